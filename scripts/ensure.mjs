@@ -1,0 +1,131 @@
+// @ts-check
+// Makes a clone ready: packages installed, dist built from the source as it is now. Every other script begins here, so
+// that each command works on a fresh clone; hence no imports but Node's own.
+
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(root, 'dist');
+
+export function ensure() {
+  ensureInstalled();
+  ensureBuilt();
+}
+
+export function ensureInstalled() {
+  if (isInstalled()) return;
+  say('installing packages (npm ci)');
+  // Without --include=dev, NODE_ENV=production would leave out the compiler.
+  exitUnlessZero(run('npm', ['ci', '--include=dev']));
+}
+
+export function ensureBuilt() {
+  exitUnlessZero(build());
+}
+
+/** Builds dist unless it is of the source as it is now, and answers the compiler's exit code. */
+export function build() {
+  const fingerprint = sourceFingerprint();
+  if (isBuiltFrom(fingerprint)) return 0;
+  say('building dist');
+  // Built beside and then moved into place: a failed build leaves the last good one, a file that is gone from src
+  // leaves nothing behind in dist, and a process that is running from dist is disturbed for a moment only.
+  const fresh = join(root, `.dist-${process.pid}`);
+  const status = run(tool('tsc'), ['-p', 'tsconfig.build.json', '--outDir', fresh]);
+  if (status === 0) {
+    writeFileSync(join(fresh, '.built-from'), fingerprint);
+    replaceDist(fresh, fingerprint);
+  }
+  rmSync(fresh, { recursive: true, force: true });
+  return status;
+}
+
+/** Runs a command in the repository with our terminal and answers its exit code. */
+export function run(/** @type {string} */ command, /** @type {readonly string[]} */ args) {
+  const result = spawnSync(command, args, { cwd: root, stdio: 'inherit', shell: process.platform === 'win32' });
+  if (result.error) {
+    console.error(`cannot run ${command}: ${result.error.message}`);
+    return 127;
+  }
+  return result.status ?? 128 + (result.signal ? constants.signals[result.signal] : 0);
+}
+
+/** An installed package's command, found without npx, which would look for it elsewhere. */
+export function tool(/** @type {string} */ name) {
+  return join(root, 'node_modules', '.bin', name);
+}
+
+export function exitUnlessZero(/** @type {number} */ status) {
+  if (status !== 0) process.exit(status);
+}
+
+/** Whether a script was started, rather than imported by another. Through a link, Node names it by its real path. */
+export function isMain(/** @type {ImportMeta} */ meta) {
+  return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(meta.url);
+}
+
+/**
+ * Compares what the lock file wants with what npm noted down when it installed. Contents, not dates: a checkout touches
+ * the lock file without changing it, and `npm ci` under a running process takes its modules away.
+ */
+function isInstalled() {
+  const installedFile = join(root, 'node_modules', '.package-lock.json');
+  if (!existsSync(installedFile)) return false;
+  const wanted = packagesIn(join(root, 'package-lock.json'));
+  const installed = packagesIn(installedFile);
+  return Object.entries(wanted).every(([path, { integrity, optional }]) => {
+    const isRootItself = path === '';
+    const isForAnotherPlatform = optional === true && installed[path] === undefined;
+    return isRootItself || isForAnotherPlatform || installed[path]?.integrity === integrity;
+  });
+}
+
+/** @returns {Record<string, { integrity?: string, optional?: boolean }>} */
+function packagesIn(/** @type {string} */ lockFile) {
+  return JSON.parse(readFileSync(lockFile, 'utf8')).packages;
+}
+
+function isBuiltFrom(/** @type {string} */ fingerprint) {
+  const note = join(dist, '.built-from');
+  return existsSync(note) && readFileSync(note, 'utf8') === fingerprint;
+}
+
+/** A hash over everything the build depends on. */
+function sourceFingerprint() {
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+    .map((path) => join('src', path))
+    .sort();
+  const hash = createHash('sha256');
+  for (const path of [...sources, 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json']) {
+    hash
+      .update(`${path}\0`)
+      .update(readFileSync(join(root, path)))
+      .update('\0');
+  }
+  return hash.digest('hex');
+}
+
+function replaceDist(/** @type {string} */ fresh, /** @type {string} */ fingerprint) {
+  const old = `${fresh}-old`;
+  try {
+    if (existsSync(dist)) renameSync(dist, old);
+    renameSync(fresh, dist);
+  } catch (error) {
+    // Two commands built at the same time; the other one's result serves as well, if it is of the same source.
+    if (!isBuiltFrom(fingerprint)) throw error;
+  } finally {
+    rmSync(old, { recursive: true, force: true });
+  }
+}
+
+function say(/** @type {string} */ what) {
+  console.log(`signalbox: ${what}`);
+}
+
+if (isMain(import.meta)) ensure();

@@ -1,0 +1,25 @@
+// @ts-check
+// npm test: everything that must hold before a change is shared.
+// npm test -- ARGS…: only the tests, with ARGS for vitest (a path, -t NAME).
+
+import { checks } from './check.mjs';
+import { build, ensureInstalled, exitUnlessZero, run, tool } from './ensure.mjs';
+import { canSimulate, simulate } from './simulate.mjs';
+import { runStages } from './stages.mjs';
+
+const SIMULATED_SEEDS = 1000;
+
+const vitestArgs = process.argv.slice(2);
+ensureInstalled();
+if (vitestArgs.length > 0) {
+  exitUnlessZero(run(tool('vitest'), ['run', ...vitestArgs]));
+} else {
+  const took = runStages([
+    ...checks,
+    { name: 'build', run: build },
+    // A forgotten `.only` would silently leave out the rest.
+    { name: 'tests', run: () => run(tool('vitest'), ['run', '--allowOnly=false']) },
+    ...(canSimulate() ? [{ name: 'simulation', run: () => simulate(['--seeds', String(SIMULATED_SEEDS)]) }] : []),
+  ]);
+  console.log(`\nEverything passed in ${took}.`);
+}

@@ -1,0 +1,26 @@
+/** Where all time comes from. Nothing else in signalbox asks the system for the time or for a timer. */
+export interface Clock {
+  /** Wall time in milliseconds since 1970: for people, and to notice a suspended machine. */
+  now(): number;
+  /** Milliseconds that only ever grow, from an arbitrary start; may stand still in suspend. */
+  monotonic(): number;
+  /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
+  timer(delayMs: number, call: () => void): Timer;
+}
+
+export interface Timer {
+  cancel(): void;
+}
+
+/** Longer delays overflow Node's timers, which would then fire at once. */
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  timer(delayMs, call) {
+    const handle = setTimeout(call, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
+    handle.unref();
+    return { cancel: () => clearTimeout(handle) };
+  },
+};

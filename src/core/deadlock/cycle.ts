@@ -1,0 +1,106 @@
+/**
+ * A shortest circle among those who will never move. A waiter waits for everyone ahead of it in the line and, if there
+ * is no room for it, for everyone who holds a part of what it wants.
+ */
+import type { Demand } from './line.ts';
+import { fits, type Pool } from './pool.ts';
+
+/** One who waits for `blockedBy`, who has the next link, or the first. */
+export interface Link {
+  readonly pool: Pool;
+  readonly demand: Demand;
+  readonly blockedBy: string;
+}
+
+interface Wait {
+  readonly pool: Pool;
+  readonly demand: Demand;
+  /** In the line. */
+  readonly place: number;
+}
+
+type Waits = ReadonlyMap<string, readonly Wait[]>;
+
+/** The pools must be reduced: only then is everyone who is left in a line, or holds something, stuck. */
+export function shortestCycle(pools: readonly Pool[]): readonly Link[] | undefined {
+  const waits = waitsByHolder(pools);
+  const holders = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
+  let shortest: readonly Link[] | undefined;
+  for (const [start, own] of waits) {
+    // One who has nothing and waits in one line only is waited for in that line only, and a line is no circle.
+    if (own.length === 1 && !holders.has(start)) continue;
+    shortest = cycleThrough(start, waits, shortest?.length ?? Infinity) ?? shortest;
+    if (shortest !== undefined && shortest.length <= 2) break;
+  }
+  return shortest;
+}
+
+/** Goes in breadth, so that the first way back is a shortest one; gives up at `limit` links. */
+function cycleThrough(start: string, waits: Waits, limit: number): readonly Link[] | undefined {
+  const linkTo = new Map<string, Link>();
+  const seen: Seen = { line: new Map(), held: new Set(), stale: new Set() };
+  let front = [start];
+  for (let length = 1; length < limit && front.length > 0; length++) {
+    const next: string[] = [];
+    for (const wait of front.flatMap((holder) => waits.get(holder) ?? [])) {
+      for (const blockedBy of blockers(wait, length === 1 ? undefined : seen)) {
+        if (linkTo.has(blockedBy) || !waits.has(blockedBy)) continue;
+        linkTo.set(blockedBy, { ...wait, blockedBy });
+        if (blockedBy === start) return wayTo(start, linkTo);
+        next.push(blockedBy);
+      }
+    }
+    front = next;
+  }
+  return undefined;
+}
+
+/**
+ * What of each pool was reached already. Without it a long line would be walked once for each of its waiters. The one
+ * with whom the walk started leaves no mark: it is not among its own blockers, but must be found by the others.
+ */
+interface Seen {
+  readonly line: Map<Pool, number>;
+  readonly held: Set<Pool>;
+  readonly stale: Set<Pool>;
+}
+
+function* blockers({ pool, demand, place }: Wait, seen: Seen | undefined): Generator<string> {
+  for (let ahead = seen?.line.get(pool) ?? pool.served; ahead < place; ahead++) {
+    const { holder } = pool.line[ahead] as Demand;
+    if (holder !== demand.holder) yield holder;
+  }
+  seen?.line.set(pool, Math.max(place, seen.line.get(pool) ?? 0));
+  if (fits(pool, demand)) return;
+  if (seen?.held.has(pool) !== true) {
+    for (const holder of pool.held.keys()) if (holder !== demand.holder) yield holder;
+  }
+  seen?.held.add(pool);
+  if (demand.steals || seen?.stale.has(pool) === true) return;
+  yield* pool.stale.keys();
+  seen?.stale.add(pool);
+}
+
+function wayTo(start: string, linkTo: ReadonlyMap<string, Link>): readonly Link[] {
+  const way: Link[] = [];
+  let holder = start;
+  do {
+    const link = linkTo.get(holder) as Link;
+    way.unshift(link);
+    holder = link.demand.holder;
+  } while (holder !== start);
+  return way;
+}
+
+function waitsByHolder(pools: readonly Pool[]): Waits {
+  const waits = new Map<string, Wait[]>();
+  for (const pool of pools) {
+    for (let place = pool.served; place < pool.line.length; place++) {
+      const demand = pool.line[place] as Demand;
+      const own = waits.get(demand.holder);
+      if (own === undefined) waits.set(demand.holder, [{ pool, demand, place }]);
+      else own.push({ pool, demand, place });
+    }
+  }
+  return waits;
+}

@@ -1,0 +1,79 @@
+/**
+ * Deadlocks, over all locks and semaphores. A circle of those who wait for one another is not enough: where a semaphore
+ * has one more holder who is running, a slot will come. So first everything is taken away that can still move
+ * (`reduce.ts`), and only what is left is looked through for circles (`cycle.ts`).
+ */
+import type { Moment, Request } from '../machine.ts';
+import type { Cycle } from '../queue.ts';
+import { type Link, shortestCycle } from './cycle.ts';
+import { poolOf, type Resource } from './pool.ts';
+import { canDeadlock, reduce } from './reduce.ts';
+
+export interface Deadlock {
+  /** Begins with the victim. */
+  readonly cycle: Cycle;
+  readonly victim: { readonly resource: string; readonly request: Request };
+}
+
+/**
+ * One victim for each circle: once these are refused, everyone else will be served. `arrival` tells of two requests,
+ * perhaps for different resources, which came later; without it their places in their own queues have to do.
+ */
+export function findDeadlocks(
+  resources: readonly Resource[],
+  at: Moment,
+  arrival?: (requestId: string) => number,
+): readonly Deadlock[] {
+  const contended = resources.filter(({ state }) => state.waiting.length > 0);
+  const found: Deadlock[] = [];
+  const refused = new Set<Request>();
+  for (;;) {
+    const pools = contended.map((resource) => poolOf(resource, refused, at));
+    if (!canDeadlock(pools)) return found;
+    reduce(pools);
+    const links = shortestCycle(pools);
+    if (links === undefined) return found;
+    const deadlock = breakAt(links, arrival);
+    refused.add(deadlock.victim.request);
+    found.push(deadlock);
+  }
+}
+
+/**
+ * Whether a request that was just queued can have closed a circle: then somebody waits for its holder, because of what
+ * else that one holds or waits for, or because the request goes before others. A grant that went past those who wait
+ * can close one too, if its holder waits elsewhere.
+ */
+export function needsLook(resources: readonly Resource[], request: Request): boolean {
+  return resources.some(({ state: { record, waiting } }) => {
+    if (record.holds.some(({ holder }) => holder === request.holder)) return true;
+    const others: readonly Request[] = waiting.filter(({ id }) => id !== request.id);
+    if (others.some(({ holder }) => holder === request.holder)) return true;
+    return others.length < waiting.length && others.some(({ priority }) => priority < request.priority);
+  });
+}
+
+function breakAt(links: readonly Link[], arrival: (requestId: string) => number = () => 0): Deadlock {
+  const worth = ({ demand: { request, place } }: Link): readonly number[] => [
+    request.priority,
+    -arrival(request.id),
+    -place,
+  ];
+  let victim = 0;
+  for (const [place, link] of links.entries()) if (isLess(worth(link), worth(links[victim] as Link))) victim = place;
+  const fromVictim = [...links.slice(victim), ...links.slice(0, victim)];
+  const { pool, demand } = links[victim] as Link;
+  return {
+    cycle: fromVictim.map((link) => ({
+      holder: link.demand.holder,
+      resource: link.pool.name,
+      blockedBy: link.blockedBy,
+    })),
+    victim: { resource: pool.name, request: demand.request },
+  };
+}
+
+function isLess(one: readonly number[], other: readonly number[]): boolean {
+  const differs = one.findIndex((value, place) => value !== other[place]);
+  return differs >= 0 && (one[differs] as number) < (other[differs] as number);
+}

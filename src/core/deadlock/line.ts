@@ -1,0 +1,59 @@
+/**
+ * The line: who will be served after whom. Nobody can be served before those ahead, whatever the others do, so the
+ * order is known beforehand, and with it who waits for whom.
+ */
+import { type Passed, PATIENCE, type Waiting } from '../queue.ts';
+
+export interface Demand {
+  readonly request: Waiting;
+  readonly holder: string;
+  /** In order of arrival. */
+  readonly place: number;
+  /** The total wanted, with what the holder has already. */
+  readonly want: number;
+  /** Goes before everyone. */
+  readonly first: boolean;
+  readonly steals: boolean;
+}
+
+/**
+ * What `nextInLine` says again and again, in one go. The other requests of a holder that a grant answers along with
+ * its own are left out: they wait for nobody else.
+ */
+export function inOrderOfService(demands: readonly Demand[], lastPassed: Passed | null): readonly Demand[] {
+  const ranked = demands.toSorted(
+    (one, other) => Number(other.first) - Number(one.first) || other.request.priority - one.request.priority,
+  );
+  const answered = new Set<Demand>();
+  const line: Demand[] = [];
+  const joins = joiner(demands, answered);
+  let passed = lastPassed;
+  for (let [o, b] = [0, 0]; ;) {
+    while (answered.has(demands[o] as Demand)) o++;
+    while (answered.has(ranked[b] as Demand)) b++;
+    const oldest = demands[o];
+    const best = ranked[b];
+    if (oldest === undefined || best === undefined) return line;
+    const times = passed?.id === oldest.request.id ? passed.times : 0;
+    const next = times >= PATIENCE && !best.first ? oldest : best;
+    passed = next === oldest ? null : { id: oldest.request.id, times: times + 1 };
+    line.push(next);
+    answered.add(next);
+    joins(next);
+  }
+}
+
+/** Marks what else of the same holder is answered by serving a demand. */
+function joiner(demands: readonly Demand[], answered: Set<Demand>): (served: Demand) => void {
+  const byHolder = new Map<string, Demand[]>();
+  for (const demand of demands) {
+    const own = byHolder.get(demand.holder);
+    if (own === undefined) byHolder.set(demand.holder, [demand]);
+    else own.push(demand);
+  }
+  return (served) => {
+    for (const other of byHolder.get(served.holder) ?? []) {
+      if (other.want <= served.want) answered.add(other);
+    }
+  };
+}

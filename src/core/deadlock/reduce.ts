@@ -1,0 +1,61 @@
+/**
+ * Reduction: whoever waits for nothing will finish and release all it holds; then whoever is next in line and fits is
+ * served, and finishes too once nothing is left that it waits for; and so on. What is left over will never move.
+ *
+ *     a holds x          b holds y, waits for x          c waits for y and z, d holds z, waits for y behind c
+ *     └─ finishes ─────▶ └─ is served and finishes ────▶ └─ is served y, and then neither can go on: deadlock
+ *
+ * The result does not depend on the order: each line is served in its own order and every release only makes more
+ * room, so that what can be served now could be served later too.
+ */
+import { fits, grant, type Pool, release } from './pool.ts';
+
+/** Leaves in the lines of the pools those who will never be served, and in the pools what they hold. */
+export function reduce(pools: readonly Pool[]): void {
+  const waits = waitsByHolder(pools);
+  const places = poolsByHolder(pools);
+  const unsettled = new Set(pools);
+  const finish = (holder: string): void => {
+    for (const pool of places.get(holder) ?? []) if (release(pool, holder)) unsettled.add(pool);
+  };
+  for (const holder of places.keys()) if (!waits.has(holder)) finish(holder);
+  // A pool that is added while this runs gets its turn too.
+  for (const pool of unsettled) {
+    unsettled.delete(pool);
+    for (let demand = pool.line[pool.served]; demand !== undefined; demand = pool.line[pool.served]) {
+      if (!fits(pool, demand)) break;
+      grant(pool, demand);
+      pool.served++;
+      const left = (waits.get(demand.holder) ?? 0) - 1;
+      waits.set(demand.holder, left);
+      if (left === 0) finish(demand.holder);
+    }
+  }
+}
+
+/** Only one who has, or waits for, a second thing can be part of what closes a circle. */
+export function canDeadlock(pools: readonly Pool[]): boolean {
+  const places = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
+  for (const [holder, waits] of waitsByHolder(pools)) if (waits > 1 || places.has(holder)) return true;
+  return false;
+}
+
+function waitsByHolder(pools: readonly Pool[]): Map<string, number> {
+  const waits = new Map<string, number>();
+  for (const { line } of pools) for (const { holder } of line) waits.set(holder, (waits.get(holder) ?? 0) + 1);
+  return waits;
+}
+
+/** Where a holder has something, or will have once it is served. */
+function poolsByHolder(pools: readonly Pool[]): Map<string, Pool[]> {
+  const places = new Map<string, Pool[]>();
+  for (const pool of pools) {
+    const holders = [...pool.held.keys(), ...pool.stale.keys(), ...pool.line.map(({ holder }) => holder)];
+    for (const holder of holders) {
+      const own = places.get(holder);
+      if (own === undefined) places.set(holder, [pool]);
+      else own.push(pool);
+    }
+  }
+  return places;
+}

@@ -1,0 +1,107 @@
+/**
+ * Evaluation, in three-valued (Kleene) logic: what is not known is neither true nor false, and does not matter where
+ * the rest decides already.
+ *
+ *             a child ✗    a child ✓    a child ?, none decides    otherwise
+ *     all         ✗                                 ?                  ✓         ✓ passed
+ *     any                      ✓                    ?                  ✗         ✗ failed
+ *     not         ✓            ✗                    ?                            ? needsInput
+ *
+ * So a verdict that was reached while inputs were missing stays the same once they come in.
+ */
+import type { Condition, Leaf } from './condition.ts';
+import { findingOf, type Outlook } from './findings.ts';
+import type { InputKey, Inputs } from './inputs.ts';
+import { inputOf } from './required-inputs.ts';
+
+export type Verdict =
+  /** The reasons are the facts that made it pass. */
+  | { readonly kind: 'passed'; readonly reasons: readonly string[] }
+  /** Everything that stands in the way, not only the first. */
+  | { readonly kind: 'failed'; readonly reasons: readonly string[]; readonly outlook: Outlook }
+  | { readonly kind: 'needsInput'; readonly missing: readonly Missing[] };
+
+export interface Missing {
+  readonly key: InputKey;
+  /** Why it could not be told; absent if nobody has looked yet. */
+  readonly error?: string;
+}
+
+export function evaluate(condition: Condition, inputs: Inputs): Verdict {
+  if ('all' in condition) return all(condition.all.map((child) => evaluate(child, inputs)));
+  if ('any' in condition) return any(condition.any.map((child) => evaluate(child, inputs)));
+  if ('not' in condition) return not(evaluate(condition.not, inputs));
+  return evaluateLeaf(condition, inputs);
+}
+
+function evaluateLeaf(leaf: Leaf, inputs: Inputs): Verdict {
+  const { key } = inputOf(leaf);
+  const gathered = inputs[key];
+  if (gathered === undefined) return { kind: 'needsInput', missing: [{ key }] };
+  if ('error' in gathered) return { kind: 'needsInput', missing: [{ key, error: gathered.error }] };
+  const finding = findingOf(leaf, gathered.value);
+  if (finding.holds === undefined) return { kind: 'needsInput', missing: [{ key, error: finding.error }] };
+  const reasons = [finding.because];
+  return finding.holds ? { kind: 'passed', reasons } : { kind: 'failed', reasons, outlook: finding.outlook };
+}
+
+function all(children: readonly Verdict[]): Verdict {
+  if (children.length === 0) return { kind: 'passed', reasons: ['"all" of no conditions always passes'] };
+  const failed = ofKind(children, 'failed');
+  if (failed.length > 0) return { kind: 'failed', reasons: reasonsOf(failed), outlook: bleakest(failed) };
+  return lacking(children) ?? { kind: 'passed', reasons: reasonsOf(ofKind(children, 'passed')) };
+}
+
+function any(children: readonly Verdict[]): Verdict {
+  if (children.length === 0) {
+    return { kind: 'failed', reasons: ['"any" of no conditions can never pass'], outlook: 'never' };
+  }
+  const passed = ofKind(children, 'passed');
+  if (passed.length > 0) return { kind: 'passed', reasons: reasonsOf(passed) };
+  const failed = ofKind(children, 'failed');
+  return lacking(children) ?? { kind: 'failed', reasons: reasonsOf(failed), outlook: brightest(failed) };
+}
+
+function not(inner: Verdict): Verdict {
+  switch (inner.kind) {
+    case 'passed':
+      return { kind: 'failed', reasons: [`must not hold, but does: ${inner.reasons.join(' and ')}`], outlook: 'open' };
+    case 'failed':
+      return { kind: 'passed', reasons: inner.reasons };
+    case 'needsInput':
+      return inner;
+  }
+}
+
+type OfKind<Kind extends Verdict['kind']> = Extract<Verdict, { readonly kind: Kind }>;
+
+function ofKind<Kind extends Verdict['kind']>(verdicts: readonly Verdict[], kind: Kind): readonly OfKind<Kind>[] {
+  return verdicts.filter((verdict): verdict is OfKind<Kind> => verdict.kind === kind);
+}
+
+function reasonsOf(verdicts: readonly { readonly reasons: readonly string[] }[]): readonly string[] {
+  return verdicts.flatMap(({ reasons }) => reasons);
+}
+
+/** What those that lack input lack, each once; undefined if none does. */
+function lacking(verdicts: readonly Verdict[]): OfKind<'needsInput'> | undefined {
+  const missing = new Map<string, Missing>();
+  for (const verdict of ofKind(verdicts, 'needsInput')) {
+    for (const one of verdict.missing) missing.set(one.key, one);
+  }
+  return missing.size === 0 ? undefined : { kind: 'needsInput', missing: [...missing.values()] };
+}
+
+/** One child that can never pass is enough to keep an `all` from passing … */
+function bleakest(failed: readonly OfKind<'failed'>[]): Outlook {
+  const outlooks = failed.map(({ outlook }) => outlook);
+  if (outlooks.includes('never')) return 'never';
+  return outlooks.includes('stuck') ? 'stuck' : 'open';
+}
+
+/** … and one that still may is enough to keep an `any` hopeful. */
+function brightest(failed: readonly OfKind<'failed'>[]): Outlook {
+  const outlooks = failed.map(({ outlook }) => outlook);
+  if (outlooks.includes('open')) return 'open';
+  return outlooks.includes('stuck') ? 'stuck' : 'never';
+}

@@ -1,0 +1,56 @@
+/**
+ * Explanation, for people: the condition's tree with a verdict on every node and a reason on every leaf.
+ *
+ *     ✗ all of
+ *       ✓ lock "main" is free
+ *       ✗ any of
+ *         ✗ branch "feature" does not exist
+ *         ? fileExists: file:go.txt could not be looked at: EACCES
+ */
+import { childrenOf, type Condition, entryOf, isLeaf, type Leaf } from './condition.ts';
+import { evaluate, type Verdict } from './evaluate.ts';
+import type { Inputs } from './inputs.ts';
+
+export interface Explanation {
+  readonly condition: Condition;
+  readonly verdict: Verdict;
+  readonly children: readonly Explanation[];
+}
+
+export function explain(condition: Condition, inputs: Inputs): Explanation {
+  return {
+    condition,
+    verdict: evaluate(condition, inputs),
+    children: childrenOf(condition).map((child) => explain(child, inputs)),
+  };
+}
+
+const marks = { passed: '✓', failed: '✗', needsInput: '?' } satisfies Record<Verdict['kind'], string>;
+
+/** One line per node, children indented below their parent. */
+export function renderExplanation({ condition, verdict, children }: Explanation): readonly string[] {
+  return [
+    `${marks[verdict.kind]} ${isLeaf(condition) ? leafText(condition, verdict) : compositeText(condition)}`,
+    ...children.flatMap(renderExplanation).map((line) => `  ${line}`),
+  ];
+}
+
+function compositeText(condition: Exclude<Condition, Leaf>): string {
+  if ('not' in condition) return 'not';
+  if ('all' in condition) return condition.all.length === 0 ? 'all of nothing' : 'all of';
+  return condition.any.length === 0 ? 'any of nothing' : 'any of';
+}
+
+function leafText(leaf: Leaf, verdict: Verdict): string {
+  const [kind] = entryOf(leaf);
+  const text =
+    verdict.kind === 'needsInput'
+      ? `${kind}: ${verdict.missing.map(({ key, error }) => missingText(key, error)).join('; ')}`
+      : verdict.reasons.join('; ');
+  // A gatherer's error may run over lines or move the cursor.
+  return text.replace(/\p{Cc}+/gu, ' ');
+}
+
+function missingText(key: string, error: string | undefined): string {
+  return error === undefined ? `${key} has not been looked at` : `${key} could not be looked at: ${error}`;
+}

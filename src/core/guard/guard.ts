@@ -1,0 +1,53 @@
+/** The guard: a condition that gates a step, and what is to be done while it does not hold. */
+import type { Condition } from './condition.ts';
+import { evaluate, type Missing } from './evaluate.ts';
+import type { Outlook } from './findings.ts';
+import type { Inputs } from './inputs.ts';
+import { wakePatterns } from './wake.ts';
+
+export interface Guard {
+  readonly id: string;
+  readonly condition: Condition;
+  /** `block` unless said otherwise. */
+  readonly onFailure?: OnFailure;
+  /** Event patterns such as `lock:released`, `task:*` and `*`; derived from the condition unless given. */
+  readonly wakeOn?: readonly string[];
+}
+
+export type OnFailure =
+  /** Wait until it passes. */
+  | 'block'
+  /** Say so and go on. */
+  | 'warn'
+  /** Look again after so many milliseconds. */
+  | { readonly retry: number }
+  /** Give up with this message. */
+  | { readonly fail: string };
+
+export type GuardOutcome =
+  | { readonly kind: 'passed'; readonly guard: string }
+  | {
+      readonly kind: 'failed';
+      readonly guard: string;
+      readonly action: OnFailure;
+      readonly reasons: readonly string[];
+      readonly outlook: Outlook;
+    }
+  | { readonly kind: 'needsInput'; readonly guard: string; readonly missing: readonly Missing[] };
+
+export function checkGuard({ id, condition, onFailure = 'block' }: Guard, inputs: Inputs): GuardOutcome {
+  const verdict = evaluate(condition, inputs);
+  switch (verdict.kind) {
+    case 'passed':
+      return { kind: 'passed', guard: id };
+    case 'failed':
+      return { ...verdict, guard: id, action: onFailure };
+    case 'needsInput':
+      return { ...verdict, guard: id };
+  }
+}
+
+/** An empty `wakeOn` is none: a guard that nothing wakes would wait forever. */
+export function wakesOn({ condition, wakeOn = [] }: Guard): readonly string[] {
+  return wakeOn.length > 0 ? wakeOn : wakePatterns(condition);
+}

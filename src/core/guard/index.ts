@@ -1,0 +1,42 @@
+export type {
+  CommandLine,
+  Condition,
+  IssueFields,
+  IssueFilter,
+  IssueId,
+  IssueSearch,
+  IssueStatus,
+} from './condition.ts';
+export {
+  all,
+  any,
+  branchClean,
+  branchExists,
+  branchMerged,
+  branchNotExists,
+  command,
+  fileContains,
+  fileExists,
+  fileNotExists,
+  issuesComplete,
+  issueStatus,
+  lockFree,
+  lockHeld,
+  memberAlive,
+  noBlockedIssues,
+  not,
+  pipelineComplete,
+  pipelineInPhase,
+  semaphoreAvailable,
+  sessionAlive,
+  taskDone,
+} from './constructors.ts';
+export { evaluate, type Missing, type Verdict } from './evaluate.ts';
+export { explain, type Explanation, renderExplanation } from './explain.ts';
+export type { Outlook } from './findings.ts';
+export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } from './guard.ts';
+export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
+export { type ParsedCondition, parseCondition } from './parse.ts';
+export { requiredInputs } from './required-inputs.ts';
+export type { Path, Problem } from './shape.ts';
+export { matches, polledInputs, wakePatterns } from './wake.ts';

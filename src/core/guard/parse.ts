@@ -1,0 +1,145 @@
+/** Parsing: from JSON or YAML that somebody wrote to a condition, or to everything that is wrong with it. */
+import { shown } from '../shown.ts';
+import { type Condition, issueStatuses, type LeafKind } from './condition.ts';
+import { readFilePattern } from './file-pattern.ts';
+import {
+  boolean,
+  isRecord,
+  listOf,
+  name,
+  oneOf,
+  type Path,
+  positiveInteger,
+  type Problem,
+  record,
+  scalar,
+  type Shape,
+  text,
+  unaccepted,
+} from './shape.ts';
+
+export type ParsedCondition =
+  { readonly ok: true; readonly condition: Condition } | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Deep enough for anything a person writes, shallow enough for every recursion over a condition. */
+export const MAX_DEPTH = 64;
+export const MAX_CONDITIONS = 1_000;
+
+const TREE = `a tree of at most ${MAX_CONDITIONS} conditions, nested at most ${MAX_DEPTH} deep`;
+const CONDITION = 'one condition such as {"lockFree":"main"}; several go into a list under "all"';
+
+/** Never throws on anything that JSON or YAML can say. */
+export function parseCondition(value: unknown): ParsedCondition {
+  const problems = checkTree(value);
+  return problems.length === 0 ? { ok: true, condition: value as Condition } : { ok: false, problems };
+}
+
+function checkTree(root: unknown): readonly Problem[] {
+  const problems: Problem[] = [];
+  let conditions = 0;
+
+  function check(value: unknown, path: Path, depth: number): void {
+    conditions++;
+    if (conditions > MAX_CONDITIONS) {
+      // Told once: whoever wrote so many needs no list of the rest.
+      if (conditions === MAX_CONDITIONS + 1) problems.push(unaccepted(value, path, TREE));
+      return;
+    }
+    if (depth > MAX_DEPTH) {
+      problems.push(unaccepted(value, path, TREE));
+      return;
+    }
+    const entry = onlyEntryOf(value);
+    if (entry === undefined) problems.push(unaccepted(value, path, CONDITION));
+    else checkEntry(entry[0], entry[1], [...path, entry[0]], depth);
+  }
+
+  function checkEntry(key: string, argument: unknown, path: Path, depth: number): void {
+    if (key === 'not') {
+      check(argument, path, depth + 1);
+    } else if (key === 'all' || key === 'any') {
+      if (!Array.isArray(argument)) problems.push(unaccepted(argument, path, 'a list of conditions'));
+      else for (const [at, child] of argument.entries()) check(child, [...path, at], depth + 1);
+    } else if (Object.hasOwn(leafShapes, key)) {
+      for (const problem of leafShapes[key as LeafKind](argument, path)) problems.push(problem);
+    } else {
+      const accepted = [...Object.keys(leafShapes), 'all', 'any', 'not'].join(', ');
+      problems.push({ path, message: `${shown(key)} is no condition; accepted are ${accepted}` });
+    }
+  }
+
+  check(root, [], 1);
+  return problems;
+}
+
+function onlyEntryOf(value: unknown): readonly [key: string, argument: unknown] | undefined {
+  const entries = isRecord(value) ? Object.entries(value) : [];
+  return entries.length === 1 ? entries[0] : undefined;
+}
+
+// Leaves
+
+const path = text('a path', 1, 4_096);
+
+const issueId = scalar(
+  'the name of an issue, or its number of at least 1',
+  (value) => name(value, []).length === 0 || positiveInteger(value, []).length === 0,
+);
+
+const issueQuery = record({ query: text('a search', 1, 4_096) }, { min: positiveInteger });
+
+const issueFields = record(
+  {},
+  {
+    labels: listOf('label', name),
+    ids: listOf('issue id', issueId),
+    assignee: name,
+    status: oneOf(issueStatuses),
+    milestone: name,
+    min: positiveInteger,
+  },
+);
+
+const issueFilter: Shape = (value, at) =>
+  isRecord(value) && Object.hasOwn(value, 'query') ? issueQuery(value, at) : issueFields(value, at);
+
+const heldLock = record({ name }, { by: name });
+
+const filePatternText = text('a piece of text or /regex/flags', 1, 4_096);
+
+const filePattern: Shape = (value, at) => {
+  const problems = filePatternText(value, at);
+  if (problems.length > 0) return problems;
+  const pattern = readFilePattern(value as string);
+  return pattern.kind === 'invalid' ? [unaccepted(value, at, `a valid regular expression (${pattern.why})`)] : [];
+};
+
+const shellLine = text('a shell command or a list of a program and its arguments', 1, 65_536);
+const program = text('a program', 1, 4_096);
+const argument = text('an argument', 0, 65_536);
+const words = listOf('word', (value, at) => (at.at(-1) === 0 ? program : argument)(value, at));
+
+const leafShapes: Readonly<Record<LeafKind, Shape>> = {
+  lockFree: name,
+  lockHeld: (value, at) => (isRecord(value) ? heldLock : name)(value, at),
+  semaphoreAvailable: record({ name, slots: positiveInteger }, {}),
+  issuesComplete: issueFilter,
+  noBlockedIssues: issueFilter,
+  issueStatus: record({ id: issueId, expected: oneOf(issueStatuses) }, {}),
+  branchExists: name,
+  branchNotExists: name,
+  branchClean: name,
+  branchMerged: record({ branch: name, into: name }, {}),
+  fileExists: path,
+  fileNotExists: path,
+  fileContains: record({ path, pattern: filePattern }, {}),
+  sessionAlive: name,
+  pipelineInPhase: record({ pipeline: name, phase: name }, {}),
+  pipelineComplete: name,
+  taskDone: name,
+  memberAlive: name,
+  command: record(
+    { cmd: (value, at) => (Array.isArray(value) ? words : shellLine)(value, at) },
+    { expectSuccess: boolean, description: name },
+  ),
+};

@@ -1,0 +1,81 @@
+/** Shapes: what a piece of unknown JSON must look like, and in which words it is told that it does not. */
+import { nameProblem } from '../name.ts';
+import { shown } from '../shown.ts';
+
+export type Path = readonly (string | number)[];
+
+export interface Problem {
+  /** From the outside in: `['all', 1, 'branchMerged', 'into']`. */
+  readonly path: Path;
+  /** Shows the offending value and what is accepted. */
+  readonly message: string;
+}
+
+/** Everything that is wrong with the value; nothing if it fits. */
+export type Shape = (value: unknown, path: Path) => readonly Problem[];
+
+export const name: Shape = (value, path) => {
+  const message = nameProblem(value, nounOf(path));
+  return message === undefined ? [] : [{ path, message }];
+};
+
+export const positiveInteger = scalar(
+  'a whole number of at least 1',
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+);
+
+export const boolean = scalar('true or false', (value) => typeof value === 'boolean');
+
+export function text(what: string, least: number, most: number): Shape {
+  return scalar(
+    `${what} of ${least} to ${most} characters without NUL`,
+    (value) => typeof value === 'string' && value.length >= least && value.length <= most && !value.includes('\0'),
+  );
+}
+
+export function oneOf(words: readonly string[]): Shape {
+  return scalar(words.map(shown).join(' or '), (value) => words.includes(value as string));
+}
+
+export function scalar(accepted: string, fits: (value: unknown) => boolean): Shape {
+  return (value, path) => (fits(value) ? [] : [unaccepted(value, path, accepted)]);
+}
+
+export function listOf(what: string, item: Shape): Shape {
+  return (value, path) =>
+    Array.isArray(value) && value.length > 0
+      ? Array.from(value).flatMap((each, at) => item(each, [...path, at]))
+      : [unaccepted(value, path, `a list of at least one ${what}`)];
+}
+
+export function record(required: Readonly<Record<string, Shape>>, optional: Readonly<Record<string, Shape>>): Shape {
+  const fields = new Map(Object.entries({ ...required, ...optional }));
+  const accepted = [...fields.keys()].join(', ');
+  return (value, path) => {
+    if (!isRecord(value)) return [unaccepted(value, path, `an object with ${accepted}`)];
+    const missing = Object.keys(required).filter((key) => !Object.hasOwn(value, key));
+    return [
+      ...missing.map((key) => ({ path: [...path, key], message: `${key} is missing; accepted are ${accepted}` })),
+      ...Object.entries(value).flatMap(([key, field]) => {
+        const at = [...path, key];
+        const shape = fields.get(key);
+        if (shape !== undefined) return shape(field, at);
+        return [{ path: at, message: `${shown(key)} is unknown here; accepted are ${accepted}` }];
+      }),
+    ];
+  };
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function unaccepted(value: unknown, path: Path, accepted: string): Problem {
+  return { path, message: `${nounOf(path)} is ${shown(value)}; accepted is ${accepted}` };
+}
+
+/** `into` for `['branchMerged', 'into']`, `ids[1]` for `['ids', 1]`. */
+function nounOf(path: Path): string {
+  const last = path.at(-1) ?? 'condition';
+  return typeof last === 'number' ? `${path.at(-2)}[${last}]` : last;
+}

@@ -1,0 +1,108 @@
+/** A hold: one grant, which leases it hangs on, and how it may end without its holder asking for it. */
+import { type Json, type Moment, NONE, type Request, type Token } from './machine.ts';
+
+/** One grant. */
+export interface Hold {
+  readonly id: string;
+  readonly holder: string;
+  readonly token: Token;
+  readonly lease: string;
+  readonly maxHoldMs?: number;
+  /** A second lease that nobody renews: the store measures `maxHold` by it. Set right after the grant. */
+  readonly limit?: string;
+  readonly acquiredAt: number;
+  readonly reason?: string;
+  readonly metadata?: Json;
+  /** Its staleness was announced: `…:stale` comes once per hold. */
+  readonly warned?: true;
+}
+
+/** What happens to a hold whose lease ended: the next may have it, or a person must decide. */
+export type OnStale = 'reclaim' | 'alert';
+
+/** Which hold is meant; the id and the token, where given, must be its own. */
+export interface Claim {
+  readonly holder: string;
+  readonly id?: string;
+  readonly token?: Token;
+}
+
+export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewhere' | 'disconnected';
+
+export interface Loss {
+  readonly hold: Hold;
+  readonly why: LossReason;
+  /** Who took it and for which stated reason, where somebody did. */
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+/** Who took a hold by force, and for which stated reason. */
+export type Taker = { readonly by: string; readonly reason: string };
+
+/** A stale hold never becomes alive again: its renewal is refused, and the next in line may have it. */
+export function isStale(hold: Hold, at: Moment): boolean {
+  return at.gone(hold.lease) || (hold.limit !== undefined && at.gone(hold.limit));
+}
+
+/**
+ * The place of the claimed hold; -1 if there is none. A token of an earlier grant claims nothing. Where only the
+ * holder is named, its newest hold is meant: one that went stale may still be listed before it.
+ */
+export function placeOf(holds: readonly Hold[], claim: Claim): number {
+  for (let place = holds.length - 1; place >= 0; place--) if (claims(claim, holds[place] as Hold)) return place;
+  return -1;
+}
+
+function claims(claim: Claim, hold: Hold): boolean {
+  return (
+    hold.holder === claim.holder &&
+    (claim.id === undefined || hold.id === claim.id) &&
+    (claim.token === undefined || hold.token === claim.token)
+  );
+}
+
+/** The hold by which this holder is in already. One that went stale does not count. */
+export function ownHold<H extends Hold>(holds: readonly H[], holder: string, at: Moment): H | undefined {
+  for (const hold of holds) if (hold.holder === holder && !isStale(hold, at)) return hold;
+  return undefined;
+}
+
+export function staleOf<H extends Hold>(holds: readonly H[], at: Moment): readonly H[] {
+  return holds.some((hold) => isStale(hold, at)) ? holds.filter((hold) => isStale(hold, at)) : NONE;
+}
+
+export function except<H extends Hold>(holds: readonly H[], gone: readonly H[]): readonly H[] {
+  if (gone.length === 0) return holds;
+  return gone.length === holds.length ? NONE : holds.filter((hold) => !gone.includes(hold));
+}
+
+/** The hold with what was asked along with it. */
+export function describedBy<H extends Hold>(request: Request, hold: H): H {
+  const { maxHoldMs, reason, metadata } = request;
+  if (maxHoldMs === undefined && reason === undefined && metadata === undefined) return hold;
+  return {
+    ...hold,
+    ...(maxHoldMs !== undefined && { maxHoldMs }),
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+/** The hold on other leases; the very same one if these are its leases already. */
+export function onLeases<H extends Hold>(hold: H, leases: { readonly lease?: string; readonly limit?: string }): H {
+  const { lease = hold.lease, limit = hold.limit } = leases;
+  if (lease === hold.lease && limit === hold.limit) return hold;
+  return { ...hold, lease, ...(limit !== undefined && { limit }) };
+}
+
+/** Marks the stale holds that nobody was warned of; the very same list if there are none. */
+export function warn<H extends Hold>(holds: readonly H[], at: Moment): { holds: readonly H[]; stale: readonly H[] } {
+  const stale = holds.filter((hold) => hold.warned === undefined && isStale(hold, at));
+  if (stale.length === 0) return { holds, stale };
+  return { holds: holds.map((hold) => (stale.includes(hold) ? { ...hold, warned: true } : hold)), stale };
+}
+
+export function losses(holds: readonly Hold[], why: LossReason, who: Partial<Taker> = {}): readonly Loss[] {
+  return holds.length === 0 ? NONE : holds.map((hold) => ({ hold, why, ...who }));
+}

@@ -1,0 +1,22 @@
+/**
+ * Holders are told apart by one string, and what kind of holder it is comes first: `pipeline:release-7`. A worker and
+ * a pipeline of the same id are two holders; two workers on one account are two as well.
+ */
+
+export type HolderKind = 'agent' | 'job' | 'pipeline' | 'user' | 'worker';
+
+export const agentHolder = (id: string): string => holderOf('agent', id);
+
+/** A job of a CI system. */
+export const jobHolder = (id: string): string => holderOf('job', id);
+
+export const pipelineHolder = (id: string): string => holderOf('pipeline', id);
+
+/** A person at a keyboard. */
+export const userHolder = (id: string): string => holderOf('user', id);
+
+export const workerHolder = (id: string): string => holderOf('worker', id);
+
+export function holderOf(kind: HolderKind, id: string): string {
+  return `${kind}:${id}`;
+}

@@ -1,0 +1,99 @@
+/** The laws of semaphores. */
+import { isStale } from '../hold.ts';
+import type { Semaphore, SemaphoreHold, SemaphoreRequest } from '../semaphore.ts';
+import { holdLaws } from './holds.ts';
+import { isRepeated, type Laws } from './law.ts';
+import type { Rules } from './order.ts';
+import { waitingLaws } from './waiting.ts';
+
+const weigh = (holds: readonly SemaphoreHold[]): number => holds.reduce((sum, { weight }) => sum + weight, 0);
+
+export const semaphoreRules: Rules<Semaphore> = {
+  canHave({ record }, holds, wish, own, at) {
+    const { weight, steal } = wish as SemaphoreRequest;
+    const others = (holds as readonly SemaphoreHold[]).filter(({ id }) => id !== own?.id);
+    const living = others.filter((hold) => !isStale(hold, at));
+    const mayReclaim = record.onStale === 'reclaim' || steal === true;
+    return weight + weigh(mayReclaim ? living : others) <= record.capacity;
+  },
+  covers: (hold, wish) => (hold as SemaphoreHold).weight >= (wish as SemaphoreRequest).weight,
+  wish: (command, own) => {
+    const { id = '', lease = '', holder = '' } = command;
+    const asked = { priority: 0, ...command, id, lease, holder };
+    return own === undefined ? asked : { ...asked, grows: own.id };
+  },
+  wrongWith({ record }, hold, own, others) {
+    const had = (own as SemaphoreHold | undefined)?.slots ?? [];
+    const taken = new Set((others as readonly SemaphoreHold[]).flatMap(({ slots }) => slots).concat(had));
+    const free = Array.from({ length: record.capacity }, (_, slot) => slot).filter((slot) => !taken.has(slot));
+    const { slots, weight } = hold as SemaphoreHold;
+    const expected = [...had, ...free.slice(0, weight - had.length)];
+    return slots.join() === expected.join() ? undefined : `slots ${slots.join()} instead of ${expected.join()}`;
+  },
+  /** What a cancelled growth gives back is a part of the hold. */
+  remains(hold, event) {
+    const { weight, slots } = hold as SemaphoreHold;
+    if (event.weight === weight) return undefined;
+    const kept = slots.filter((slot) => !(event.slots as readonly number[]).includes(slot));
+    return { ...hold, weight: kept.length, slots: kept } as SemaphoreHold;
+  },
+};
+
+export const semaphoreLaws: Laws<Semaphore> = {
+  'used slots never exceed the capacity, and after a shrinking never grow beyond it': ({ before, step }) => {
+    const used = weigh(step.state.record.holds);
+    const { capacity } = step.state.record;
+    return used <= capacity || used <= weigh(before.record.holds) ? undefined : `${used} of ${capacity}`;
+  },
+
+  'everyone has as many slots as its weight, and nobody the same': ({ step }) => {
+    const { holds } = step.state.record;
+    const slots = holds.flatMap((hold) => hold.slots);
+    if (new Set(slots).size < slots.length) return slots.join();
+    return holds.find((hold) => hold.slots.length !== hold.weight || hold.weight < 1)?.holder;
+  },
+
+  'a hold that grows keeps its token and its slots': ({ before, command, step }) => {
+    const changed = step.state.record.holds.find((hold) => {
+      const was = before.record.holds.find(({ id }) => id === hold.id);
+      if (was === undefined) return false;
+      const [longer, shorter] =
+        command.kind === 'cancel' ? longerFirst(was.slots, hold.slots) : [hold.slots, was.slots];
+      return was.token !== hold.token || shorter.some((slot, place) => slot !== longer[place]);
+    });
+    return changed?.holder;
+  },
+
+  'whoever is told that it has as much as it asked for does': ({ command, step }) => {
+    const { weight = 0 } = command;
+    const has = step.outcome.hold?.weight ?? weight;
+    return command.kind === 'acquire' && has < weight ? `${has} of ${weight}` : undefined;
+  },
+
+  'what can never be had is refused at once, and only that': (seen) => {
+    const { before, command, step } = seen;
+    const { kind, weight = 0, capacity } = command;
+    if (kind !== 'acquire' || isRepeated(seen) || ['lost', 'already-held'].includes(step.outcome.kind))
+      return undefined;
+    if (capacity !== undefined && capacity !== before.record.capacity) {
+      return ['capacity-mismatch', 'impossible'].includes(step.outcome.kind) ? undefined : step.outcome.kind;
+    }
+    const canEver = Number.isInteger(weight) && weight > 0 && weight <= before.record.capacity;
+    return canEver === (step.outcome.kind === 'impossible') ? `${weight}: ${step.outcome.kind}` : undefined;
+  },
+
+  'nobody waits for more than there is': ({ step }) =>
+    step.state.waiting.find(({ weight }) => weight > step.state.record.capacity)?.holder,
+
+  'whoever reclaims reclaims every stale hold': ({ at, step }) => {
+    const reclaims = step.losses.some(({ why }) => why === 'reclaimed');
+    return reclaims ? step.state.record.holds.find((hold) => isStale(hold, at))?.holder : undefined;
+  },
+
+  ...(holdLaws as Laws<Semaphore>),
+  ...waitingLaws(semaphoreRules),
+};
+
+function longerFirst<T>(one: readonly T[], other: readonly T[]): readonly [readonly T[], readonly T[]] {
+  return one.length >= other.length ? [one, other] : [other, one];
+}

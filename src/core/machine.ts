@@ -1,0 +1,107 @@
+/**
+ * The machine contract. A resource is a named instance of a machine, and a machine is a pure
+ * function from what was, what is asked and when, to what will be:
+ *
+ *     transition(state, command, moment) → { state, outcome, events, answers, losses }
+ *
+ * Nothing else is read, so a shell may run it again on a newer state after losing a write race,
+ * put several commands into one write, and carry out the commands of others.
+ */
+
+import type { Loss } from './hold.ts';
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+/**
+ * Fencing token: strictly larger for every new grant of a resource, over reclaims and restarts. Whoever
+ * writes under a hold passes it on, so that the resource itself can refuse one who overslept.
+ */
+export type Token = number;
+
+/** When, and knowing what, a decision is taken. */
+export interface Moment {
+  /** Milliseconds; written into holds and events for people, never compared between machines. */
+  readonly now: number;
+  /** The store's revision at which the state was read. */
+  readonly revision: number;
+  /** Whether a lease is known to have ended. One that nothing is known of counts as alive. */
+  readonly gone: (lease: string) => boolean;
+}
+
+export interface Step<State, Outcome> {
+  /** The very same object if nothing changed: the runtime then writes nothing. */
+  readonly state: State;
+  readonly outcome: Outcome;
+  /** With a change they travel with its write and reach everyone once; without one they stay local. */
+  readonly events: readonly Event[];
+  /** Requests that were asked earlier, waited, and are answered by this step. */
+  readonly answers: readonly Answer<Outcome>[];
+  /** Holds that ended although their holders did not ask for it. */
+  readonly losses: readonly Loss[];
+}
+
+export interface Answer<Outcome> {
+  readonly id: string;
+  readonly outcome: Outcome;
+}
+
+export interface Event {
+  readonly type: string;
+  readonly at: number;
+  readonly holder: string;
+  readonly [detail: string]: Json | undefined;
+}
+
+/** What somebody asks for: both a command and, while it waits, a place in the queue. */
+export interface Request {
+  /** Unique. Becomes the id of the hold, so that an answer that got lost can be looked up. */
+  readonly id: string;
+  readonly holder: string;
+  /** The lease that keeps the request, and then the hold, alive. */
+  readonly lease: string;
+  readonly priority: number;
+  /** How long the hold may last once granted, however well it is renewed. */
+  readonly maxHoldMs?: number;
+  /** Why it is wanted, for those who wait behind it. */
+  readonly reason?: string;
+  readonly metadata?: Json;
+}
+
+export const NONE: readonly never[] = Object.freeze([]);
+
+/**
+ * Tokens outlive their holders. Were they to restart at one, a client that slept through its lease
+ * would pass a check meant for the next holder. Taking the revision into account lets the record of
+ * a free resource be deleted without the next one starting over.
+ */
+export function nextToken(last: Token, at: Moment): Token {
+  return Math.max(last, at.revision) + 1;
+}
+
+/** One step out of two, the second taken on the state that the first led to. */
+export function followed<State, Outcome>(
+  first: Step<State, Outcome>,
+  second: Step<State, Outcome>,
+): Step<State, Outcome> {
+  return {
+    state: second.state,
+    outcome: second.outcome,
+    events: [...first.events, ...second.events],
+    answers: [...first.answers, ...second.answers],
+    losses: [...first.losses, ...second.losses],
+  };
+}
+
+export function event(
+  type: string,
+  who: { readonly holder: string },
+  at: Moment,
+  detail?: { readonly [key: string]: Json },
+): Event {
+  return { type, at: at.now, holder: who.holder, ...detail };
+}
+
+/** Makes the compiler name the command that a switch forgot. */
+export function unreachable(command: never): never {
+  throw new TypeError(`no such command: ${JSON.stringify(command)}`);
+}

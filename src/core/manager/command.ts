@@ -1,0 +1,140 @@
+/** What the manager can be asked, and whether that makes sense. What is left out it fills in by itself. */
+import type { Claim } from '../hold.ts';
+import type { LockCommand, LockMode } from '../lock.ts';
+import type { Json } from '../machine.ts';
+import { nameProblem } from '../name.ts';
+import { type Asked, requestProblem } from '../request.ts';
+import type { SemaphoreCommand } from '../semaphore.ts';
+import { shown } from '../shown.ts';
+import type { ManagerClock, ResourceName } from './manager.ts';
+
+export type ManagerCommand = ResourceCommand | AcquireTogether | Renew;
+
+export type ResourceCommand =
+  ({ readonly resource: `lock/${string}` } & LockAsk) | ({ readonly resource: `semaphore/${string}` } & SemaphoreAsk);
+
+/** `refuse` is not among them: the manager looks for deadlocks by itself. */
+export type LockAsk =
+  | (Asking & { readonly kind: 'acquire'; readonly mode?: LockMode; readonly wait?: boolean })
+  | Extend
+  | (Claim & { readonly kind: 'upgrade'; readonly request?: string; readonly steal?: true; readonly wait?: boolean })
+  | Exclude<LockCommand, { kind: 'acquire' | 'extend' | 'upgrade' | 'refuse' }>;
+
+export type SemaphoreAsk =
+  /** The first to name a capacity makes the semaphore. */
+  | (Asking & {
+      readonly kind: 'acquire';
+      readonly weight?: number;
+      readonly capacity?: number;
+      readonly wait?: boolean;
+    })
+  | Extend
+  | Exclude<SemaphoreCommand, { kind: 'acquire' | 'extend' | 'refuse' }>;
+
+export interface Asking {
+  readonly holder: string;
+  readonly id?: string;
+  /** A lease that several holds and requests share; without one, each has its own. */
+  readonly lease?: string;
+  readonly ttlMs?: number;
+  readonly priority?: number;
+  readonly maxHoldMs?: number;
+  readonly reason?: string;
+  readonly metadata?: Json;
+  readonly steal?: true;
+  readonly force?: true;
+}
+
+/** From now on, this long without a heartbeat, and at most this long in all. */
+export type Extend = Claim & { readonly kind: 'extend'; readonly ttlMs?: number; readonly maxHoldMs?: number };
+
+/** All or nothing; they share one lease. */
+export interface AcquireTogether extends Asking {
+  readonly kind: 'acquire-together';
+  readonly parts: readonly TogetherPart[];
+}
+
+export type TogetherPart =
+  | { readonly resource: `lock/${string}`; readonly mode?: LockMode }
+  | { readonly resource: `semaphore/${string}`; readonly weight?: number; readonly capacity?: number };
+
+/** Somebody is alive: everything that a holder holds and waits for, or that hangs on a lease, lives on. */
+export type Renew =
+  { readonly kind: 'renew'; readonly holder: string } | { readonly kind: 'renew'; readonly lease: string };
+
+/** What is wrong with a command, whoever sent it; undefined if nothing is. */
+export function commandProblem(command: ManagerCommand): string | undefined {
+  if (!isObject(command)) return `command is ${shown(command)}; accepted is an object`;
+  if (command.kind === 'renew') return requestProblem(command, 'lease' in command ? ['lease'] : ['holder']);
+  if (command.kind === 'acquire-together') return togetherProblem(command);
+  return resourceProblem(command.resource) ?? askProblem(command);
+}
+
+export function clockProblem(clock: ManagerClock): string | undefined {
+  return isObject(clock) && Number.isFinite(clock.now)
+    ? undefined
+    : `clock is ${shown(clock)}; accepted is { now: MILLISECONDS }`;
+}
+
+export function kindOf(resource: ResourceName): 'lock' | 'semaphore' {
+  return resource.startsWith('lock/') ? 'lock' : 'semaphore';
+}
+
+/** `main` of `lock/main`. */
+export function nameOf(resource: ResourceName): string {
+  return resource.slice(resource.indexOf('/') + 1);
+}
+
+type Needs<Ask extends { kind: string }> = { readonly [Kind in Ask['kind']]: readonly (keyof Asked)[] };
+
+const everyKind = {
+  acquire: ['holder'],
+  release: ['holder'],
+  break: ['holder', 'reason'],
+  heartbeat: ['holder'],
+  extend: ['holder'],
+  cancel: ['id'],
+  settle: [],
+  tick: [],
+  maintain: [],
+} as const;
+
+const needs: { readonly lock: Needs<LockAsk>; readonly semaphore: Needs<SemaphoreAsk> } = {
+  lock: { ...everyKind, upgrade: ['holder'], downgrade: ['holder'], configure: ['onStale'] },
+  semaphore: { ...everyKind, resize: ['capacity'], configure: [] },
+};
+
+function resourceProblem(resource: unknown): string | undefined {
+  const [, name] = /^(?:lock|semaphore)\/(.*)$/su.exec(String(resource)) ?? [];
+  if (typeof resource === 'string' && name !== undefined) return nameProblem(name, 'the name of the resource');
+  return `resource is ${shown(resource)}; accepted is lock/NAME or semaphore/NAME`;
+}
+
+function askProblem(command: ResourceCommand): string | undefined {
+  const accepted: Readonly<Record<string, readonly (keyof Asked)[]>> = needs[kindOf(command.resource)];
+  const required = Object.hasOwn(accepted, command.kind) ? accepted[command.kind] : undefined;
+  if (required === undefined) return `kind is ${shown(command.kind)}; accepted are ${Object.keys(accepted).join(', ')}`;
+  if (command.kind === 'extend' && command.ttlMs === undefined && command.maxHoldMs === undefined) {
+    return 'extend has neither ttlMs nor maxHoldMs; accepted is either of them, or both';
+  }
+  return requestProblem(withoutWeight(command as Asked), required);
+}
+
+function togetherProblem(command: AcquireTogether): string | undefined {
+  if (!Array.isArray(command.parts)) return `parts is ${shown(command.parts)}; accepted is a list`;
+  for (const part of command.parts) {
+    if (!isObject(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
+    const problem = resourceProblem(part.resource) ?? requestProblem(withoutWeight(part));
+    if (problem !== undefined) return problem;
+  }
+  return requestProblem(command, ['holder']);
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A number that cannot be a weight is for the semaphore to refuse, which says `impossible`. */
+function withoutWeight(asked: Asked): Asked {
+  return typeof asked.weight === 'number' ? { ...asked, weight: undefined } : asked;
+}

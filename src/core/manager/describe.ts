@@ -1,0 +1,111 @@
+/** What people want to see of a resource: who holds it, since when, why, whether it was heard of, and who waits. */
+import { type Hold, isStale, type OnStale } from '../hold.ts';
+import type { LockMode } from '../lock.ts';
+import type { Json, Token } from '../machine.ts';
+import { nextInLine, type Passed, passing, type Waiting, without } from '../queue.ts';
+import { availableSlots, usedSlots } from '../semaphore.ts';
+import { getLock, getSemaphore, type Manager, type ManagerClock, momentOf } from './manager.ts';
+import { lookUp } from './table.ts';
+
+export interface HoldView {
+  readonly id: string;
+  readonly holder: string;
+  readonly token: Token;
+  readonly acquiredAt: number;
+  readonly lastHeartbeat: number;
+  /** When it goes stale unless it is heard of before. */
+  readonly staleAt: number;
+  readonly stale: boolean;
+  readonly reason?: string;
+  readonly metadata?: Json;
+}
+
+export interface WaitView {
+  readonly id: string;
+  readonly holder: string;
+  readonly priority: number;
+  readonly reason?: string;
+  readonly metadata?: Json;
+}
+
+export interface LockView {
+  readonly resource: string;
+  readonly free: boolean;
+  readonly onStale: OnStale;
+  /** The last one given out. */
+  readonly token: Token;
+  readonly holds: readonly (HoldView & { readonly mode: LockMode })[];
+  /** In the order in which they will be served. */
+  readonly waiting: readonly (WaitView & { readonly mode: LockMode })[];
+}
+
+export interface SemaphoreView {
+  readonly resource: string;
+  readonly capacity: number;
+  readonly used: number;
+  readonly available: number;
+  readonly onStale: OnStale;
+  readonly token: Token;
+  readonly holds: readonly (HoldView & { readonly weight: number; readonly slots: readonly number[] })[];
+  readonly waiting: readonly (WaitView & { readonly weight: number })[];
+}
+
+export function describeLock(manager: Manager, name: string, clock: ManagerClock): LockView {
+  const { record, waiting } = getLock(manager, name);
+  return {
+    resource: `lock/${name}`,
+    free: record.holds.length === 0,
+    onStale: record.onStale,
+    token: record.token,
+    holds: record.holds.map((hold) => ({ ...holdView(manager, hold, clock), mode: hold.mode })),
+    waiting: inLine(waiting, record.passed).map((request) => ({ ...waitView(request), mode: request.mode })),
+  };
+}
+
+export function describeSemaphore(manager: Manager, name: string, clock: ManagerClock): SemaphoreView | undefined {
+  const semaphore = getSemaphore(manager, name);
+  if (semaphore === undefined) return undefined;
+  const { record, waiting } = semaphore;
+  return {
+    resource: `semaphore/${name}`,
+    capacity: record.capacity,
+    used: usedSlots(semaphore),
+    available: availableSlots(semaphore),
+    onStale: record.onStale,
+    token: record.token,
+    holds: record.holds.map((hold) => ({ ...holdView(manager, hold, clock), weight: hold.weight, slots: hold.slots })),
+    waiting: inLine(waiting, record.passed).map((request) => ({ ...waitView(request), weight: request.weight })),
+  };
+}
+
+function holdView(manager: Manager, hold: Hold, clock: ManagerClock): HoldView {
+  const { id, holder, token, acquiredAt, reason, metadata } = hold;
+  const lease = lookUp(manager.leases, hold.lease);
+  const limit = hold.limit === undefined ? undefined : lookUp(manager.leases, hold.limit);
+  const ends = [lease, limit].map((one) => (one === undefined ? Infinity : one.renewedAt + one.ttlMs));
+  return {
+    id,
+    holder,
+    token,
+    acquiredAt,
+    lastHeartbeat: lease?.renewedAt ?? acquiredAt,
+    staleAt: Math.min(...ends),
+    stale: isStale(hold, momentOf(manager, clock)),
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function waitView({ id, holder, priority, reason, metadata }: Waiting): WaitView {
+  return { id, holder, priority, ...(reason !== undefined && { reason }), ...(metadata !== undefined && { metadata }) };
+}
+
+function inLine<W extends Waiting>(waiting: readonly W[], passed: Passed | null): readonly W[] {
+  const line: W[] = [];
+  for (let left = waiting, before = passed; left.length > 0;) {
+    const place = nextInLine(left, before);
+    line.push(left[place] as W);
+    [left, before] = [without(left, place), passing(left, place, before)];
+  }
+  return line;
+}

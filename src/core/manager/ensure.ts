@@ -1,0 +1,53 @@
+/** Making resources before anybody uses them, with settings of their own. */
+import type { OnStale } from '../hold.ts';
+import { freeLock } from '../lock.ts';
+import { nameProblem } from '../name.ts';
+import { requestProblem } from '../request.ts';
+import { newSemaphore } from '../semaphore.ts';
+import { clockProblem, type ResourceCommand } from './command.ts';
+import { handle, invalid } from './handle.ts';
+import { getSemaphore, type Handled, type Manager, type ManagerClock, type ResourceName } from './manager.ts';
+import { lookUp } from './table.ts';
+import { begin, end, put, type Turn } from './turn.ts';
+
+export interface ResourceSettings {
+  readonly onStale?: OnStale;
+}
+
+/** There is such a lock, with these settings; what it is held by stays as it is. */
+export function ensureLock(
+  manager: Manager,
+  name: string,
+  clock: ManagerClock,
+  settings: ResourceSettings = {},
+): Handled {
+  const problem = clockProblem(clock) ?? nameProblem(name) ?? requestProblem(settings);
+  if (problem !== undefined) return invalid(manager, problem);
+  const turn = begin(manager, clock);
+  if (lookUp(manager.locks, name) === undefined) put(turn, `lock/${name}`, freeLock);
+  return configured(turn, `lock/${name}`, settings, clock);
+}
+
+/** There is such a semaphore, unless there is one with another capacity: to change that, `resize` has to be said. */
+export function ensureSemaphore(
+  manager: Manager,
+  name: string,
+  capacity: number,
+  clock: ManagerClock,
+  settings: ResourceSettings = {},
+): Handled {
+  const problem = clockProblem(clock) ?? nameProblem(name) ?? requestProblem({ ...settings, capacity }, ['capacity']);
+  if (problem !== undefined) return invalid(manager, problem);
+  const turn = begin(manager, clock);
+  const existing = getSemaphore(manager, name);
+  if (existing === undefined) put(turn, `semaphore/${name}`, newSemaphore(capacity));
+  else if (existing.record.capacity !== capacity) {
+    return end(turn, { kind: 'capacity-mismatch', capacity: existing.record.capacity, asked: capacity });
+  }
+  return configured(turn, `semaphore/${name}`, settings, clock);
+}
+
+function configured(turn: Turn, resource: ResourceName, { onStale }: ResourceSettings, clock: ManagerClock): Handled {
+  if (onStale === undefined) return end(turn, { kind: 'configured' });
+  return handle(turn.manager, { resource, kind: 'configure', onStale } as ResourceCommand, clock);
+}

@@ -1,0 +1,103 @@
+/** The registered guards: which there are, what wakes them, and what the manager can tell them. */
+import {
+  type Condition,
+  type Guard,
+  type Input,
+  type InputKey,
+  type Inputs,
+  type InputValues,
+  matches,
+  type OnFailure,
+  parseCondition,
+  requiredInputs,
+  wakesOn,
+} from '../guard/index.ts';
+import { isStale } from '../hold.ts';
+import type { Event } from '../machine.ts';
+import { nameProblem } from '../name.ts';
+import { usedSlots } from '../semaphore.ts';
+import { shown } from '../shown.ts';
+import { invalid } from './handle.ts';
+import {
+  getSemaphore,
+  type Handled,
+  type Manager,
+  type ManagerClock,
+  type ManagerOutcome,
+  momentOf,
+} from './manager.ts';
+import { lookUp, withEntry, withoutEntries } from './table.ts';
+
+/** One of the same id is replaced. */
+export function registerGuard(manager: Manager, guard: Guard): Handled {
+  const problem = guardProblem(guard);
+  if (problem !== undefined) return invalid(manager, problem);
+  // A copy, because the caller may go on changing its own.
+  const own = JSON.parse(JSON.stringify(guard)) as Guard;
+  return changed({ ...manager, guards: withEntry(manager.guards, guard.id, own) }, { kind: 'registered' });
+}
+
+export function unregisterGuard(manager: Manager, id: string): Handled {
+  if (lookUp(manager.guards, id) === undefined) return changed(manager, { kind: 'unknown-guard' });
+  return changed({ ...manager, guards: withoutEntries(manager.guards, [id]) }, { kind: 'unregistered' });
+}
+
+/** The guards that are worth another look after these events, in order of their ids. */
+export function wokenBy(manager: Manager, events: readonly Event[]): readonly Guard[] {
+  const woken = Object.values(manager.guards).filter((guard) =>
+    wakesOn(guard).some((pattern) => events.some(({ type }) => matches(pattern, type))),
+  );
+  return woken.sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+export interface BuiltInputs {
+  readonly inputs: Inputs;
+  /** What somebody else has to gather: branches, files, issues. */
+  readonly missing: readonly Input[];
+}
+
+/** What the manager itself knows of what a guard, or a condition, needs to be judged. */
+export function buildInputs(manager: Manager, of: Guard | Condition, clock: ManagerClock): BuiltInputs {
+  const required = requiredInputs('condition' in of ? of.condition : of);
+  const inputs: { [Kind in 'lock' | 'semaphore' as InputKey<Kind>]: { readonly value: InputValues[Kind] } } = {};
+  const missing: Input[] = [];
+  for (const input of required) {
+    if (input.kind === 'lock') inputs[input.key] = { value: lockInput(manager, input.name, clock) };
+    else if (input.kind === 'semaphore') inputs[input.key] = { value: semaphoreInput(manager, input.name) };
+    else missing.push(input);
+  }
+  return { inputs, missing };
+}
+
+function lockInput(manager: Manager, name: string, clock: ManagerClock): InputValues['lock'] {
+  const lock = lookUp(manager.locks, name);
+  if (lock === undefined) return null;
+  const at = momentOf(manager, clock);
+  return { holders: lock.record.holds.map((hold) => ({ holder: hold.holder, stale: isStale(hold, at) })) };
+}
+
+function semaphoreInput(manager: Manager, name: string): InputValues['semaphore'] {
+  const semaphore = getSemaphore(manager, name);
+  return semaphore === undefined ? null : { capacity: semaphore.record.capacity, used: usedSlots(semaphore) };
+}
+
+function guardProblem({ id, condition, onFailure = 'block', wakeOn = [] }: Guard): string | undefined {
+  const parsed = parseCondition(condition);
+  if (!parsed.ok)
+    return parsed.problems.map(({ path, message }) => `condition.${path.join('.')}: ${message}`).join('; ');
+  if (!Array.isArray(wakeOn) || wakeOn.some((pattern) => typeof pattern !== 'string')) {
+    return `wakeOn is ${shown(wakeOn)}; accepted is a list of event patterns such as lock:released, task:* and *`;
+  }
+  return nameProblem(id, 'id') ?? (isAction(onFailure) ? undefined : `onFailure is ${shown(onFailure)}; ${ACTIONS}`);
+}
+
+const ACTIONS = 'accepted are "block", "warn", { retry: MILLISECONDS } and { fail: MESSAGE }';
+
+function isAction(value: OnFailure): boolean {
+  if (typeof value !== 'object' || value === null) return value === 'block' || value === 'warn';
+  return 'retry' in value ? Number.isFinite(value.retry) && value.retry >= 0 : typeof value.fail === 'string';
+}
+
+function changed(manager: Manager, outcome: ManagerOutcome): Handled {
+  return { manager, outcome, events: [], answers: [], losses: [] };
+}

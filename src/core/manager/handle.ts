@@ -1,0 +1,174 @@
+/** One command to the manager, from beginning to end. */
+import { findDeadlocks } from '../deadlock/index.ts';
+import { newSemaphore } from '../semaphore.ts';
+import { shown } from '../shown.ts';
+import { acquireTogether, type Part } from '../together.ts';
+import {
+  type AcquireTogether,
+  clockProblem,
+  commandProblem,
+  type ManagerCommand,
+  type Renew,
+  type ResourceCommand,
+} from './command.ts';
+import { inFull, togetherInFull } from './in-full.ts';
+import { isGone } from './lease.ts';
+import {
+  type Handled,
+  type Manager,
+  type ManagerClock,
+  type ManagerOutcome,
+  type ResourceName,
+  resourcesOf,
+} from './manager.ts';
+import { lookUp } from './table.ts';
+import {
+  begin,
+  type Command,
+  end,
+  isUnmade,
+  type Outcome,
+  renewLease,
+  run,
+  type State,
+  stateOf,
+  take,
+  type Terms,
+  transition,
+  type Turn,
+} from './turn.ts';
+
+/** Changes nothing, and says so by an outcome, where the command makes no sense. */
+export function handle(manager: Manager, command: ManagerCommand, clock: ManagerClock): Handled {
+  const problem = clockProblem(clock) ?? commandProblem(command);
+  if (problem !== undefined) return invalid(manager, problem);
+  const turn = begin(manager, clock);
+  const outcome = carryOut(turn, command);
+  return outcome.kind === 'invalid' ? invalid(manager, outcome.problem) : end(turn, outcome);
+}
+
+export function invalid(manager: Manager, problem: string): Handled {
+  return { manager, outcome: { kind: 'invalid', problem }, events: [], answers: [], losses: [] };
+}
+
+function carryOut(turn: Turn, command: ManagerCommand): ManagerOutcome {
+  if (command.kind === 'renew') return renew(turn, command);
+  if (command.kind === 'acquire-together') return together(turn, command);
+  return single(turn, command);
+}
+
+function single(turn: Turn, asked: ResourceCommand): ManagerOutcome {
+  const full = inFull(turn, asked);
+  if ('problem' in full) return { kind: 'invalid', problem: full.problem };
+  const { command, terms } = full;
+  const { resource } = asked;
+  const { locks, semaphores } = turn.manager;
+  const outcome = carryOutOne(turn, resource, command, terms);
+  if (asked.kind === 'heartbeat') heard(turn, outcome);
+  if (turn.manager.locks !== locks || turn.manager.semaphores !== semaphores) refuseDeadlocked(turn);
+  const id = command.kind === 'acquire' ? command.id : command.kind === 'upgrade' ? command.request : undefined;
+  return answeredMeanwhile(turn, resource, id) ?? outcome;
+}
+
+function carryOutOne(turn: Turn, resource: ResourceName, command: Command, terms: Terms): Outcome {
+  const refusal = unmade(turn, resource, command);
+  if (refusal !== undefined) return refusal;
+  const state = stateFor(turn, resource, command);
+  const step = transition(state, command, turn.at);
+  // A request that is refused does not make a semaphore.
+  if (state !== stateOf(turn, resource) && step.state === state && step.outcome.kind !== 'resized') return step.outcome;
+  const outcome = take(turn, resource, step, terms);
+  if (command.kind === 'acquire') heard(turn, outcome);
+  return outcome;
+}
+
+/** The first to name a capacity makes the semaphore. */
+function stateFor(turn: Turn, resource: ResourceName, command: Command): State {
+  const state = stateOf(turn, resource);
+  const capacity = 'capacity' in command ? command.capacity : undefined;
+  return isUnmade(state) && capacity !== undefined ? newSemaphore(capacity) : state;
+}
+
+function unmade(turn: Turn, resource: ResourceName, command: Command): Outcome | undefined {
+  if (command.kind !== 'acquire' || 'mode' in command || command.capacity !== undefined) return undefined;
+  if (!isUnmade(stateOf(turn, resource))) return undefined;
+  return { kind: 'impossible', why: `nobody has used ${resource} yet, so its capacity must be named`, capacity: 0 };
+}
+
+function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
+  const full = togetherInFull(turn, asked);
+  if ('problem' in full) return { kind: 'invalid', problem: full.problem };
+  const parts = asked.parts.map(({ resource }, place) => {
+    const command = full.command[place] as Part['command'];
+    return { name: resource, state: stateFor(turn, resource, command), command } as Part & {
+      readonly name: ResourceName;
+    };
+  });
+  const answer = acquireTogether(parts, turn.at);
+  switch (answer.kind) {
+    case 'invalid':
+      return answer;
+    case 'refused': {
+      const commands = new Map(parts.map(({ name, command }) => [name as string, command]));
+      const refusals = answer.refusals.map(({ name, outcome, events }) => {
+        const resource = name as ResourceName;
+        turn.events.push(...events.map((event) => ({ ...event, resource })));
+        return { resource, outcome: unmade(turn, resource, commands.get(name) as Command) ?? outcome };
+      });
+      return { kind: 'refused-together', refusals };
+    }
+    case 'granted': {
+      const grants = answer.steps.map(({ name, step }) => {
+        const resource = name as ResourceName;
+        const outcome = take(turn, resource, step, full.terms);
+        heard(turn, outcome);
+        return { resource, outcome };
+      });
+      refuseDeadlocked(turn);
+      return { kind: 'acquired-together', grants };
+    }
+  }
+}
+
+function renew(turn: Turn, asked: Renew): ManagerOutcome {
+  const { leases } = turn.manager;
+  const own = 'lease' in asked ? [asked.lease] : leasesOf(turn.manager, asked.holder);
+  const [alive, lost]: [string[], string[]] = [[], []];
+  for (const lease of own) {
+    const known = lookUp(leases, lease);
+    if (known?.fixed === true)
+      return { kind: 'invalid', problem: `lease is ${shown(lease)}, which only limits a hold` };
+    if (known === undefined || isGone(known, turn.at.now)) lost.push(lease);
+    else alive.push(lease);
+  }
+  for (const lease of alive) renewLease(turn, lease);
+  return alive.length === 0 ? { kind: 'lost' } : { kind: 'renewed', leases: alive, lost };
+}
+
+/** What keeps this holder's holds and requests alive. */
+function leasesOf(manager: Manager, holder: string): ReadonlySet<string> {
+  const own = resourcesOf(manager).flatMap(({ state: { record, waiting } }) => [...record.holds, ...waiting]);
+  return new Set(own.filter((one) => one.holder === holder).map(({ lease }) => lease));
+}
+
+/** Whoever asks again for what it has, or says that it still wants it, is alive. */
+function heard(turn: Turn, outcome: Outcome): void {
+  if (outcome.kind === 'refreshed' || outcome.kind === 'extended' || outcome.kind === 'already-held') {
+    renewLease(turn, outcome.hold.lease);
+  }
+}
+
+/** A request, or a grant to somebody who waits elsewhere, may have closed a circle. */
+export function refuseDeadlocked(turn: Turn): void {
+  const { arrivals } = turn.manager;
+  const deadlocks = findDeadlocks(resourcesOf(turn.manager), turn.at, (id) => lookUp(arrivals, id) ?? 0);
+  for (const { cycle, victim } of deadlocks) {
+    run(turn, victim.resource as ResourceName, { kind: 'refuse', id: victim.request.id, cycle });
+  }
+}
+
+/** The answer to the very request that is being handled is its outcome. */
+function answeredMeanwhile(turn: Turn, resource: ResourceName, id: string | undefined): Outcome | undefined {
+  const place = turn.answers.findIndex((answer) => answer.id === id && answer.resource === resource);
+  return turn.answers.splice(place, place < 0 ? 0 : 1)[0]?.outcome;
+}

@@ -1,0 +1,131 @@
+/**
+ * The coordination manager: every lock, semaphore and guard in one value.
+ *
+ *     handle(manager, command, clock) → { manager, outcome, events, answers, losses }
+ *
+ * It is plain JSON and never changes; whoever wants the next one keeps what `handle` returns. It needs no store: in
+ * place of leases that a store watches over it has a table of its own, and a lease ends when the clock that it is
+ * handed says so. Which makes it good for one process, for tests, and for thinking a situation through.
+ */
+import type { Guard } from '../guard/index.ts';
+import type { Hold, Loss } from '../hold.ts';
+import { freeLock, type Lock, type LockOutcome } from '../lock.ts';
+import type { Answer, Event, Moment } from '../machine.ts';
+import type { Semaphore, SemaphoreOutcome } from '../semaphore.ts';
+import { isGone, type Lease } from './lease.ts';
+import { lookUp, type Table } from './table.ts';
+
+export interface Manager {
+  readonly v: 1;
+  /** The latest time it was told. Were time to go back, a stale holder could come to life again. */
+  readonly now: number;
+  /** Numbers whatever it has to name, and the requests in the order in which they came. */
+  readonly sequence: number;
+  readonly locks: Table<Lock>;
+  readonly semaphores: Table<Semaphore>;
+  readonly guards: Table<Guard>;
+  readonly leases: Table<Lease>;
+  /** When each waiting request came, so that of two for different resources the younger is known. */
+  readonly arrivals: Table<number>;
+}
+
+/** Milliseconds, from wherever they are counted. */
+export interface ManagerClock {
+  readonly now: number;
+}
+
+export type ResourceName = `lock/${string}` | `semaphore/${string}`;
+
+export type ManagerOutcome =
+  | LockOutcome
+  | SemaphoreOutcome
+  | { readonly kind: 'acquired-together'; readonly grants: readonly OutcomeOf[] }
+  | { readonly kind: 'refused-together'; readonly refusals: readonly OutcomeOf[] }
+  /** Of one's leases, those that live on, and those that had ended before. */
+  | { readonly kind: 'renewed'; readonly leases: readonly string[]; readonly lost: readonly string[] }
+  | { readonly kind: 'warned'; readonly holds: readonly HoldOf[] }
+  | { readonly kind: 'swept'; readonly reclaimed: readonly HoldOf[] }
+  | { readonly kind: 'registered' }
+  | { readonly kind: 'unregistered' }
+  | { readonly kind: 'unknown-guard' }
+  /** The call made no sense, and changed nothing; the problem says what is accepted. */
+  | { readonly kind: 'invalid'; readonly problem: string };
+
+export interface OutcomeOf {
+  readonly resource: string;
+  readonly outcome: LockOutcome | SemaphoreOutcome;
+}
+
+export interface HoldOf {
+  readonly resource: string;
+  readonly hold: Hold;
+}
+
+export type ManagerEvent = Event & { readonly resource: string };
+export type ManagerAnswer = Answer<LockOutcome | SemaphoreOutcome> & { readonly resource: string };
+export type ManagerLoss = Loss & { readonly resource: string };
+
+export interface Handled {
+  readonly manager: Manager;
+  readonly outcome: ManagerOutcome;
+  readonly events: readonly ManagerEvent[];
+  /** Requests that were queued earlier, and are answered now. */
+  readonly answers: readonly ManagerAnswer[];
+  /** Holds that ended although their holders did not ask for it. */
+  readonly losses: readonly ManagerLoss[];
+}
+
+export const emptyManager: Manager = {
+  v: 1,
+  now: 0,
+  sequence: 0,
+  locks: {},
+  semaphores: {},
+  guards: {},
+  leases: {},
+  arrivals: {},
+};
+
+/** A lock that nobody has used is free. */
+export function getLock(manager: Manager, name: string): Lock {
+  return lookUp(manager.locks, name) ?? freeLock;
+}
+
+/** One that nobody has used has no capacity yet, so there is none. */
+export function getSemaphore(manager: Manager, name: string): Semaphore | undefined {
+  return lookUp(manager.semaphores, name);
+}
+
+export function getGuard(manager: Manager, id: string): Guard | undefined {
+  return lookUp(manager.guards, id);
+}
+
+/** What there is, in order of its names. */
+export function names(manager: Manager): {
+  locks: readonly string[];
+  semaphores: readonly string[];
+  guards: readonly string[];
+} {
+  const [locks, semaphores, guards] = [manager.locks, manager.semaphores, manager.guards];
+  return {
+    locks: Object.keys(locks).sort(),
+    semaphores: Object.keys(semaphores).sort(),
+    guards: Object.keys(guards).sort(),
+  };
+}
+
+/** For the questions of the machines: `staleHolds(getLock(manager, 'main'), momentOf(manager, clock))`. */
+export function momentOf(manager: Manager, clock: ManagerClock): Moment {
+  const now = Math.max(manager.now, clock.now);
+  // A token is larger than the last one of its resource, which is never forgotten here.
+  return { now, revision: 0, gone: (lease) => isGone(lookUp(manager.leases, lease), now) };
+}
+
+export function resourcesOf(
+  manager: Manager,
+): readonly { readonly name: ResourceName; readonly state: Lock | Semaphore }[] {
+  return [
+    ...Object.entries(manager.locks).map(([name, state]) => ({ name: `lock/${name}` as const, state })),
+    ...Object.entries(manager.semaphores).map(([name, state]) => ({ name: `semaphore/${name}` as const, state })),
+  ];
+}

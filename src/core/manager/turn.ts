@@ -1,0 +1,167 @@
+/**
+ * A turn: one call of the manager while it runs. It goes through any number of steps of single machines, and keeps
+ * with the states what belongs to them: the leases, and the arrivals of requests.
+ */
+import type { Hold } from '../hold.ts';
+import { freeLock, type Lock, type LockCommand, type LockOutcome, lockTransition } from '../lock.ts';
+import type { Moment, Step } from '../machine.ts';
+import {
+  newSemaphore,
+  type Semaphore,
+  type SemaphoreCommand,
+  type SemaphoreOutcome,
+  semaphoreTransition,
+} from '../semaphore.ts';
+import { kindOf, nameOf } from './command.ts';
+import { isGone, leasesIn, STALE_AFTER_MS } from './lease.ts';
+import {
+  type Handled,
+  type Manager,
+  type ManagerAnswer,
+  type ManagerClock,
+  type ManagerEvent,
+  type ManagerLoss,
+  type ManagerOutcome,
+  momentOf,
+  type ResourceName,
+  resourcesOf,
+} from './manager.ts';
+import { lookUp, type Table, withEntry, withoutEntries } from './table.ts';
+
+export type State = Lock | Semaphore;
+export type Command = LockCommand | SemaphoreCommand;
+export type Outcome = LockOutcome | SemaphoreOutcome;
+
+export interface Turn {
+  manager: Manager;
+  readonly at: Moment;
+  readonly events: ManagerEvent[];
+  readonly answers: ManagerAnswer[];
+  readonly losses: ManagerLoss[];
+}
+
+export function begin(manager: Manager, clock: ManagerClock): Turn {
+  const { now } = momentOf(manager, clock);
+  const turn: Turn = {
+    manager: { ...manager, now },
+    // Of the manager as it is by then: the turn itself gives and renews leases.
+    at: { now, revision: 0, gone: (lease) => isGone(lookUp(turn.manager.leases, lease), now) },
+    events: [],
+    answers: [],
+    losses: [],
+  };
+  return turn;
+}
+
+export function end(turn: Turn, outcome: ManagerOutcome): Handled {
+  const { manager, events, answers, losses } = turn;
+  return { manager, outcome, events, answers, losses };
+}
+
+/** A semaphore has no slots until somebody says how many. */
+const unmadeSemaphore = newSemaphore(0);
+
+export function stateOf({ manager }: Turn, resource: ResourceName): State {
+  if (kindOf(resource) === 'lock') return lookUp(manager.locks, nameOf(resource)) ?? freeLock;
+  return lookUp(manager.semaphores, nameOf(resource)) ?? unmadeSemaphore;
+}
+
+export function isUnmade(state: State): boolean {
+  return state === unmadeSemaphore;
+}
+
+/** How long the leases live that a command brings along, where not as long as is usual. */
+export type Terms = Table<{ readonly ttlMs: number; readonly fixed?: true }>;
+
+export function run(turn: Turn, resource: ResourceName, command: Command, terms: Terms = {}): Outcome {
+  return take(turn, resource, transition(stateOf(turn, resource), command, turn.at), terms);
+}
+
+export function transition(state: State, command: Command, at: Moment): Step<State, Outcome> {
+  return state.record.kind === 'lock'
+    ? lockTransition(state as Lock, command as LockCommand, at)
+    : semaphoreTransition(state as Semaphore, command as SemaphoreCommand, at);
+}
+
+/** Makes what a step led to the manager's. */
+export function take(turn: Turn, resource: ResourceName, step: Step<State, Outcome>, terms: Terms): Outcome {
+  turn.events.push(...step.events.map((event) => ({ ...event, resource })));
+  turn.answers.push(...step.answers.map((answer) => ({ ...answer, resource })));
+  turn.losses.push(...step.losses.map((loss) => ({ ...loss, resource })));
+  if (step.state === stateOf(turn, resource)) return step.outcome;
+  put(turn, resource, step.state, terms);
+  for (const hold of step.state.record.holds) limit(turn, resource, hold);
+  return step.outcome;
+}
+
+export function put(turn: Turn, resource: ResourceName, state: State, terms: Terms = {}): void {
+  const before = stateOf(turn, resource);
+  const { manager } = turn;
+  const name = nameOf(resource);
+  turn.manager =
+    state.record.kind === 'lock'
+      ? { ...manager, locks: withEntry(manager.locks, name, state as Lock) }
+      : { ...manager, semaphores: withEntry(manager.semaphores, name, state as Semaphore) };
+  noteArrivals(turn, before, state);
+  noteLeases(turn, before, state, terms);
+}
+
+export function renewLease(turn: Turn, lease: string): void {
+  const { manager } = turn;
+  const known = lookUp(manager.leases, lease);
+  if (known === undefined) return;
+  turn.manager = { ...manager, leases: withEntry(manager.leases, lease, { ...known, renewedAt: turn.at.now }) };
+}
+
+/** Names that begin like this are the manager's own, so that it never gives one that somebody else gave already. */
+export const OWN_NAME = '#';
+
+export function nextName(turn: Turn): string {
+  const sequence = turn.manager.sequence + 1;
+  turn.manager = { ...turn.manager, sequence };
+  return OWN_NAME + String(sequence);
+}
+
+/** The time that a hold may last at most begins with its grant, also when that comes out of the queue. */
+function limit(turn: Turn, resource: ResourceName, { id, holder, token, maxHoldMs, limit: limited }: Hold): void {
+  if (maxHoldMs === undefined || limited !== undefined) return;
+  const lease = nextName(turn);
+  run(
+    turn,
+    resource,
+    { kind: 'extend', holder, id, token, limit: lease },
+    { [lease]: { ttlMs: maxHoldMs, fixed: true } },
+  );
+}
+
+function noteArrivals(turn: Turn, before: State, after: State): void {
+  const { manager } = turn;
+  if (before.waiting === after.waiting) return;
+  const waiting = new Set(after.waiting.map(({ id }) => id));
+  const left = before.waiting.map(({ id }) => id).filter((id) => !waiting.has(id));
+  let { arrivals, sequence } = manager;
+  arrivals = withoutEntries(arrivals, left);
+  for (const id of waiting) if (!Object.hasOwn(arrivals, id)) arrivals = withEntry(arrivals, id, ++sequence);
+  turn.manager = { ...manager, arrivals, sequence };
+}
+
+/** A lease begins with what first hangs on it, and leaves with the last. */
+function noteLeases(turn: Turn, before: State, after: State, terms: Terms): void {
+  const { manager, at } = turn;
+  const [had, has] = [leasesIn(before), leasesIn(after)];
+  let { leases } = manager;
+  for (const lease of has) {
+    if (Object.hasOwn(leases, lease)) continue;
+    const term = lookUp(terms, lease) ?? { ttlMs: STALE_AFTER_MS };
+    leases = withEntry(leases, lease, { ...term, renewedAt: at.now });
+  }
+  const dropped = [...had].filter((lease) => !has.has(lease));
+  if (dropped.length > 0) {
+    const others = resourcesOf(manager).map(({ state }) => leasesIn(state));
+    leases = withoutEntries(
+      leases,
+      dropped.filter((lease) => !others.some((used) => used.has(lease))),
+    );
+  }
+  turn.manager = { ...manager, leases };
+}

@@ -1,0 +1,137 @@
+/** Whether what is asked for makes sense, whatever the state: checked once, at every way in. */
+import { nameProblem } from './name.ts';
+import { shown } from './shown.ts';
+
+export const LOWEST_PRIORITY = -100;
+export const HIGHEST_PRIORITY = 100;
+export const LARGEST_METADATA_BYTES = 64 * 1024;
+
+/** Beyond it nobody could read the value, and functions that walk it would run out of stack. */
+const DEEPEST_METADATA = 100;
+
+/** Whatever of it is there is checked. The types are those of input: anything. */
+export interface Asked {
+  readonly id?: unknown;
+  readonly holder?: unknown;
+  readonly lease?: unknown;
+  readonly priority?: unknown;
+  readonly mode?: unknown;
+  readonly weight?: unknown;
+  readonly capacity?: unknown;
+  readonly token?: unknown;
+  readonly ttlMs?: unknown;
+  readonly maxHoldMs?: unknown;
+  /** How long the one who asks is willing to wait; zero is not at all. */
+  readonly waitMs?: unknown;
+  readonly wait?: unknown;
+  readonly onStale?: unknown;
+  readonly reason?: unknown;
+  readonly metadata?: unknown;
+}
+
+/** What is wrong with a request, where, and what is accepted; undefined if nothing is. What is required may not lack. */
+export function requestProblem(asked: Asked, required: readonly (keyof Asked)[] = []): string | undefined {
+  return firstProblem(checks, ([field, check]) => {
+    const value = asked[field];
+    return value === undefined && !required.includes(field) ? undefined : check(value, field);
+  });
+}
+
+type Check = (value: unknown, what: string) => string | undefined;
+
+const checks = Object.entries({
+  id: nameProblem,
+  holder: nameProblem,
+  lease: nameProblem,
+  priority: whole(LOWEST_PRIORITY, HIGHEST_PRIORITY),
+  mode: oneOf('exclusive', 'shared'),
+  weight: whole(1, Number.MAX_SAFE_INTEGER),
+  capacity: whole(1, Number.MAX_SAFE_INTEGER),
+  token: whole(1, Number.MAX_SAFE_INTEGER),
+  ttlMs: milliseconds(false),
+  maxHoldMs: milliseconds(false),
+  waitMs: milliseconds(true),
+  wait: oneOf(true, false),
+  onStale: oneOf('reclaim', 'alert'),
+  reason: textProblem,
+  metadata: metadataProblem,
+} satisfies Record<keyof Asked, Check>) as readonly [keyof Asked, Check][];
+
+function whole(least: number, most: number): Check {
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
+  return (value, what) => {
+    const fits = Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
+    return fits ? undefined : `${what} is ${shown(value)}; accepted is a whole number ${range}`;
+  };
+}
+
+function milliseconds(zero: boolean): Check {
+  return (value, what) => {
+    const fits = typeof value === 'number' && Number.isFinite(value) && (value > 0 || (zero && value === 0));
+    if (fits) return undefined;
+    return `${what} is ${shown(value)}; accepted is a number of milliseconds ${zero ? 'that is not negative' : 'above zero'}`;
+  };
+}
+
+function oneOf(...accepted: readonly (string | boolean)[]): Check {
+  return (value, what) =>
+    accepted.some((one) => one === value)
+      ? undefined
+      : `${what} is ${shown(value)}; accepted is ${accepted.map(shown).join(' or ')}`;
+}
+
+/** A reason is kept and sent around with the metadata, so the same limit holds. */
+function textProblem(value: unknown, what: string): string | undefined {
+  if (typeof value !== 'string') return `${what} is ${shown(value)}, not a string`;
+  return sizeProblem(value, what);
+}
+
+function metadataProblem(value: unknown, what: string): string | undefined {
+  const bytes = { left: LARGEST_METADATA_BYTES };
+  const found = jsonProblem(value, what, 0, bytes);
+  if (found !== undefined) return found;
+  return bytes.left < 0 ? tooLarge(what, `more than ${LARGEST_METADATA_BYTES}`) : sizeProblem(value, what);
+}
+
+/**
+ * What JSON would silently leave out or turn into something else. Every value costs at least one byte, so one that is
+ * much too large is given up on early: a small value that contains itself many times over would never end.
+ */
+function jsonProblem(value: unknown, where: string, depth: number, bytes: { left: number }): string | undefined {
+  bytes.left -= 1;
+  if (bytes.left < 0) return undefined;
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return undefined;
+  if (typeof value !== 'object') return `${where} is ${shown(value)}, which JSON cannot express`;
+  if (depth === DEEPEST_METADATA) return `${where} is nested more than ${DEEPEST_METADATA} deep, or in itself`;
+  if (Array.isArray(value)) {
+    return firstProblem(value.keys(), (index) => jsonProblem(value[index], `${where}[${index}]`, depth + 1, bytes));
+  }
+  if (!isPlain(value)) return `${where} is a ${value.constructor?.name ?? 'class instance'}; accepted is plain JSON`;
+  return firstProblem(Object.entries(value), ([key, child]) =>
+    child === undefined ? undefined : jsonProblem(child, `${where}.${key}`, depth + 1, bytes),
+  );
+}
+
+function firstProblem<T>(items: Iterable<T>, problem: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const found = problem(item);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Also if it comes from another realm, whose `Object` is not ours. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function sizeProblem(value: unknown, what: string): string | undefined {
+  const bytes = new TextEncoder().encode(JSON.stringify(value)).length;
+  return bytes > LARGEST_METADATA_BYTES ? tooLarge(what, String(bytes)) : undefined;
+}
+
+function tooLarge(what: string, bytes: string): string {
+  return `${what} has ${bytes} bytes as JSON; accepted are at most ${LARGEST_METADATA_BYTES} (64 KiB)`;
+}

@@ -1,0 +1,571 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type BrokenLaw, semaphoreLaws, semaphoreRules, Trial } from './laws/index.ts';
+import type { Moment } from './machine.ts';
+import {
+  availableSlots,
+  canAcquire,
+  newSemaphore,
+  type Semaphore,
+  type SemaphoreCommand,
+  type SemaphoreHold,
+  type SemaphoreStep,
+  semaphoreTransition,
+  staleHolders,
+  usedSlots,
+} from './semaphore.ts';
+
+type Transition = (semaphore: Semaphore, command: SemaphoreCommand, at: Moment) => SemaphoreStep;
+type SemaphoreTrial = Trial<Semaphore, SemaphoreCommand>;
+
+/** Something that may happen: a command, or the end of a lease. */
+type Move = (trial: SemaphoreTrial, id: string) => void;
+
+const who = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+/** The newest of its holds, or another one, or none in particular. */
+const which = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, fc.nat(6));
+const often = (chance: number): fc.Arbitrary<boolean> => fc.nat(99).map((n) => n < chance);
+const weight = fc.oneof({ arbitrary: fc.integer({ min: 1, max: 4 }), weight: 20 }, fc.constantFrom(0, -1, 1.5, NaN, 9));
+const capacity = fc.integer({ min: 1, max: 6 });
+const priority = fc.constantFrom(0, 0, 0, 1, 5, -1);
+const shown = (move: Move, words: string): Move => Object.assign(move, { toString: () => words });
+
+const acquire = fc
+  .record({ holder: who, weight, priority, wait: often(70), steal: often(20), force: often(5), names: often(10) })
+  .map(({ steal, force, names, ...wish }) => {
+    const command = { ...wish, kind: 'acquire' as const, ...(steal && { steal }), ...(force && { force }) };
+    const named = names ? { capacity: 4 } : {};
+    return shown(
+      (trial, id) => trial.do({ ...command, ...named, id, lease: trial.leaseOf(wish.holder) } as SemaphoreCommand),
+      `acquire ${JSON.stringify({ ...command, ...named })}`,
+    );
+  });
+
+/** By a hold that it has, or once had: what a client that overslept might send. */
+const claim = fc
+  .record({ kind: fc.constantFrom('release', 'release', 'heartbeat'), holder: who, which })
+  .map(({ kind, holder, which }) =>
+    shown(
+      (trial) => trial.do({ ...trial.claim(holder, which), kind } as SemaphoreCommand),
+      `${kind} by ${holder} (${which})`,
+    ),
+  );
+
+const extend = fc.record({ holder: who, which, limit: fc.boolean() }).map(({ holder, which, limit }) =>
+  shown(
+    (trial, id) => {
+      const on = limit ? { limit: `limit ${id}` } : { lease: trial.leaseOf(holder) };
+      trial.do({ ...trial.claim(holder, which), kind: 'extend', ...on });
+    },
+    `extend ${limit ? 'limit' : 'lease'} by ${holder} (${which})`,
+  ),
+);
+
+/** Of anything that was ever asked: the cancel may come before, after or without the grant. */
+const cancel = fc
+  .record({ kind: fc.constantFrom('cancel', 'refuse'), id: fc.nat(80) })
+  .map(({ kind, id }) =>
+    shown((trial) => trial.do({ kind, id: `#${id}`, cycle: [] } as SemaphoreCommand), `${kind} #${id}`),
+  );
+
+const rest = fc
+  .constantFrom<SemaphoreCommand>(
+    { kind: 'settle' },
+    { kind: 'tick' },
+    { kind: 'tick' },
+    { kind: 'maintain' },
+    { kind: 'configure', onStale: 'alert' },
+    { kind: 'configure', onStale: 'reclaim' },
+    { kind: 'configure', onStale: 'reclaim' },
+    { kind: 'configure' },
+    { kind: 'break', holder: 'admin', reason: 'stuck' },
+  )
+  .map((command) => shown((trial) => trial.do(command), JSON.stringify(command)));
+
+const resize = capacity.map((capacity) =>
+  shown((trial) => trial.do({ kind: 'resize', capacity }), `resize to ${capacity}`),
+);
+
+const repetition = which.map((which) => shown((trial) => trial.repeat(which), `one asks again (${which})`));
+const death = who.map((holder) => shown((trial) => trial.kill(holder), `${holder} dies`));
+const deathOfHolder = which.map((which) =>
+  shown((trial) => {
+    const { holds } = trial.state.record;
+    const hold = holds[which % Math.max(1, holds.length)];
+    if (hold !== undefined) trial.kill(hold.holder);
+  }, `a holder dies (${which})`),
+);
+const disaster = fc.constant(
+  shown((trial) => {
+    for (const { holder } of trial.state.record.holds) trial.kill(holder);
+  }, 'all holders die at once'),
+);
+const limitEnds = fc.nat(80).map((id) => shown((trial) => trial.endLease(`limit #${id}`), `limit #${id} ends`));
+const deletion = fc.constant(shown((trial) => trial.deleteRecord(), 'the record is deleted'));
+
+/** One after another with a high priority comes, and is served as soon as those who hold let go. */
+const overtaking = fc.integer({ min: 1, max: 6 }).map((times) =>
+  shown((trial, id) => {
+    for (let time = 0; time < times; time++) {
+      const holder = `${id}/${time}`;
+      trial.do({ kind: 'acquire', id: holder, holder, lease: holder, weight: 1, priority: 9, wait: true });
+      for (const { holder, id, token } of trial.state.record.holds) trial.do({ kind: 'release', holder, id, token });
+    }
+  }, `${times} overtake`),
+);
+
+const moves = fc.array(
+  fc.oneof(
+    { arbitrary: acquire, weight: 12 },
+    { arbitrary: claim, weight: 8 },
+    { arbitrary: extend, weight: 1 },
+    { arbitrary: cancel, weight: 2 },
+    { arbitrary: rest, weight: 3 },
+    { arbitrary: repetition, weight: 1 },
+    { arbitrary: resize, weight: 1 },
+    { arbitrary: death, weight: 2 },
+    { arbitrary: deathOfHolder, weight: 2 },
+    { arbitrary: disaster, weight: 1 },
+    { arbitrary: limitEnds, weight: 1 },
+    { arbitrary: deletion, weight: 1 },
+    { arbitrary: overtaking, weight: 1 },
+  ),
+  { maxLength: 80, size: 'max' },
+);
+
+function onTrial(transition: Transition, laws = semaphoreLaws): fc.IProperty<[number, Move[], boolean]> {
+  return fc.property(capacity, moves, fc.boolean(), (capacity, moves, counts) => {
+    const renewed = ({ record }: Semaphore): Semaphore => newSemaphore(record.capacity);
+    const suspect = { transition, laws, rules: semaphoreRules, renewed };
+    const trial: SemaphoreTrial = new Trial(suspect, newSemaphore(capacity), counts);
+    moves.forEach((move, place) => move(trial, `#${place}`));
+    trial.finish({
+      release: (claim) => ({ ...claim, kind: 'release' }),
+      maintain: { kind: 'maintain' },
+      settle: { kind: 'settle' },
+      breakAll: { kind: 'break', holder: 'admin', reason: 'going home' },
+    });
+  });
+}
+
+const now: Moment = { now: 0, revision: 0, gone: () => false };
+const acquiring = (holder: string, weight: number, wait = false): SemaphoreCommand => {
+  return { kind: 'acquire', id: `${holder} ${weight}`, holder, lease: holder, priority: 0, weight, wait };
+};
+const after = (semaphore: Semaphore, ...commands: readonly SemaphoreCommand[]): Semaphore =>
+  commands.reduce((state, command) => semaphoreTransition(state, command, now).state, semaphore);
+
+describe('a semaphore', () => {
+  it('obeys every law, whatever is asked of it and whoever dies', () => {
+    fc.assert(onTrial(semaphoreTransition), { numRuns: 1500 });
+  }, 120_000);
+
+  it('knows how many slots are used, and how many are to be had', () => {
+    const semaphore = after(newSemaphore(4), acquiring('a', 1), acquiring('b', 2));
+    expect([usedSlots(semaphore), availableSlots(semaphore)]).toEqual([3, 1]);
+    expect([0, 1, 2, 1.5, NaN].map((weight) => canAcquire(semaphore, weight))).toEqual([
+      false,
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it('has nothing to offer while somebody waits, or while it is shrinking', () => {
+    const waitedFor = after(newSemaphore(4), acquiring('a', 2), acquiring('b', 3, true));
+    expect([availableSlots(waitedFor), canAcquire(waitedFor, 1)]).toEqual([2, false]);
+    const shrunk = after(newSemaphore(4), acquiring('a', 3), { kind: 'resize', capacity: 2 });
+    expect([usedSlots(shrunk), availableSlots(shrunk), canAcquire(shrunk, 1)]).toEqual([3, 0, false]);
+  });
+
+  it('knows who is stale', () => {
+    const semaphore = after(newSemaphore(4), acquiring('a', 1), acquiring('b', 2));
+    const stale = staleHolders(semaphore, { ...now, gone: (lease) => lease === 'b' });
+    expect(stale.map(({ holder }) => holder)).toEqual(['b']);
+  });
+});
+
+// A law that nothing breaks proves nothing, so each kind of bug is planted once and must be caught by the law it breaks.
+
+const withRecord = (semaphore: Semaphore, record: Partial<Semaphore['record']>): Semaphore => ({
+  ...semaphore,
+  record: { ...semaphore.record, ...record },
+});
+const withState = (step: SemaphoreStep, state: Semaphore): SemaphoreStep => ({ ...step, state });
+
+/** Changes the holds of a step wherever they are told of. */
+function withHolds(step: SemaphoreStep, change: (hold: SemaphoreHold) => SemaphoreHold): SemaphoreStep {
+  const told = <O extends SemaphoreStep['outcome']>(outcome: O): O =>
+    'hold' in outcome ? { ...outcome, hold: change(outcome.hold) } : outcome;
+  return {
+    ...step,
+    state: withRecord(step.state, { holds: step.state.record.holds.map(change) }),
+    outcome: told(step.outcome),
+    answers: step.answers.map((answer) => ({ ...answer, outcome: told(answer.outcome) })),
+  };
+}
+
+/** The command is carried out as if the record said something else. */
+function asIf(
+  semaphore: Semaphore,
+  record: Partial<Semaphore['record']>,
+  command: SemaphoreCommand,
+  at: Moment,
+): SemaphoreStep {
+  const altered = withRecord(semaphore, record);
+  const step = semaphoreTransition(altered, command, at);
+  if (step.state === altered) return withState(step, semaphore);
+  // What it says about being passed is decided anew in each step.
+  if ('passed' in record) return step;
+  const restored = Object.keys(record).map((key) => [key, semaphore.record[key as keyof typeof record]]);
+  return withState(step, withRecord(step.state, Object.fromEntries(restored)));
+}
+
+/** The command is carried out as if these did not wait. */
+function pastThose(
+  semaphore: Semaphore,
+  passed: readonly Semaphore['waiting'][number][],
+  command: SemaphoreCommand,
+  at: Moment,
+): SemaphoreStep {
+  const step = semaphoreTransition(
+    { ...semaphore, waiting: semaphore.waiting.filter((waiter) => !passed.includes(waiter)) },
+    command,
+    at,
+  );
+  return withState(step, { ...step.state, waiting: [...passed, ...step.state.waiting] });
+}
+
+const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly planted: Transition }[] = [
+  {
+    bug: 'there is one slot more than there is',
+    breaks: 'used slots never exceed the capacity, and after a shrinking never grow beyond it',
+    planted(semaphore, command, at) {
+      if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
+      return asIf(semaphore, { capacity: semaphore.record.capacity + 1 }, command, at);
+    },
+  },
+  {
+    bug: 'shrinking is not heeded',
+    breaks: 'used slots never exceed the capacity, and after a shrinking never grow beyond it',
+    planted(semaphore, command, at) {
+      if (command.kind === 'resize') return semaphoreTransition(semaphore, command, at);
+      return asIf(semaphore, { capacity: 6 }, command, at);
+    },
+  },
+  {
+    bug: 'everybody gets the first slots',
+    breaks: 'everyone has as many slots as its weight, and nobody the same',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'acquired') return step;
+      const { id } = step.outcome.hold;
+      return withHolds(step, (hold) => (hold.id === id ? { ...hold, slots: hold.slots.map((_, slot) => slot) } : hold));
+    },
+  },
+  {
+    bug: 'slots are given from the top',
+    breaks: 'the queue is served in order, and no newcomer before one who could have it',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const isAlone = step.outcome.kind === 'acquired' && step.state.record.holds.length === 1;
+      const { capacity } = step.state.record;
+      return isAlone
+        ? withHolds(step, (hold) => ({ ...hold, slots: hold.slots.map((slot) => capacity - 1 - slot) }))
+        : step;
+    },
+  },
+  {
+    bug: 'growth changes the token',
+    breaks: 'a hold that grows keeps its token and its slots',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'increased') return step;
+      const { id } = step.outcome.hold;
+      return withHolds(step, (hold) => (hold.id === id ? { ...hold, token: hold.token + 1 } : hold));
+    },
+  },
+  {
+    bug: 'growth moves a holder to other slots',
+    breaks: 'a hold that grows keeps its token and its slots',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'increased') return step;
+      const { id } = step.outcome.hold;
+      return withHolds(step, (hold) => (hold.id === id ? { ...hold, slots: hold.slots.toReversed() } : hold));
+    },
+  },
+  {
+    bug: 'a denied growth reports success',
+    breaks: 'whoever is told that it has as much as it asked for does',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'full' || command.kind !== 'acquire') return step;
+      const hold = semaphore.record.holds.find(({ holder }) => holder === command.holder);
+      return hold === undefined ? step : { ...step, outcome: { kind: 'already-held', hold } };
+    },
+  },
+  {
+    bug: 'what can never be had is waited for',
+    breaks: 'what can never be had is refused at once, and only that',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const { holds } = semaphore.record;
+      return step.outcome.kind === 'impossible'
+        ? { ...step, outcome: { kind: 'full', free: 0, holders: holds } }
+        : step;
+    },
+  },
+  {
+    bug: 'a shrinking leaves those waiting who wait for more than there will be',
+    breaks: 'nobody waits for more than there is',
+    planted(semaphore, command, at) {
+      if (command.kind !== 'resize') return semaphoreTransition(semaphore, command, at);
+      return pastThose(semaphore, semaphore.waiting, command, at);
+    },
+  },
+  {
+    bug: 'only the last stale holder is reclaimed',
+    breaks: 'whoever reclaims reclaims every stale hold',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (command.kind !== 'maintain' || step.losses.length < 2) return step;
+      const losses = step.losses.slice(-1);
+      const holds = semaphore.record.holds.filter((hold) => hold !== losses[0]?.hold);
+      return { ...step, losses, state: withRecord(semaphore, { holds }), answers: [] };
+    },
+  },
+  {
+    bug: 'tokens start over once nobody holds',
+    breaks: 'tokens only grow, and no two grants share one',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const isFreed = usedSlots(semaphore) > 0 && usedSlots(step.state) === 0;
+      return isFreed ? withState(step, withRecord(step.state, { token: 0 })) : step;
+    },
+  },
+  {
+    bug: 'a waiter is granted although its lease is gone',
+    breaks: 'nothing is granted to the dead',
+    planted(semaphore, command, at) {
+      const isHeld = (lease: string): boolean =>
+        semaphore.record.holds.some((hold) => hold.lease === lease || hold.limit === lease);
+      return semaphoreTransition(semaphore, command, { ...at, gone: (lease) => at.gone(lease) && isHeld(lease) });
+    },
+  },
+  {
+    bug: 'a release asks neither for holder nor token',
+    breaks: 'a claim that no hold answers to does nothing',
+    planted(semaphore, command, at) {
+      const hold = semaphore.record.holds.at(-1);
+      if (command.kind !== 'release' || hold === undefined) return semaphoreTransition(semaphore, command, at);
+      return semaphoreTransition(semaphore, { kind: 'release', holder: hold.holder, id: hold.id }, at);
+    },
+  },
+  {
+    bug: 'a release takes another holder along',
+    breaks: 'a hold ends only by its holder, by force, or because it was stale',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'released') return step;
+      return withState(step, withRecord(step.state, { holds: step.state.record.holds.slice(1) }));
+    },
+  },
+  {
+    bug: 'an acquire reclaims what a person should decide about',
+    breaks: 'where a person must decide, only one who steals or forces takes a stale hold',
+    planted(semaphore, command, at) {
+      if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
+      return asIf(semaphore, { onStale: 'reclaim' }, command, at);
+    },
+  },
+  {
+    bug: 'a stale holder grows',
+    breaks: 'nothing is granted to the dead',
+    planted(semaphore, command, at) {
+      const isAsking =
+        command.kind === 'acquire' && semaphore.record.holds.some(({ holder }) => holder === command.holder);
+      return semaphoreTransition(semaphore, command, isAsking ? { ...at, gone: () => false } : at);
+    },
+  },
+  {
+    bug: 'a renewal revives a stale hold',
+    breaks: 'a stale holder cannot revive',
+    planted(semaphore, command, at) {
+      const isRenewal = command.kind === 'heartbeat' || command.kind === 'extend';
+      return semaphoreTransition(semaphore, command, isRenewal ? { ...at, gone: () => false } : at);
+    },
+  },
+  {
+    bug: 'a refused try reclaims stale holders',
+    breaks: 'a request that is refused, and a look, change nothing',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'full') return step;
+      return { ...semaphoreTransition(semaphore, { kind: 'maintain' }, at), outcome: step.outcome };
+    },
+  },
+  {
+    bug: 'nothing changed, but a copy comes back',
+    breaks: 'no change is the same object, and a change is another',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.state === semaphore ? withState(step, { ...semaphore }) : step;
+    },
+  },
+  {
+    bug: 'a field is there as undefined',
+    breaks: 'a state survives a journey through JSON',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'acquired') return step;
+      return withHolds(step, (hold) => Object.assign({ grown: undefined }, hold) as SemaphoreHold);
+    },
+  },
+  {
+    bug: 'a light request passes a heavy one at the head',
+    breaks: 'the queue is served in order, and no newcomer before one who could have it',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const [head] = step.state.waiting;
+      if (step.outcome.kind !== 'released' || head === undefined || head.weight < 3) return step;
+      return { ...pastThose(step.state, [head], { kind: 'settle' }, at), outcome: step.outcome };
+    },
+  },
+  {
+    bug: 'growth passes those who wait',
+    breaks: 'the queue is served in order, and no newcomer before one who could have it',
+    planted(semaphore, command, at) {
+      const grows =
+        command.kind === 'acquire' && semaphore.record.holds.some(({ holder }) => holder === command.holder);
+      if (!grows || command.wait) return semaphoreTransition(semaphore, command, at);
+      return pastThose(semaphore, semaphore.waiting, command, at);
+    },
+  },
+  {
+    bug: 'what a stale holder leaves goes to a newcomer',
+    breaks: 'the queue is served in order, and no newcomer before one who could have it',
+    planted(semaphore, command, at) {
+      const isStale = staleHolders(semaphore, at).length > 0;
+      if (command.kind !== 'acquire' || !isStale) return semaphoreTransition(semaphore, command, at);
+      return pastThose(semaphore, semaphore.waiting, command, at);
+    },
+  },
+  {
+    bug: 'being passed is forgotten',
+    breaks: 'the queue is served in order, and no newcomer before one who could have it',
+    planted: (semaphore, command, at) => asIf(semaphore, { passed: null }, command, at),
+  },
+  {
+    bug: 'nobody is served when slots are released',
+    breaks: 'nobody waits in front of something it could have',
+    planted(semaphore, command, at) {
+      if (command.kind !== 'release') return semaphoreTransition(semaphore, command, at);
+      return pastThose(semaphore, semaphore.waiting, command, at);
+    },
+  },
+  {
+    bug: 'the last in the queue is forgotten',
+    breaks: 'nobody who waits is forgotten',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      if (step.outcome.kind !== 'released') return step;
+      return withState(step, { ...step.state, waiting: step.state.waiting.slice(0, -1) });
+    },
+  },
+  {
+    bug: 'whoever was granted stays in the queue',
+    breaks: 'whoever was answered waits no more, and is answered once',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const granted = semaphore.waiting.filter(({ id }) => step.answers.some((answer) => answer.id === id));
+      return withState(
+        step,
+        granted.length === 0 ? step.state : { ...step.state, waiting: [...granted, ...step.state.waiting] },
+      );
+    },
+  },
+  {
+    bug: 'whoever asks again waits twice',
+    breaks: 'a request that comes again changes nothing',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      const twice = semaphore.waiting.filter(({ id }) => command.kind === 'acquire' && command.id === id);
+      return twice.length === 0 ? step : withState(step, { ...semaphore, waiting: [...semaphore.waiting, ...twice] });
+    },
+  },
+  {
+    bug: 'whoever is told that it waits is not written down',
+    breaks: 'whoever is told to wait, and nobody else, joins at the end',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.outcome.kind === 'queued' ? withState(step, semaphore) : step;
+    },
+  },
+  {
+    bug: 'a cancel that comes after the grant leaves the grant behind',
+    breaks: 'whoever gives up leaves no trace',
+    planted(semaphore, command, at) {
+      const isGranted = command.kind === 'cancel' && semaphore.record.holds.some(({ id }) => id === command.id);
+      return semaphoreTransition(semaphore, isGranted ? { kind: 'settle' } : command, at);
+    },
+  },
+  {
+    bug: 'a growth outlives the hold it belongs to',
+    breaks: 'a wish for more ends with its hold',
+    planted(semaphore, command, at) {
+      if (command.kind !== 'release') return semaphoreTransition(semaphore, command, at);
+      const growing = semaphore.waiting.filter(({ grows }) => grows !== undefined);
+      return pastThose(semaphore, growing, command, at);
+    },
+  },
+  {
+    bug: "a bystander's request renews everybody's lease",
+    breaks: 'a hold changes only by what its own holder asks',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.outcome.kind === 'acquired' ? withHolds(step, (hold) => ({ ...hold, lease: 'x' })) : step;
+    },
+  },
+  {
+    bug: 'whoever is told that it holds does not',
+    breaks: 'whoever is told that it holds does hold',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.outcome.kind === 'acquired' ? withState(step, semaphore) : step;
+    },
+  },
+  {
+    bug: 'an end makes no noise',
+    breaks: 'events tell of every grant and every end',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return { ...step, events: step.events.filter(({ type }) => type !== 'semaphore:released') };
+    },
+  },
+  {
+    bug: 'only one stale holder is warned of',
+    breaks: 'a hold is warned of once, and only when stale',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return command.kind === 'tick' ? { ...step, events: step.events.slice(-1) } : step;
+    },
+  },
+];
+
+describe('a semaphore with a planted bug is caught when', () => {
+  for (const { bug, breaks, planted } of BUGS) {
+    it(bug, () => {
+      const law = semaphoreLaws[breaks];
+      if (law === undefined) throw new Error(`there is no such law: ${breaks}`);
+      const details = fc.check(onTrial(planted, { [breaks]: law }), { numRuns: 2000, seed: 1, endOnFailure: true });
+      expect((details.errorInstance as BrokenLaw | undefined)?.law).toBe(breaks);
+    });
+  }
+
+  it('there is a bug for every law', () => {
+    const caught = new Set(BUGS.map(({ breaks }) => breaks));
+    expect(Object.keys(semaphoreLaws).filter((law) => !caught.has(law))).toEqual([]);
+  });
+});

@@ -1,0 +1,639 @@
+/**
+ * The semaphore: `capacity` slots, and holders that have some of them.
+ *
+ *      slot    0   1   2   3   4   5              waiting
+ *            ┌───┬───┬───┬───┬───┬───┐
+ *            │ a │ a │ b │ c │   │   │  ◀────────  d (3)   e (1)
+ *            └───┴───┴───┴───┴───┴───┘
+ *              a holds 2, b and c 1 each; d has to wait for a third slot, and e, although there
+ *              is one for it, waits behind d: otherwise light requests could keep d out forever
+ *
+ * Who holds w slots may grow to more: `weight` is always the total wanted. Growing keeps the token and the
+ * slots that are held, and waits its turn. The record and the waiting requests are kept apart as for locks.
+ */
+import {
+  type Claim,
+  describedBy,
+  except,
+  type Hold,
+  isStale,
+  losses,
+  onLeases,
+  type OnStale,
+  ownHold,
+  placeOf,
+  staleOf,
+  type Taker,
+  warn,
+} from './hold.ts';
+import {
+  type Answer,
+  type Event,
+  event,
+  followed,
+  type Moment,
+  nextToken,
+  NONE,
+  type Request,
+  type Step,
+  type Token,
+  unreachable,
+} from './machine.ts';
+import {
+  type Cycle,
+  goesAhead,
+  leave,
+  type Passed,
+  passing,
+  placeFor,
+  type Served,
+  serveQueue,
+  withHolds,
+  without,
+  withWaiting,
+} from './queue.ts';
+
+export interface SemaphoreHold extends Hold {
+  /** How many slots it has. */
+  readonly weight: number;
+  /** Which ones: the lowest that were free, the latest last. They stay while it holds them. */
+  readonly slots: readonly number[];
+  /** The request by which it grew last, and from which weight: so that a cancelled growth can be given back. */
+  readonly grown?: { readonly by: string; readonly from: number };
+}
+
+export interface SemaphoreRequest extends Request {
+  /** The total wanted, not an addition to what the holder has. */
+  readonly weight: number;
+  /** Takes the slots of stale holds even where a person would have to decide (`onStale: 'alert'`). */
+  readonly steal?: true;
+  /** The id of the hold that wants to grow. */
+  readonly grows?: string;
+}
+
+export interface SemaphoreRecord {
+  readonly v: 1;
+  readonly kind: 'semaphore';
+  /** The last token given out; outlives its hold. */
+  readonly token: Token;
+  readonly capacity: number;
+  /** In the order of their grants, the youngest last. */
+  readonly holds: readonly SemaphoreHold[];
+  readonly onStale: OnStale;
+  /** Always there, as null if nobody was passed, so that every record has one shape. */
+  readonly passed: Passed | null;
+}
+
+export interface Semaphore {
+  readonly record: SemaphoreRecord;
+  readonly waiting: readonly SemaphoreRequest[];
+}
+
+export type SemaphoreCommand =
+  /**
+   * `wait`: queue if it cannot be had now. `force`: an administrator takes slots from whoever has them.
+   * `capacity`: what the caller believes it to be.
+   */
+  | (SemaphoreRequest & {
+      readonly kind: 'acquire';
+      readonly wait: boolean;
+      readonly force?: true;
+      readonly capacity?: number;
+    })
+  | (Claim & { readonly kind: 'release' })
+  /** An administrator ends every hold. */
+  | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
+  | (Claim & { readonly kind: 'heartbeat' })
+  /** From now on the hold hangs on these leases. */
+  | (Claim & { readonly kind: 'extend'; readonly lease?: string; readonly limit?: string })
+  /** The one who asked has gone; if it was granted meanwhile, the grant goes back. */
+  | { readonly kind: 'cancel'; readonly id: string }
+  /** The victim of a deadlock stops waiting. */
+  | { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }
+  /** Grants whatever can be granted: on behalf of waiters, after a lease ended. */
+  | { readonly kind: 'settle' }
+  | { readonly kind: 'tick' }
+  | { readonly kind: 'maintain' }
+  | { readonly kind: 'configure'; readonly onStale?: OnStale }
+  | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string };
+
+export type SemaphoreOutcome =
+  | { readonly kind: 'acquired'; readonly hold: SemaphoreHold }
+  /** There was room only after the slots of holds whose leases had ended were taken back. */
+  | { readonly kind: 'reclaimed'; readonly hold: SemaphoreHold; readonly from: readonly SemaphoreHold[] }
+  /** The same holder had less: its hold has grown. */
+  | { readonly kind: 'increased'; readonly hold: SemaphoreHold }
+  /** The same holder already had as much: the hold is the outer one, and releasing is left to that. */
+  | { readonly kind: 'already-held'; readonly hold: SemaphoreHold }
+  | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreHold[] }
+  | {
+      readonly kind: 'queued';
+      readonly position: number;
+      readonly free: number;
+      readonly holders: readonly SemaphoreHold[];
+    }
+  /** However long one waited, it could not be had. */
+  | { readonly kind: 'impossible'; readonly why: string; readonly capacity: number }
+  | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
+  | { readonly kind: 'released'; readonly hold: SemaphoreHold }
+  | { readonly kind: 'not-holder'; readonly holders: readonly SemaphoreHold[] }
+  | { readonly kind: 'refreshed'; readonly hold: SemaphoreHold }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'cancelled'; readonly gaveBack: boolean }
+  | { readonly kind: 'deadlock'; readonly cycle: Cycle }
+  | { readonly kind: 'settled' }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'broken'; readonly holds: readonly SemaphoreHold[] }
+  | { readonly kind: 'maintained'; readonly reclaimed: readonly SemaphoreHold[] }
+  | { readonly kind: 'configured' }
+  | { readonly kind: 'resized'; readonly capacity: number };
+
+export type SemaphoreStep = Step<Semaphore, SemaphoreOutcome>;
+
+export function newSemaphore(capacity: number): Semaphore {
+  return {
+    record: { v: 1, kind: 'semaphore', token: 0, capacity, holds: NONE, onStale: 'reclaim', passed: null },
+    waiting: NONE,
+  };
+}
+
+/** Pure, so the runtime may run it again on a newer semaphore after losing a write race. */
+export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreCommand, at: Moment): SemaphoreStep {
+  switch (command.kind) {
+    case 'acquire':
+      return acquire(semaphore, command, at);
+    case 'release':
+      return release(semaphore, command, at);
+    case 'break':
+      return breakHolds(semaphore, command, at);
+    case 'heartbeat':
+      return heartbeat(semaphore, command, at);
+    case 'extend':
+      return extend(semaphore, command, at);
+    case 'cancel':
+      return cancel(semaphore, command.id, at);
+    case 'refuse':
+      return refuse(semaphore, command.id, command.cycle, at);
+    case 'settle':
+      return settle(step(semaphore, { kind: 'settled' }), at);
+    case 'tick':
+      return tick(semaphore, at);
+    case 'maintain':
+      return maintain(semaphore, at);
+    case 'configure':
+      return configure(semaphore, command.onStale, at);
+    case 'resize':
+      return resize(semaphore, command, at);
+    default:
+      return unreachable(command);
+  }
+}
+
+// Questions
+
+export function usedSlots(semaphore: Semaphore): number {
+  return weightOf(semaphore.record.holds);
+}
+
+/** None after shrinking below what is in use, until enough holders have left. */
+export function availableSlots(semaphore: Semaphore): number {
+  return freeIn(semaphore.record);
+}
+
+/** Whether a newcomer would get them at once. Slots that are free but waited for are not on offer. */
+export function canAcquire(semaphore: Semaphore, weight: number): boolean {
+  const { record, waiting } = semaphore;
+  return waiting.length === 0 && isCount(weight) && weight <= freeIn(record);
+}
+
+export function staleHolders(semaphore: Semaphore, at: Moment): readonly SemaphoreHold[] {
+  return staleOf(semaphore.record.holds, at);
+}
+
+// Commands
+
+type Acquire = Extract<SemaphoreCommand, { kind: 'acquire' }>;
+
+function acquire(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
+  const { record } = semaphore;
+  if (at.gone(command.lease)) return step(semaphore, { kind: 'lost' });
+  const own = ownHold(record.holds, command.holder, at);
+  const before = askedBefore(semaphore, command.id, at);
+  if (before !== undefined) return before;
+  const refusal = mismatch(command, record) ?? impossible(command, own, record.capacity);
+  if (refusal !== undefined) return step(semaphore, refusal);
+  if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
+  if (command.grows !== undefined && command.grows !== own?.id) return step(semaphore, { kind: 'lost' });
+  if (command.force === true) return force(semaphore, command, own, at);
+  if (semaphore.waiting.length === 0) return join(semaphore, command, at);
+
+  // A lease may have ended since, and what that leaves belongs to those who wait already.
+  const settled = settle(step(semaphore, { kind: 'settled' }), at);
+  const joined = join(settled.state, command, at);
+  // A refused try writes nothing, not even on behalf of others.
+  if (joined.outcome.kind === 'full') return refused(semaphore, command, at);
+  return followed(settled, joined);
+}
+
+/** One that comes again, because its answer got lost, is told what has become of it: nothing is granted twice. */
+function askedBefore(semaphore: Semaphore, id: string, at: Moment): SemaphoreStep | undefined {
+  const { record, waiting } = semaphore;
+  const hold = record.holds.find((held) => held.id === id || held.grown?.by === id);
+  if (hold !== undefined) {
+    if (isStale(hold, at)) return step(semaphore, { kind: 'lost' });
+    return step(semaphore, { kind: hold.id === id ? 'acquired' : 'increased', hold });
+  }
+  const place = waiting.findIndex((waiter) => waiter.id === id);
+  if (place < 0) return undefined;
+  return step(semaphore, { kind: 'queued', position: place + 1, free: freeIn(record), holders: record.holds });
+}
+
+/** Those who wait are as far as they can get. */
+function join(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
+  const { record, waiting } = semaphore;
+  const own = ownHold(record.holds, command.holder, at);
+  if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
+  const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, own, at) : undefined;
+  if (stale !== undefined) return grantNewcomer(semaphore, command, own, stale, at);
+  if (!command.wait) return refused(semaphore, command, at);
+  const position = placeFor(waiting, command.priority, record.passed);
+  const queued = event('semaphore:queued', command, at, { weight: command.weight, position });
+  return step(
+    { record, waiting: [...waiting, requestOf(command, own)] },
+    { kind: 'queued', position, free: freeIn(record), holders: record.holds },
+    [queued],
+  );
+}
+
+function refused(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
+  const { record } = semaphore;
+  const free = freeIn(record);
+  const denied = event('semaphore:denied', command, at, { weight: command.weight, free });
+  return step(semaphore, { kind: 'full', free, holders: record.holds }, [denied]);
+}
+
+function grantNewcomer(
+  semaphore: Semaphore,
+  command: Acquire,
+  own: SemaphoreHold | undefined,
+  stale: readonly SemaphoreHold[],
+  at: Moment,
+): SemaphoreStep {
+  const { record, waiting } = semaphore;
+  const passed = passing(waiting, waiting.length, record.passed);
+  const { granted, outcome, events, lost } = grant(record, command, own, stale, passed, at);
+  if (waiting.length === 0) {
+    return { state: { record: granted, waiting }, outcome, events, answers: NONE, losses: lost };
+  }
+  const answers: Answer<SemaphoreOutcome>[] = [];
+  const state = joinOwn({ record: granted, waiting }, outcome.hold, answers);
+  return settle({ state, outcome, events, answers, losses: lost }, at);
+}
+
+/** Takes what is needed: from stale holders before live ones, and from the youngest grants first. */
+function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | undefined, at: Moment): SemaphoreStep {
+  const { record, waiting } = semaphore;
+  const stale = inTheWay(record, command, own, at);
+  if (stale !== undefined) return grantNewcomer(semaphore, command, own, stale, at);
+  const youngest = record.holds.filter((hold) => hold !== own).reverse();
+  const candidates = [
+    ...youngest.filter((hold) => isStale(hold, at)),
+    ...youngest.filter((hold) => !isStale(hold, at)),
+  ];
+  const needed = command.weight - (own?.weight ?? 0);
+  const taken: SemaphoreHold[] = [];
+  let room = roomIn(record);
+  for (const hold of candidates) {
+    if (room >= needed) break;
+    taken.push(hold);
+    room += hold.weight;
+  }
+  const who = { by: command.holder, reason: command.reason ?? '' };
+  const rest: Semaphore = { record: { ...record, holds: except(record.holds, taken) }, waiting };
+  const granted = grantNewcomer(rest, command, own, NONE, at);
+  return {
+    ...granted,
+    events: [...taken.map((hold) => told('semaphore:forced', hold, at, who)), ...granted.events],
+    losses: [...losses(taken, 'forced', who), ...granted.losses],
+  };
+}
+
+function release(semaphore: Semaphore, claim: Claim, at: Moment): SemaphoreStep {
+  const { holds } = semaphore.record;
+  const place = placeOf(holds, claim);
+  const hold = holds[place];
+  if (hold === undefined) return step(semaphore, absent(semaphore));
+  const freed = withHolds(semaphore, holds.length === 1 ? NONE : without(holds, place));
+  return settle(step(freed, { kind: 'released', hold }, [told('semaphore:released', hold, at)]), at);
+}
+
+function breakHolds(
+  semaphore: Semaphore,
+  command: Extract<SemaphoreCommand, { kind: 'break' }>,
+  at: Moment,
+): SemaphoreStep {
+  const { holds } = semaphore.record;
+  if (holds.length === 0) return step(semaphore, { kind: 'broken', holds });
+  const who = { by: command.holder, reason: command.reason };
+  const events = holds.map((hold) => told('semaphore:forced', hold, at, who));
+  const lost = losses(holds, 'forced', who);
+  return settle(step(withHolds(semaphore, NONE), { kind: 'broken', holds }, events, lost), at);
+}
+
+/** Writes nothing: the lease was renewed in the store, and here it is only checked that the hold still is. */
+function heartbeat(semaphore: Semaphore, claim: Claim, at: Moment): SemaphoreStep {
+  const hold = semaphore.record.holds[placeOf(semaphore.record.holds, claim)];
+  if (hold === undefined) return step(semaphore, absent(semaphore));
+  return step(semaphore, isStale(hold, at) ? { kind: 'lost' } : { kind: 'refreshed', hold });
+}
+
+function extend(
+  semaphore: Semaphore,
+  command: Extract<SemaphoreCommand, { kind: 'extend' }>,
+  at: Moment,
+): SemaphoreStep {
+  const { holds } = semaphore.record;
+  const place = placeOf(holds, command);
+  const hold = holds[place];
+  if (hold === undefined) return step(semaphore, absent(semaphore));
+  if (isStale(hold, at)) return step(semaphore, { kind: 'lost' });
+  const longer = onLeases(hold, command);
+  const state = longer === hold ? semaphore : withHolds(semaphore, holds.with(place, longer));
+  return step(state, { kind: 'refreshed', hold: longer });
+}
+
+function cancel(semaphore: Semaphore, id: string, at: Moment): SemaphoreStep {
+  const { holds } = semaphore.record;
+  const hold = holds.find((held) => held.id === id);
+  if (hold !== undefined) {
+    return { ...release(semaphore, { holder: hold.holder, id }, at), outcome: { kind: 'cancelled', gaveBack: true } };
+  }
+  const place = holds.findIndex((held) => held.grown?.by === id);
+  if (place >= 0) return shrink(semaphore, place, at);
+  // Those behind it may have waited for nothing but its turn.
+  return settle(step(leave(semaphore, id), { kind: 'cancelled', gaveBack: false }), at);
+}
+
+/** Gives back what the hold got when it last grew. */
+function shrink(semaphore: Semaphore, place: number, at: Moment): SemaphoreStep {
+  const { holds } = semaphore.record;
+  const { grown, ...hold } = holds[place] as SemaphoreHold;
+  const weight = grown?.from ?? hold.weight;
+  const smaller: SemaphoreHold = { ...hold, weight, slots: hold.slots.slice(0, weight) };
+  const back: SemaphoreHold = { ...hold, weight: hold.weight - weight, slots: hold.slots.slice(weight) };
+  const freed = withHolds(semaphore, holds.with(place, smaller));
+  return settle(step(freed, { kind: 'cancelled', gaveBack: true }, [told('semaphore:released', back, at)]), at);
+}
+
+function refuse(semaphore: Semaphore, id: string, cycle: Cycle, at: Moment): SemaphoreStep {
+  const victim = semaphore.waiting.find((waiter) => waiter.id === id);
+  if (victim === undefined) return step(semaphore, { kind: 'unchanged' });
+  const answers: readonly Answer<SemaphoreOutcome>[] = [{ id, outcome: { kind: 'deadlock', cycle } }];
+  const events = [event('semaphore:deadlock', victim, at, { weight: victim.weight, cycle })];
+  return settle({ ...step(leave(semaphore, id), { kind: 'settled' }, events), answers }, at);
+}
+
+function tick(semaphore: Semaphore, at: Moment): SemaphoreStep {
+  const { holds, stale } = warn(semaphore.record.holds, at);
+  const events = stale.map((hold) => told('semaphore:stale', hold, at));
+  return step(stale.length === 0 ? semaphore : withHolds(semaphore, holds), { kind: 'unchanged' }, events);
+}
+
+function maintain(semaphore: Semaphore, at: Moment): SemaphoreStep {
+  const { holds, onStale } = semaphore.record;
+  const reclaimed = onStale === 'reclaim' ? staleOf(holds, at) : NONE;
+  const freed = reclaimed.length === 0 ? semaphore : withHolds(semaphore, except(holds, reclaimed));
+  const events = reclaimed.map((hold) => told('semaphore:reclaimed', hold, at));
+  return settle(step(freed, { kind: 'maintained', reclaimed }, events, losses(reclaimed, 'reclaimed')), at);
+}
+
+function configure(semaphore: Semaphore, onStale: OnStale | undefined, at: Moment): SemaphoreStep {
+  const { record, waiting } = semaphore;
+  if (onStale === undefined || onStale === record.onStale) return step(semaphore, { kind: 'configured' });
+  // Those who wait behind a stale hold may now have it.
+  return settle(step({ record: { ...record, onStale }, waiting }, { kind: 'configured' }), at);
+}
+
+/** Nobody loses a slot: shrinking below what is in use takes effect as holders leave. */
+function resize(
+  semaphore: Semaphore,
+  command: Extract<SemaphoreCommand, { kind: 'resize' }>,
+  at: Moment,
+): SemaphoreStep {
+  const { record } = semaphore;
+  const { capacity } = command;
+  if (!isCount(capacity)) return step(semaphore, noCapacity(capacity, record.capacity));
+  if (capacity === record.capacity) return step(semaphore, { kind: 'resized', capacity });
+  const hopeless = semaphore.waiting.filter(({ weight }) => weight > capacity);
+  const waiting =
+    hopeless.length === 0 ? semaphore.waiting : semaphore.waiting.filter(({ weight }) => weight <= capacity);
+  const resized = event('semaphore:resized', { holder: command.holder ?? '' }, at, { capacity, from: record.capacity });
+  const denied = hopeless.map((waiter) => event('semaphore:denied', waiter, at, { weight: waiter.weight, free: 0 }));
+  const answers = hopeless.map((waiter): Answer<SemaphoreOutcome> => {
+    return { id: waiter.id, outcome: tooHeavy(waiter.weight, capacity) };
+  });
+  const state: Semaphore = { record: { ...record, capacity }, waiting };
+  return settle({ ...step(state, { kind: 'resized', capacity }, [resized, ...denied]), answers }, at);
+}
+
+// The queue
+
+function settle(so: SemaphoreStep, at: Moment): SemaphoreStep {
+  return serveQueue(so, serve, at);
+}
+
+function serve(semaphore: Semaphore, place: number, at: Moment): Served<Semaphore, SemaphoreOutcome> | undefined {
+  const { record, waiting } = semaphore;
+  const head = waiting[place] as SemaphoreRequest;
+  // Whoever waits twice holds after the first time: then the second is a growth.
+  const own = ownHold(record.holds, head.holder, at);
+  const stale = inTheWay(record, head, own, at);
+  if (stale === undefined) return undefined;
+  const passed = passing(waiting, place, record.passed);
+  const { granted, outcome, events, lost } = grant(record, head, own, stale, passed, at);
+  const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome }];
+  const state = joinOwn({ record: granted, waiting: without(waiting, place) }, outcome.hold, answers);
+  return { state, events, answers, losses: lost };
+}
+
+/**
+ * The stale holds that granting this request would reclaim: none if there is room as it is, otherwise every one of
+ * them. Undefined if there is no room even so.
+ */
+function inTheWay(
+  record: SemaphoreRecord,
+  request: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  at: Moment,
+): readonly SemaphoreHold[] | undefined {
+  const room = roomIn(record);
+  const needed = request.weight - (own === undefined ? 0 : own.weight);
+  if (needed <= room) return NONE;
+  if (record.onStale === 'alert' && request.steal !== true) return undefined;
+  const stale = staleOf(record.holds, at);
+  return needed <= room + weightOf(stale) ? stale : undefined;
+}
+
+type Granted = Extract<SemaphoreOutcome, { kind: 'acquired' | 'reclaimed' | 'increased' }>;
+
+function grant(
+  record: SemaphoreRecord,
+  request: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  stale: readonly SemaphoreHold[],
+  passed: Passed | null,
+  at: Moment,
+) {
+  const others = except(record.holds, stale);
+  const grown = own === undefined ? undefined : grow(own, request, others, record.capacity);
+  const hold = grown ?? newHold(request, others, nextToken(record.token, at), record.capacity, at);
+  const granted: SemaphoreRecord = {
+    v: 1,
+    kind: 'semaphore',
+    token: own === undefined ? hold.token : record.token,
+    capacity: record.capacity,
+    holds: own === undefined ? [...others, hold] : others.map((other) => (other === own ? hold : other)),
+    onStale: record.onStale,
+    passed,
+  };
+  const acquired = told('semaphore:acquired', hold, at);
+  return {
+    granted,
+    outcome: answerTo(hold, own, stale),
+    events: stale.length === 0 ? [acquired] : [...stale.map((lost) => told('semaphore:reclaimed', lost, at)), acquired],
+    lost: losses(stale, 'reclaimed', { by: hold.holder }),
+  };
+}
+
+function answerTo(hold: SemaphoreHold, own: SemaphoreHold | undefined, stale: readonly SemaphoreHold[]): Granted {
+  if (own !== undefined) return { kind: 'increased', hold };
+  return stale.length === 0 ? { kind: 'acquired', hold } : { kind: 'reclaimed', hold, from: stale };
+}
+
+function newHold(
+  request: SemaphoreRequest,
+  others: readonly SemaphoreHold[],
+  token: Token,
+  capacity: number,
+  at: Moment,
+): SemaphoreHold {
+  const { id, holder, lease, weight } = request;
+  const slots = lowestFree(others, weight, capacity);
+  return describedBy(request, { id, holder, token, lease, weight, slots, acquiredAt: at.now });
+}
+
+/** Keeps the token: nobody else can have got one for what it already held. */
+function grow(
+  own: SemaphoreHold,
+  request: SemaphoreRequest,
+  holds: readonly SemaphoreHold[],
+  capacity: number,
+): SemaphoreHold {
+  const added = lowestFree(holds, request.weight - own.weight, capacity);
+  return {
+    ...own,
+    weight: request.weight,
+    slots: [...own.slots, ...added],
+    grown: { by: request.id, from: own.weight },
+  };
+}
+
+/** Other requests of one who now holds as much would wait for themselves; they are re-entries. */
+function joinOwn(semaphore: Semaphore, hold: SemaphoreHold, answers: Answer<SemaphoreOutcome>[]): Semaphore {
+  const joins = (waiter: SemaphoreRequest): boolean => waiter.holder === hold.holder && waiter.weight <= hold.weight;
+  if (!semaphore.waiting.some(joins)) return semaphore;
+  for (const waiter of semaphore.waiting) {
+    if (joins(waiter)) answers.push({ id: waiter.id, outcome: { kind: 'already-held', hold } });
+  }
+  return withWaiting(
+    semaphore,
+    semaphore.waiting.filter((waiter) => !joins(waiter)),
+  );
+}
+
+// Slots
+
+function weightOf(holds: readonly SemaphoreHold[]): number {
+  let weight = 0;
+  for (const hold of holds) weight += hold.weight;
+  return weight;
+}
+
+/** Negative while more is in use than a shrunk capacity allows. */
+function roomIn(record: SemaphoreRecord): number {
+  return record.capacity - weightOf(record.holds);
+}
+
+function freeIn(record: SemaphoreRecord): number {
+  return Math.max(0, roomIn(record));
+}
+
+/** There are as many below the capacity, since at least as many are unused as are asked for. */
+function lowestFree(holds: readonly SemaphoreHold[], count: number, capacity: number): readonly number[] {
+  const slots: number[] = [];
+  if (holds.length === 0) {
+    for (let slot = 0; slot < count; slot++) slots.push(slot);
+    return slots;
+  }
+  const used = new Set<number>();
+  for (const hold of holds) for (const slot of hold.slots) used.add(slot);
+  for (let slot = 0; slot < capacity && slots.length < count; slot++) if (!used.has(slot)) slots.push(slot);
+  return slots;
+}
+
+// Small words
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value > 0;
+}
+
+function mismatch(command: Acquire, record: SemaphoreRecord): SemaphoreOutcome | undefined {
+  const asked = command.capacity;
+  if (asked === undefined) return undefined;
+  if (!isCount(asked)) return noCapacity(asked, record.capacity);
+  return asked === record.capacity ? undefined : { kind: 'capacity-mismatch', capacity: record.capacity, asked };
+}
+
+function impossible(
+  { weight }: Acquire,
+  own: SemaphoreHold | undefined,
+  capacity: number,
+): SemaphoreOutcome | undefined {
+  if (!isCount(weight)) {
+    return { kind: 'impossible', why: `a weight is a whole number from 1 up, not ${String(weight)}`, capacity };
+  }
+  // What one has from before a shrinking one may go on having.
+  return weight > Math.max(capacity, own?.weight ?? 0) ? tooHeavy(weight, capacity) : undefined;
+}
+
+function tooHeavy(weight: number, capacity: number): SemaphoreOutcome {
+  return { kind: 'impossible', why: `a weight of ${weight} is more than the capacity of ${capacity}`, capacity };
+}
+
+function noCapacity(asked: number, capacity: number): SemaphoreOutcome {
+  return { kind: 'impossible', why: `a capacity is a whole number from 1 up, not ${String(asked)}`, capacity };
+}
+
+function absent(semaphore: Semaphore): SemaphoreOutcome {
+  return { kind: 'not-holder', holders: semaphore.record.holds };
+}
+
+function requestOf(command: Acquire, own: SemaphoreHold | undefined): SemaphoreRequest {
+  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, ...request } = command;
+  return own === undefined ? request : { ...request, grows: own.id };
+}
+
+function step(
+  semaphore: Semaphore,
+  outcome: SemaphoreOutcome,
+  events: readonly Event[] = NONE,
+  lost: SemaphoreStep['losses'] = NONE,
+): SemaphoreStep {
+  return { state: semaphore, outcome, events, answers: NONE, losses: lost };
+}
+
+function told(type: string, hold: SemaphoreHold, at: Moment, who?: Taker): Event {
+  const { holder, token, weight, slots } = hold;
+  const told: Event = { type, at: at.now, holder, token, weight, slots };
+  return who === undefined ? told : { ...told, ...who };
+}

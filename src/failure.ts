@@ -1,0 +1,54 @@
+/**
+ * The one thing signalbox throws. Refusals (busy, full, not the owner) are outcomes and are
+ * returned; a `Failure` means that the world failed, or that the call itself made no sense.
+ */
+export type FailureCode =
+  /** The store could not be reached; certainly nothing was applied. */
+  | 'unavailable'
+  /** The request was sent and no answer came: it may have been applied. Read before writing again. */
+  | 'outcome-unknown'
+  /** The history that was asked for is no longer kept. List again, then watch from there. */
+  | 'compacted'
+  /** What is stored is not what was written. Nothing was changed. */
+  | 'corrupt'
+  /** The store refuses this caller. */
+  | 'forbidden'
+  /** A lease or key that the request depends on does not exist; nothing was applied. */
+  | 'not-found'
+  /** This client was closed. */
+  | 'closed'
+  /** The call made no sense; the message shows the value and what is accepted. */
+  | 'invalid'
+  /** A waiting form (`acquire`, `run`) ended without a hold; the refusal says why. */
+  | 'not-acquired'
+  /** A hold ended before its holder released it. */
+  | 'hold-lost';
+
+export class Failure extends Error {
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options);
+    this.name = 'Failure';
+    this.code = code;
+  }
+
+  static is(error: unknown, code?: FailureCode): error is Failure {
+    return error instanceof Failure && (code === undefined || error.code === code);
+  }
+}
+
+/** An error message shows the offending value; a huge one would hide the message itself. */
+export function shown(value: unknown): string {
+  const text = typeof value === 'string' ? JSON.stringify(value) : describe(value);
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint' || value === undefined) return String(value);
+  try {
+    return JSON.stringify(value) ?? typeof value;
+  } catch {
+    return typeof value;
+  }
+}

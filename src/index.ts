@@ -1,0 +1,43 @@
+/** signalbox keeps workers, CI jobs and coding agents from stepping on each other. */
+
+export { type Clock, type Timer } from './clock.ts';
+export {
+  agentHolder,
+  jobHolder,
+  pipelineHolder,
+  userHolder,
+  workerHolder,
+  type Cycle,
+  type Json,
+  type LockMode,
+  type LossReason,
+  type OnStale,
+  type Token,
+} from './core/index.ts';
+export { Failure, type FailureCode } from './failure.ts';
+export type { WaitOptions } from './runtime/acquisition.ts';
+export type {
+  EventHandler,
+  EventPattern,
+  EventType,
+  SignalboxEvent,
+  Subscription,
+} from './runtime/events.ts';
+export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
+export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
+export type { Swept } from './runtime/maintenance.ts';
+export { open, type OpenOptions } from './runtime/open.ts';
+export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
+export type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  DetachedOptions,
+  HoldClaim,
+  HolderView,
+  RenewOutcome,
+  RequestOptions,
+  Strategy,
+} from './runtime/resource.ts';
+export type { Semaphore, SemaphoreAttempt, SemaphoreHold, SemaphoreOptions, SemaphoreView } from './runtime/semaphore.ts';
+export type { Signalbox } from './runtime/signalbox.ts';
+export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';

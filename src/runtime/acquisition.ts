@@ -1,0 +1,199 @@
+/**
+ * One request on its way to a hold: asked, perhaps waiting, then granted or refused. A time limit or an abort ends
+ * it at any moment; a grant that was on its way already is then given back.
+ */
+import type { Timer } from '../clock.ts';
+import type { Hold, Request } from '../core/index.ts';
+import type { Desk } from './desk.ts';
+import type { Coordinated } from './machines.ts';
+import { type AnyCommand, type AnyOutcome, Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
+import { NotAcquired, type Refusal } from './refusal.ts';
+import type { Runtime, Waiter } from './runtime.ts';
+
+/** What a desk has to be for this: any machine's. */
+export type AnyDesk = Desk<Coordinated, AnyCommand, AnyOutcome>;
+
+export interface Waiting {
+  /** The place in the queue, if it is known. */
+  readonly position?: number;
+  readonly holders?: readonly Hold[];
+}
+
+export interface WaitOptions {
+  /** How long to wait at most; without it, as long as it takes. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+  /** Told once the request has to wait. */
+  readonly onWaiting?: (waiting: Waiting) => void;
+}
+
+/** Makes the answer of an outcome; undefined if it is a refusal. */
+export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options) => T | Promise<T> | undefined;
+
+export class Acquisition<T, Options extends WaitOptions | undefined> extends Pending implements Waiter {
+  readonly desk: AnyDesk;
+  readonly process: string;
+  readonly #runtime: Runtime;
+  readonly #options: Options;
+  readonly #deliver: Deliver<T, Options>;
+  readonly #resolve: (value: T | Promise<T>) => void;
+  readonly #reject: (error: unknown) => void;
+  #timer: Timer | undefined;
+  #onAbort: (() => void) | undefined;
+  /** Answered: whatever comes after that is old news. Given up: whatever comes after that has to go back. */
+  #end: 'answered' | 'given-up' | undefined;
+
+  constructor(
+    runtime: Runtime,
+    desk: AnyDesk,
+    command: AnyCommand,
+    process: string,
+    options: Options,
+    deliver: Deliver<T, Options>,
+    resolve: (value: T | Promise<T>) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(command, runtime.giveUpAt());
+    this.#runtime = runtime;
+    this.desk = desk;
+    this.process = process;
+    this.#options = options;
+    this.#deliver = deliver;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  /** The request as it waits. */
+  get ticket(): Ticket {
+    return ticketOf(this.command as Request & AnyCommand);
+  }
+
+  get #ticketId(): string {
+    const { id, request } = this.command as { readonly id: string; readonly request?: string };
+    return request ?? id;
+  }
+
+  get holder(): string {
+    return (this.command as Request & AnyCommand).holder;
+  }
+
+  override get isOver(): boolean {
+    return this.#end !== undefined;
+  }
+
+  override get leavesRequest(): boolean {
+    return this.command.kind === 'acquire';
+  }
+
+  ask(): void {
+    if (this.#options !== undefined && this.#isAbortedOr(this.#options)) return;
+    if (this.command.wait === true) this.#runtime.waiters.set(this.#ticketId, this);
+    this.desk.submit(this);
+  }
+
+  #isAbortedOr({ signal, waitMs }: WaitOptions): boolean {
+    if (signal?.aborted === true) {
+      this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, false);
+      return true;
+    }
+    if (signal !== undefined) {
+      this.#onAbort = () => this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, true);
+      signal.addEventListener('abort', this.#onAbort, { once: true });
+    }
+    if (waitMs !== undefined) {
+      this.#timer = this.#runtime.clock.timer(waitMs, () => this.#giveUp({ kind: 'timed-out', waitedMs: waitMs }, true));
+    }
+    return false;
+  }
+
+  askAgain(): void {
+    if (!this.isOver) this.desk.submit(new Again(this, this.#runtime.giveUpAt()));
+  }
+
+  override settled(outcome: AnyOutcome): void {
+    if (outcome.kind !== 'queued') return this.answered(outcome);
+    if (this.#end === 'given-up') return this.#withdraw();
+    if (this.isOver) return;
+    this.#options?.onWaiting?.(outcome as Waiting);
+    // Without an explicit holder a request holds nothing else, so nobody can be waiting for it.
+    if (this.holder !== this.command.id) this.#runtime.onWait?.();
+  }
+
+  override failed(error: unknown): void {
+    if (this.isOver) return;
+    this.#finish('answered');
+    this.#reject(error);
+  }
+
+  answered(outcome: unknown): void {
+    const granted = outcome as AnyOutcome;
+    if (this.#end === 'given-up' && granted.hold !== undefined) this.#giveBack(granted, granted.hold);
+    if (this.isOver) return;
+    this.#finish('answered');
+    // Checked here and not earlier: this is the last moment before control goes back to the one who asked.
+    if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
+      return this.#reject(new NotAcquired(this.desk.resource, { kind: 'session-lost' }));
+    }
+    const value = this.#deliver(granted, this.#options);
+    if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, granted as unknown as Refusal));
+    else this.#resolve(value);
+  }
+
+  sessionEnded(): void {
+    this.#giveUp({ kind: 'session-lost' }, false);
+  }
+
+  #giveUp(refusal: Refusal, withdraw: boolean): void {
+    if (this.isOver) return;
+    this.#finish('given-up');
+    if (withdraw) this.#withdraw();
+    this.#reject(new NotAcquired(this.desk.resource, refusal));
+  }
+
+  #finish(end: 'answered' | 'given-up'): void {
+    this.#end = end;
+    if (this.command.wait === true) this.#runtime.waiters.delete(this.#ticketId);
+    this.#timer?.cancel();
+    if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
+  }
+
+  /** Out of the queue; and if it was granted meanwhile, the grant goes back. */
+  #withdraw(): void {
+    const { ticket } = this;
+    this.desk.submit(new Unheard({ kind: 'cancel', id: ticket.id, ticket }));
+  }
+
+  #giveBack({ kind }: AnyOutcome, { holder, id }: Hold): void {
+    if (kind !== 'upgraded') return this.#withdraw();
+    this.desk.submit(new Unheard({ kind: 'downgrade', holder, id } as AnyCommand));
+  }
+}
+
+/** The same request once more, in case its answer was missed; over as soon as the first one is. */
+class Again extends Pending {
+  readonly #first: Pending;
+  override uncertain = true;
+
+  constructor(first: Pending, until: number) {
+    super(first.command, until);
+    this.#first = first;
+  }
+
+  override get isOver(): boolean {
+    return this.#first.isOver;
+  }
+
+  override settled(outcome: AnyOutcome): void {
+    this.#first.settled(outcome);
+  }
+
+  override failed(): void {}
+}
+
+/** A reader that wants to become the writer waits under a request of its own. */
+export class UpgradeAcquisition<T> extends Acquisition<T, WaitOptions | undefined> {
+  override get ticket(): Ticket {
+    const { holder, id, request, lease } = this.command as unknown as Request & { readonly request: string };
+    return { id: request, holder, lease, priority: 0, upgrades: id };
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Looks for deadlocks when somebody begins to wait who may hold something else. The core decides who gives way; here
+ * the states of all resources are read, at one revision, and the victims are told.
+ */
+import { type Cycle, findDeadlocks, type Lock, type LockRequest, type Resource, type Semaphore } from '../core/index.ts';
+import { prefixed, type ReadResult } from '../store/index.ts';
+import { decode, type RecordDocument, RECORDS, resourceOfRecord, resourceOfTicket, type TicketDocument, TICKETS } from './layout.ts';
+import { lockMachine, semaphoreMachine } from './machines.ts';
+import { Unheard } from './pending.ts';
+import type { Runtime } from './runtime.ts';
+
+export class Deadlocks {
+  readonly #runtime: Runtime;
+  #looking = false;
+  #again = false;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    runtime.onWait = () => this.look();
+  }
+
+  /** Asked for while a look is under way, it is repeated: the one under way may have read too early. */
+  look(): void {
+    if (this.#looking) {
+      this.#again = true;
+      return;
+    }
+    this.#looking = true;
+    void this.#lookNow()
+      // A store that cannot be reached now: the maintainer looks again at its next round.
+      .catch(() => undefined)
+      .finally(() => {
+        this.#looking = false;
+        if (this.#again) {
+          this.#again = false;
+          this.look();
+        }
+      });
+  }
+
+  async #lookNow(): Promise<void> {
+    const { store, stopped } = this.#runtime;
+    const result = await store.transaction(
+      {
+        compare: [],
+        success: [
+          { do: 'read', ...prefixed(RECORDS) },
+          { do: 'read', ...prefixed(TICKETS), order: 'create' },
+        ],
+        failure: [],
+      },
+      stopped,
+    );
+    const [records, tickets] = result.results as readonly ReadResult[];
+    if (records === undefined || tickets === undefined) return;
+    const arrivals = new Map<string, number>();
+    const waiting = new Map<string, LockRequest[]>();
+    for (const pair of tickets.pairs) {
+      const { request } = decode<TicketDocument<LockRequest>>(pair);
+      const resource = resourceOfTicket(pair.key);
+      arrivals.set(request.id, pair.createRevision);
+      waiting.set(resource, [...(waiting.get(resource) ?? []), request]);
+    }
+    const resources = records.pairs.flatMap((pair): Resource[] => {
+      const name = resourceOfRecord(pair.key);
+      const { record } = decode<RecordDocument<Lock['record']>>(pair);
+      const state = { record, waiting: waiting.get(name) ?? [] };
+      return [{ name, state: state as Lock | Semaphore }];
+    });
+    const at = this.#runtime.moment(result.revision);
+    for (const { victim, cycle } of findDeadlocks(resources, at, (id) => arrivals.get(id) ?? 0)) {
+      this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });
+    }
+  }
+
+  #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {
+    const slash = resource.indexOf('/');
+    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
+    const desk = this.#runtime.desk(machine as typeof lockMachine, resource.slice(slash + 1));
+    desk.submit(new Unheard(command));
+  }
+}

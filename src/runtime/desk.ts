@@ -1,0 +1,429 @@
+/**
+ * The desk of one resource in one process: takes commands, decides them on the freshest known state, commits, and
+ * tries again on a newer one where somebody else was faster.
+ *
+ *     submit ─▶ pending ─▶ decide ─▶ commit ──ok──▶ landed: reply, answer waiters, settle the rest
+ *                  ▲          ▲         │
+ *                  │          └─ learn ◀┴─ not as known: the failure branch brought the newer state
+ *                  └───── later ◀───────── unavailable: again in a moment; unknown: look first
+ *
+ * All commands that are pending when a commit is made go into it together. Written with callbacks and not with
+ * promises, because an engine that answers at once then makes the whole way from `acquire` to the hold without
+ * yielding once.
+ */
+import { type Answer, type Event, type Loss, type Moment, NONE, type Request } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
+import { type Commit, commitOf, Draft, type Sender } from './draft.ts';
+import { anchorKey, type ResourceKeys, resourceKeys } from './layout.ts';
+import type { Coordinated, Machine } from './machines.ts';
+import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
+import { learn, recordOf, unknownView, type View, viewReads } from './view.ts';
+
+/** What a desk needs of the process it works in. */
+export interface Office {
+  readonly sender: Sender;
+  /** The store lives in this process: a transaction costs no more than the call. */
+  readonly answersAtOnce: boolean;
+  /** The newest revision this process has seen. */
+  readonly revision: Revision;
+  moment(revision: Revision): Moment;
+  monotonic(): number;
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+  later(delayMs: number, call: () => void): void;
+  /** A read at `revision` found this lease alive, or not there. */
+  sawLease(lease: string, version: number | undefined, revision: Revision): void;
+  /** No transaction sent before can take effect any more, once this calls back. */
+  fence(done: () => void, failed: (error: unknown) => void): void;
+  answer(answer: Answer<unknown>): void;
+  lose(loss: Loss): void;
+  /** Events that no write carries. */
+  emit(resource: string, events: readonly Event[]): void;
+}
+
+/** So many commands at most go into one transaction; stores limit its operations. */
+const BATCH = 24;
+const RETRY_MS = 20;
+const LONGEST_RETRY_MS = 1000;
+
+export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
+  readonly resource: string;
+  readonly keys: ResourceKeys;
+  readonly #machine: Machine<State, Command, Outcome>;
+  readonly #office: Office;
+  #view: View<State>;
+  #asked = 0;
+  /** The view was read after this many commands had been asked. */
+  #knownSince = -1;
+  #pending: Pending<Command, Outcome>[] = [];
+  #busy = false;
+  #failures = 0;
+
+  constructor(machine: Machine<State, Command, Outcome>, name: string, office: Office) {
+    this.#machine = machine;
+    this.#office = office;
+    this.resource = `${machine.kind}/${name}`;
+    this.keys = resourceKeys(machine.kind, name);
+    this.#view = unknownView(machine.unused, office.revision);
+  }
+
+  submit(pending: Pending<Command, Outcome>): void {
+    this.#asked += 1;
+    pending.asked = this.#asked;
+    if (this.#busy) {
+      this.#pending.push(pending);
+    } else {
+      this.#busy = true;
+      this.#attempt([pending]);
+    }
+  }
+
+  /** Serves the queue on behalf of whoever waits in this process. */
+  settle(): void {
+    this.submit(new Unheard(this.#machine.settle));
+  }
+
+  /** The whole state, as the store has it now. */
+  look(done: (view: View<State>) => void, failed: (error: unknown) => void): void {
+    const read = (result: TransactionResult): void => {
+      try {
+        done(learn(this.#machine, result.results, result.revision) as View<State>);
+      } catch (error) {
+        failed(error);
+      }
+    };
+    this.#office.commit({ compare: [], success: viewReads(this.keys, true), failure: [] }, read, failed);
+  }
+
+  #next(): void {
+    const pending = this.#pending;
+    if (pending.length === 0) {
+      this.#busy = false;
+    } else if (pending.length <= BATCH) {
+      this.#pending = [];
+      this.#attempt(pending);
+    } else {
+      this.#attempt(pending.splice(0, BATCH));
+    }
+  }
+
+  #attempt(batch: Pending<Command, Outcome>[]): void {
+    if (batch.some(isOver)) return this.#attempt(batch.filter((pending) => !isOver(pending)));
+    if (batch.length === 0) return this.#next();
+    // It may wait or hold already: only the whole state, read after it was asked, can tell.
+    if (batch.some(({ uncertain, asked }) => uncertain && asked > this.#knownSince)) return this.#learn(batch, true);
+    const office = this.#office;
+    let draft: Draft<State>;
+    let commit: Commit | undefined;
+    try {
+      draft = this.#decide(batch);
+      if (draft.state === this.#view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
+      const mayQueue = office.answersAtOnce ? undefined : waitingOf(batch);
+      commit = commitOf(this.keys, this.#view, draft, office.sender, this.#machine.isClosed(draft.state), mayQueue);
+    } catch (error) {
+      return this.#fail(batch, error);
+    }
+    if (commit === undefined) return this.#learn(batch, true);
+    const sent = commit;
+    const asked = this.#asked;
+    office.commit(
+      sent.transaction,
+      (result) => {
+        this.#failures = 0;
+        if (result.succeeded) this.#landed(batch, draft, sent, result, asked);
+        else this.#overtaken(batch, sent, result, asked);
+      },
+      (error) => this.#failed(batch, error),
+    );
+  }
+
+  #decide(batch: readonly Pending<Command, Outcome>[]): Draft<State> {
+    const { revision } = this.#office;
+    const at = this.#office.moment(revision);
+    const draft = new Draft(this.#view.state, at.now);
+    for (const pending of batch) {
+      const { command } = pending;
+      const before = draft.state;
+      const step = this.#machine.transition(before, command, at);
+      const { outcome } = step;
+      pending.outcome = outcome;
+      pending.effective = step.state !== before;
+      pending.events = pending.effective ? NONE : step.events;
+      const { ticket } = command;
+      if (ticket !== undefined) {
+        // It may have been granted since: then the record has changed, and the grant has to be given back.
+        draft.restsOnRecord = true;
+        if (!draft.withdrawn.some(({ id }) => id === ticket.id)) draft.withdrawn = [...draft.withdrawn, ticket];
+      }
+      if (!pending.effective) continue;
+      draft.take(step);
+      if (outcome.kind === 'queued') {
+        // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
+        const request = command as unknown as Request;
+        if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id) draft.restsOnRecord = true;
+      } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
+        draft.newcomers = [...draft.newcomers, command as unknown as Request];
+      } else if (outcome.hold !== undefined && command.kind !== 'release') {
+        draft.kept = [...draft.kept, outcome.hold];
+      }
+    }
+    return draft;
+  }
+
+  /** Nothing would change. That is an answer only if it rests on what was read after it was asked. */
+  #refuse(batch: Pending<Command, Outcome>[]): void {
+    if (batch.some(({ asked }) => asked > this.#knownSince)) return this.#learn(batch, false);
+    for (const pending of batch) this.#settled(pending);
+    this.#next();
+  }
+
+  #settled(pending: Pending<Command, Outcome>): void {
+    if (pending.uncertain && pending.command.kind === 'release' && pending.outcome?.hold === undefined) {
+      // It was there when it was sent the first time, and is not any more.
+      pending.outcome = { kind: 'released' } as Outcome;
+    }
+    if (pending.events.length > 0) this.#office.emit(this.resource, pending.events);
+    pending.settled(pending.outcome as Outcome);
+  }
+
+  #learn(batch: Pending<Command, Outcome>[], wholeQueue: boolean): void {
+    // The victim of a deadlock may be anywhere in the queue.
+    const whole = wholeQueue || batch.some(({ command }) => command.kind === 'refuse');
+    const asked = this.#asked;
+    const leases = this.#leasesKnown();
+    const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
+    this.#office.commit(
+      { compare: [], success: [...viewReads(this.keys, whole), ...reads], failure: [] },
+      (result) => {
+        this.#failures = 0;
+        this.#sawLeases(leases, result.results.slice(3), result.revision);
+        this.#adopt(batch, result.results, result.revision, asked, () => this.#attempt(batch));
+      },
+      (error) => this.#failed(batch, error),
+    );
+  }
+
+  #adopt(
+    batch: Pending<Command, Outcome>[],
+    results: readonly OperationResult[],
+    revision: Revision,
+    asked: number,
+    go: () => void,
+  ): void {
+    let view: View<State> | undefined;
+    try {
+      view = learn(this.#machine, results, revision);
+    } catch (error) {
+      return this.#fail(batch, error);
+    }
+    if (view === undefined) return this.#learn(batch, true);
+    this.#view = view;
+    this.#knownSince = asked;
+    go();
+  }
+
+  #landed(
+    batch: readonly Pending<Command, Outcome>[],
+    draft: Draft<State>,
+    commit: Commit,
+    result: TransactionResult,
+    asked: number,
+  ): void {
+    const view = this.#view;
+    const known = commit.changesRecord || draft.restsOnRecord;
+    this.#advance(draft, commit, result.revision);
+    if (known) this.#knownSince = asked;
+    else this.#recordSeen(result, commit);
+
+    let again: Pending<Command, Outcome>[] = [];
+    for (const pending of batch) {
+      if (pending.effective || known) this.#settled(pending);
+      else again = [...again, pending];
+    }
+    for (const answer of draft.answers) this.#office.answer(answer);
+    for (const loss of draft.losses) this.#office.lose(loss);
+    const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
+    if (mayServeMore && !this.#machine.isClosed(view.state)) this.settle();
+    if (again.length === 0) this.#next();
+    else this.#attempt(again);
+  }
+
+  /** What is known now, after our own write at `revision`. */
+  #advance(draft: Draft<State>, commit: Commit, revision: Revision): void {
+    const view = this.#view;
+    const { arriving } = commit;
+    for (const { id } of draft.answers) view.arrivals.delete(id);
+    const wrote = commit.changesRecord || arriving.length > 0;
+    const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
+    if (undisturbed || commit.provesQueue) {
+      view.complete = true;
+      view.queueRevision = revision;
+      for (const request of arriving) view.arrivals.set(request.id, revision);
+      view.state = draft.state;
+    } else {
+      view.complete = false;
+      // Others may have arrived before ours: what is known has to remain the front of the queue.
+      view.state = arriving.length === 0 ? draft.state : withoutTickets(draft.state, arriving);
+    }
+    if (commit.changesRecord) view.mod = revision;
+    view.revision = revision;
+  }
+
+  /** Tickets came or went without a look at the record. If it would let somebody in, nobody else is going to. */
+  #recordSeen(result: TransactionResult, commit: Commit): void {
+    const pair = (result.results.at(-1) as ReadResult).pairs[0];
+    const view = this.#view;
+    const mod = pair?.modRevision ?? 0;
+    if (mod !== view.mod) {
+      const { unused } = this.#machine;
+      try {
+        view.state = pair === undefined ? unused : { ...unused, record: recordOf(this.#machine, pair) };
+      } catch {
+        // Whoever decides on it next will tell that it cannot be read.
+        return;
+      }
+      view.mod = mod;
+      view.complete = false;
+      view.arrivals.clear();
+    }
+    if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#isGone(hold.lease))) return;
+    const alone = { ...view.state, waiting: commit.arriving };
+    const at = this.#office.moment(result.revision);
+    if (this.#machine.transition(alone, this.#machine.settle, at).state !== alone) this.settle();
+  }
+
+  #isGone(lease: string): boolean {
+    return this.#office.sender.isGone(lease);
+  }
+
+  /** Somebody else was faster. */
+  #overtaken(batch: Pending<Command, Outcome>[], commit: Commit, result: TransactionResult, asked: number): void {
+    let { results } = result;
+    const uncertain = batch.some((pending) => pending.uncertain);
+    if (results.length === 0 || uncertain) return this.#learn(batch, uncertain);
+    let rest = batch;
+    if (commit.fallback.length > 0) {
+      const [nested] = results;
+      results = results.slice(1);
+      if (nested?.do === 'transaction' && nested.succeeded) {
+        rest = batch.filter((pending) => !queuedInstead(pending, commit));
+      }
+    }
+    this.#sawLeases(commit.leases, results.slice(3), result.revision);
+    if (rest.length < batch.length) rest = [...rest, new Unheard(this.#machine.settle)];
+    this.#adopt(rest, results, result.revision, asked, () => this.#attempt(rest));
+  }
+
+  #failed(batch: Pending<Command, Outcome>[], error: unknown): void {
+    if (Failure.is(error, 'unavailable') || Failure.is(error, 'not-found')) {
+      return this.#later(batch, error, (rest) => this.#learn(rest, false));
+    }
+    if (Failure.is(error, 'outcome-unknown')) return this.#recover(batch, error);
+    this.#fail(batch, error);
+  }
+
+  /** Certainly not applied: the same again in a moment, until each command's time is up. */
+  #later(
+    batch: readonly Pending<Command, Outcome>[],
+    error: unknown,
+    again: (rest: Pending<Command, Outcome>[]) => void,
+  ): void {
+    const now = this.#office.monotonic();
+    const rest: Pending<Command, Outcome>[] = [];
+    for (const pending of batch) {
+      if (pending.until > now) {
+        rest.push(pending);
+        continue;
+      }
+      // Whoever asked is told that nobody knows. Should it have been granted, the grant must not stay behind.
+      if (pending.uncertain && !pending.isOver && pending.leavesRequest) {
+        rest.push(new Unheard(cancelOf(pending.command)));
+      }
+      pending.failed(error);
+    }
+    if (rest.length === 0) return this.#next();
+    const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
+    this.#failures += 1;
+    this.#office.later(delayMs, () => {
+      // Whoever asked meanwhile comes along: their time may be up before the store comes back.
+      again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
+    });
+  }
+
+  /**
+   * No answer came, so it may have been applied, and may still be. First nothing of it must be able to land later;
+   * then the decision is made again on what the store shows: a request that already holds or waits is recognised by
+   * its id. To send it again blindly could apply it twice.
+   */
+  #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
+    for (const pending of batch) pending.uncertain = true;
+    this.#office.fence(
+      () => {
+        const rest = batch.filter((pending) => {
+          // Sent again, it could end the hold of somebody who came since.
+          if (pending.command.kind === 'break') pending.failed(error);
+          return pending.command.kind !== 'break';
+        });
+        this.#learn(rest, true);
+      },
+      (again) => {
+        if (!Failure.is(again, 'unavailable') && !Failure.is(again, 'outcome-unknown')) return this.#fail(batch, again);
+        this.#later(batch, error, (rest) => this.#recover(rest, error));
+      },
+    );
+  }
+
+  #fail(batch: readonly Pending<Command, Outcome>[], error: unknown): void {
+    for (const pending of batch) pending.failed(error);
+    this.#next();
+  }
+
+  /** Of the holds as they are known: whether they are alive is read along with the state. */
+  #leasesKnown(): readonly string[] {
+    const leases: string[] = [];
+    for (const { lease, limit } of this.#view.state.record.holds) {
+      leases.push(lease);
+      if (limit !== undefined) leases.push(limit);
+    }
+    return leases.slice(0, 64);
+  }
+
+  #sawLeases(leases: readonly string[], results: readonly OperationResult[], revision: Revision): void {
+    for (const [place, lease] of leases.entries()) {
+      const read = results[place] as ReadResult | undefined;
+      if (read !== undefined) this.#office.sawLease(lease, read.pairs[0]?.version, revision);
+    }
+  }
+}
+
+function isOver(pending: { readonly isOver: boolean }): boolean {
+  return pending.isOver;
+}
+
+/** Requests that are to wait if they cannot be granted. */
+function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
+  const tickets: Ticket[] = [];
+  if (batch.some(({ uncertain }) => uncertain)) return tickets;
+  for (const { command } of batch) {
+    if (command.kind !== 'acquire' || command.wait !== true) continue;
+    // One that is asked again while it is on its way is still one.
+    if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
+  }
+  return tickets;
+}
+
+function cancelOf<Command extends AnyCommand>(command: Command): Command {
+  const ticket = ticketOf(command as unknown as Request & AnyCommand);
+  const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
+  return cancel as Command;
+}
+
+function queuedInstead(pending: Pending<AnyCommand, AnyOutcome>, commit: Commit): boolean {
+  if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
+  pending.settled({ kind: 'queued' });
+  return true;
+}
+
+function withoutTickets<State extends Coordinated>(state: State, tickets: readonly Ticket[]): State {
+  return { ...state, waiting: state.waiting.filter((request) => !tickets.includes(request)) };
+}

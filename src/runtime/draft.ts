@@ -1,0 +1,229 @@
+/**
+ * A draft: what a batch of commands would make of what is known, and the transaction that makes it so. The
+ * transaction's comparisons are exactly what the decision relied on; everything else may change under it.
+ */
+import { type Answer, type Event, type Hold, type Loss, NONE, type Request, type Step } from '../core/index.ts';
+import type { Compare, Operation, Transaction } from '../store/index.ts';
+import {
+  anchorKey,
+  encode,
+  type Letter,
+  mailboxKey,
+  processOf,
+  type ResourceKeys,
+  ticketClass,
+  ticketKey,
+} from './layout.ts';
+import type { Coordinated } from './machines.ts';
+import type { AnyOutcome, Ticket } from './pending.ts';
+import { type View, viewReads } from './view.ts';
+
+/** Collected over a batch. Most batches are one command, so its lists are taken over as they are. */
+export class Draft<State extends Coordinated> {
+  state: State;
+  readonly at: number;
+  /** A decision rests on the record's being as it is known, although it does not change it. */
+  restsOnRecord = false;
+  /** Granted without having waited: nobody may be waiting. */
+  newcomers: readonly Request[] = NONE;
+  events: readonly Event[] = NONE;
+  answers: readonly Answer<unknown>[] = NONE;
+  losses: readonly Loss[] = NONE;
+  /** Holds that their own holders changed: they must be alive. */
+  kept: readonly Hold[] = NONE;
+  /** Requests to be taken out of the queue, known or not. */
+  withdrawn: readonly Ticket[] = NONE;
+
+  constructor(state: State, at: number) {
+    this.state = state;
+    this.at = at;
+  }
+
+  take(step: Step<State, AnyOutcome>): void {
+    this.state = step.state;
+    // That somebody waits is told by its ticket.
+    const events = step.outcome.kind === 'queued' ? step.events.filter(({ type }) => !type.endsWith(':queued')) : step.events;
+    this.events = joined(this.events, events);
+    this.answers = joined(this.answers, step.answers);
+    this.losses = joined(this.losses, step.losses);
+  }
+}
+
+function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {
+  if (more.length === 0) return some;
+  return some.length === 0 ? more : [...some, ...more];
+}
+
+/** What a transaction needs to know of the process that sends it. */
+export interface Sender {
+  readonly id: string;
+  readonly epoch: number;
+  /** The store's id of the lease with this name. */
+  leaseId(lease: string): string;
+  isGone(lease: string): boolean;
+}
+
+export interface Commit {
+  readonly transaction: Transaction;
+  /** Joined the queue by it. */
+  readonly arriving: readonly Ticket[];
+  /** It proves that nobody waits, besides those it knows. */
+  readonly provesQueue: boolean;
+  /** Put into the queue if the transaction fails: a wait never has to be asked for twice. */
+  readonly fallback: readonly Ticket[];
+  /** Whose liveness the transaction relied on, read again if it fails. */
+  readonly leases: readonly string[];
+  readonly changesRecord: boolean;
+}
+
+/**
+ * `undefined` if too little is known of the queue to let a newcomer past it. `mayQueue`: who is to be put into the
+ * queue if the transaction fails; without it, a failure brings nothing, which is right where asking again is cheap.
+ */
+export function commitOf<State extends Coordinated>(
+  keys: ResourceKeys,
+  view: View<State>,
+  draft: Draft<State>,
+  sender: Sender,
+  isClosed: boolean,
+  mayQueue: readonly Ticket[] | undefined,
+): Commit | undefined {
+  const before = view.state;
+  const after = draft.state;
+  const changesRecord = after.record !== before.record;
+  const compare: Compare[] = [];
+  const success: Operation[] = [];
+  const leases: string[] = [];
+  const relyOn = (lease: string, is: '=' | '!=' | '>', than: number): void => {
+    compare.push({ key: anchorKey(lease), target: 'version', is, than });
+    leases.push(lease);
+  };
+
+  if (changesRecord || draft.restsOnRecord) compare.push({ key: keys.record, target: 'mod', is: '=', than: view.mod });
+  if (changesRecord) {
+    success.push({ do: 'put', key: keys.record, value: encode({ record: after.record, events: draft.events }) });
+  }
+
+  const { arriving, leaving } = difference(before.waiting, after.waiting);
+  if (arriving.length > 0 || draft.newcomers.length > 0) relyOn(sender.id, '=', sender.epoch);
+  for (const request of draft.newcomers) if (request.lease !== sender.id) relyOn(request.lease, '>', 0);
+  for (const hold of draft.kept) if (hold.lease !== sender.id) relyOn(hold.lease, '>', 0);
+  for (const { hold, why } of draft.losses) {
+    // Taking over and coming back to life exclude each other: only one of them can find the lease as it expects.
+    if (why === 'reclaimed') relyOn(hold.limit && !sender.isGone(hold.lease) ? hold.limit : hold.lease, '=', 0);
+  }
+
+  let provesQueue = false;
+  const someWaited = before.waiting.length > 0;
+  if (draft.newcomers.length > 0 || (changesRecord && !isClosed && after.waiting.length === 0)) {
+    provesQueue = !someWaited || view.complete;
+    if (!provesQueue && draft.newcomers.length > 0) return undefined;
+    if (provesQueue) compare.push(nobodyElse(keys, someWaited ? view.queueRevision : 0, keys.queueEnd));
+  }
+
+  let lowest = '';
+  for (const request of leaving) {
+    success.push({ do: 'delete', key: ticketKey(keys, request) });
+  }
+  for (const { id } of draft.answers) {
+    const request = leaving.find((ticket) => ticket.id === id);
+    if (request === undefined) continue;
+    const arrival = view.arrivals.get(id) ?? 0;
+    // The ticket hangs on its lease: while it is there, the one who is granted is alive.
+    compare.push({ key: ticketKey(keys, request), target: 'create', is: '=', than: arrival });
+    const group = ticketClass(request);
+    if (group > lowest) lowest = group;
+  }
+  if (lowest > '!' && !provesQueue) {
+    // Nobody of a higher priority has slipped in since the queue was read.
+    compare.push(nobodyElse(keys, view.queueRevision, keys.queue + lowest));
+  }
+  for (const request of draft.withdrawn) {
+    if (!leaving.some(({ id }) => id === request.id)) success.push({ do: 'delete', key: ticketKey(keys, request) });
+  }
+
+  for (const request of arriving) success.push(ticketPut(keys, request, draft.at, sender));
+  if (draft.answers.length > 0 || draft.losses.length > 0) {
+    for (const [process, letter] of lettersOf(draft, sender)) {
+      compare.push({ key: mailboxKey(process), target: 'version', is: '>', than: 0 });
+      leases.push(process);
+      success.push({ do: 'put', key: mailboxKey(process), value: encode(letter), lease: 'keep' });
+    }
+  }
+  if (!changesRecord) success.push({ do: 'read', key: keys.record });
+
+  if (mayQueue === undefined) {
+    return { transaction: { compare, success, failure: NONE }, arriving, provesQueue, fallback: NONE, leases, changesRecord };
+  }
+  const fallback = mayQueue.filter((request) => request.holder === request.id);
+  const failure: Operation[] = [];
+  if (fallback.length > 0) {
+    failure.push({
+      do: 'transaction',
+      compare: [{ key: anchorKey(sender.id), target: 'version', is: '=', than: sender.epoch }],
+      success: fallback.map((request) => ticketPut(keys, request, draft.at, sender)),
+      failure: [],
+    });
+  }
+  failure.push(...viewReads(keys), ...leases.map((lease): Operation => ({ do: 'read', key: anchorKey(lease) })));
+  return { transaction: { compare, success, failure }, arriving, provesQueue, fallback, leases, changesRecord };
+}
+
+/** With `since` 0: the range is empty. Otherwise all in it had arrived by then. */
+function nobodyElse(keys: ResourceKeys, since: number, end: string): Compare {
+  return since === 0
+    ? { key: keys.queue, end, target: 'version', is: '=', than: 0 }
+    : { key: keys.queue, end, target: 'create', is: '<', than: since + 1 };
+}
+
+function ticketPut(keys: ResourceKeys, request: Ticket, at: number, sender: Sender): Operation {
+  return {
+    do: 'put',
+    key: ticketKey(keys, request),
+    value: encode({ request, at }),
+    lease: sender.leaseId(request.lease),
+  };
+}
+
+interface Moved {
+  readonly arriving: readonly Ticket[];
+  readonly leaving: readonly Ticket[];
+}
+
+const UNMOVED: Moved = { arriving: NONE, leaving: NONE };
+
+/** Both lists are in order of arrival, and whoever stays is the same object in both. */
+function difference(before: readonly Ticket[], after: readonly Ticket[]): Moved {
+  if (before === after) return UNMOVED;
+  const leaving: Ticket[] = [];
+  let place = 0;
+  for (const request of before) {
+    if (after[place] === request) place++;
+    else leaving.push(request);
+  }
+  return { arriving: after.slice(place), leaving };
+}
+
+function lettersOf(draft: Draft<Coordinated>, sender: Sender): ReadonlyMap<string, Letter> {
+  const letters = new Map<string, { answers: Answer<unknown>[]; losses: Letter['losses'][number][] }>();
+  const letterTo = (process: string): { answers: Answer<unknown>[]; losses: Letter['losses'][number][] } => {
+    const letter = letters.get(process) ?? { answers: [], losses: [] };
+    letters.set(process, letter);
+    return letter;
+  };
+  const reachable = (process: string): boolean => process !== sender.id && !sender.isGone(process);
+  for (const answer of draft.answers) {
+    if (reachable(processOf(answer.id))) letterTo(processOf(answer.id)).answers.push(answer);
+  }
+  for (const { hold, why, by, reason } of draft.losses) {
+    const process = processOf(hold.id);
+    if (!reachable(process)) continue;
+    letterTo(process).losses.push({
+      id: hold.id,
+      why,
+      ...(by !== undefined && { by }),
+      ...(reason !== undefined && { reason }),
+    });
+  }
+  return letters;
+}

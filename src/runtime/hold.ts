@@ -1,0 +1,162 @@
+/** What a user holds: one grant, with its token and the signal that tells its loss. */
+import type { Hold as Grant, LossReason, Token } from '../core/index.ts';
+import type { Timer } from '../clock.ts';
+import type { AnyDesk } from './acquisition.ts';
+import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
+import { HoldLost } from './refusal.ts';
+import type { Held, Runtime } from './runtime.ts';
+
+export type ReleaseOutcome =
+  | { readonly kind: 'released' }
+  /** It was a re-entry: the outer hold goes on. */
+  | { readonly kind: 'still-held' }
+  /** It had ended before; whoever has it now was not touched. */
+  | { readonly kind: 'already-lost'; readonly why: LossReason };
+
+export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDisposable {
+  readonly resource: string;
+  readonly process: string;
+  protected readonly runtime: Runtime;
+  protected readonly desk: AnyDesk;
+  protected grant: G;
+  readonly #reentry: boolean;
+  #controller: AbortController | undefined;
+  #lost: HoldLost | undefined;
+  #released: Promise<ReleaseOutcome> | undefined;
+  #limit: Timer | undefined;
+
+  constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
+    this.runtime = runtime;
+    this.desk = desk;
+    this.grant = grant;
+    this.process = process;
+    this.resource = desk.resource;
+    this.#reentry = reentry;
+    if (!reentry) runtime.holds.set(grant.id, this);
+    else this.#restOn(grant.id);
+  }
+
+  get id(): string {
+    return this.grant.id;
+  }
+
+  get holder(): string {
+    return this.grant.holder;
+  }
+
+  /** Pass it on to what is protected: it can then refuse whoever comes with a smaller one. */
+  get token(): Token {
+    return this.grant.token;
+  }
+
+  /** Aborts with a `HoldLost` when the hold ends without being released; before anyone else can have it. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      // Made when somebody asks for it: most holds are short, and a signal costs more than the rest of an acquire.
+      this.#controller = new AbortController();
+      if (this.#lost !== undefined) this.#controller.abort(this.#lost);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Whether it is still ours, by the clock of this very moment. */
+  get isValid(): boolean {
+    if (this.#lost !== undefined || this.#released !== undefined) return false;
+    return this.runtime.session?.id === this.process && this.#lost === undefined;
+  }
+
+  /** Why it was lost, if it was. */
+  get lost(): HoldLost | undefined {
+    return this.#lost;
+  }
+
+  /** Throws `HoldLost` if it is not ours any more: to be asked before a step that cannot be undone. */
+  check(): void {
+    if (!this.isValid) throw this.#lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
+  }
+
+  /** Never throws for a hold that was lost: that would hide the error of the one who held it. */
+  release(): Promise<ReleaseOutcome> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** For the runtime: the hold has ended. */
+  lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
+    if (this.#lost !== undefined) return;
+    this.#leave();
+    if (this.#released !== undefined) return;
+    this.#lost = new HoldLost(this.resource, loss);
+    if (!this.#reentry) this.runtime.loseReentries(this.grant.id, loss);
+    this.#controller?.abort(this.#lost);
+  }
+
+  /** For the runtime: it will end at this time on the monotonic clock, however well it is renewed. */
+  endsAt(monotonic: number): void {
+    this.#limit?.cancel();
+    const { clock } = this.runtime;
+    this.#limit = clock.timer(monotonic - clock.monotonic(), () => this.lose({ why: 'expired' }));
+  }
+
+  #release(): Promise<ReleaseOutcome> {
+    if (this.#lost !== undefined) return Promise.resolve({ kind: 'already-lost', why: this.#lost.why });
+    this.#leave();
+    if (this.#reentry) return Promise.resolve({ kind: 'still-held' });
+    this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });
+    return new Promise((resolve, reject) => {
+      const command: AnyCommand = { kind: 'release', holder: this.grant.holder, id: this.grant.id } as AnyCommand;
+      this.desk.submit(new Releasing(command, this.runtime.releaseUntil(), this, resolve, reject));
+    });
+  }
+
+  /** For the runtime: not forgotten. It is still held, still told of its loss, and can be released again. */
+  notReleased(): void {
+    this.#released = undefined;
+    if (this.#lost === undefined) this.runtime.holds.set(this.grant.id, this);
+  }
+
+  #leave(): void {
+    if (this.#reentry) this.runtime.reentries.get(this.grant.id)?.delete(this);
+    else this.runtime.holds.delete(this.grant.id);
+    this.#limit?.cancel();
+  }
+
+  #restOn(outer: string): void {
+    const inner = this.runtime.reentries.get(outer) ?? new Set();
+    this.runtime.reentries.set(outer, inner.add(this));
+  }
+}
+
+const RELEASED: ReleaseOutcome = { kind: 'released' };
+
+class Releasing extends Pending {
+  readonly #hold: Hold;
+  readonly #resolve: (outcome: ReleaseOutcome) => void;
+  readonly #reject: (error: unknown) => void;
+
+  constructor(
+    command: AnyCommand,
+    until: number,
+    hold: Hold,
+    resolve: (outcome: ReleaseOutcome) => void,
+    reject: (error: unknown) => void,
+  ) {
+    super(command, until);
+    this.#hold = hold;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  override settled(outcome: AnyOutcome): void {
+    this.#resolve(outcome.kind === 'released' ? RELEASED : { kind: 'already-lost', why: 'reclaimed' });
+  }
+
+  override failed(error: unknown): void {
+    this.#hold.notReleased();
+    this.#reject(error);
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * Which keys there are, and what they hold. One layout for all engines.
+ *
+ *     a/<lease>                             anchor: is there for as long as the lease is. `a/P` is the session of
+ *                                           process P, and its version is P's epoch; `a/P.7` a lease of its own.
+ *     m/P                                   mailbox of process P, on P's lease: each put is one letter
+ *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
+ *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
+ *
+ * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
+ * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
+ */
+import type { Answer, Event, LossReason, Request } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import { afterPrefix, type KeyValue, Value } from '../store/index.ts';
+
+export const ANCHORS = 'a/';
+export const MAINTAINER = '!maintainer';
+export const RECORDS = 'r/';
+export const TICKETS = 'q/';
+
+export const anchorKey = (lease: string): string => ANCHORS + lease;
+export const mailboxKey = (process: string): string => `m/${process}`;
+
+/** Request and lease ids begin with the process that made them. */
+export function processOf(id: string): string {
+  const dot = id.indexOf('.');
+  return dot < 0 ? id : id.slice(0, dot);
+}
+
+export type ResourceKind = 'lock' | 'semaphore';
+
+/** The keys of one resource, made once. */
+export interface ResourceKeys {
+  readonly record: string;
+  readonly queue: string;
+  readonly queueEnd: string;
+}
+
+export function resourceKeys(kind: ResourceKind, name: string): ResourceKeys {
+  // Escaped, so that the queue of `a` is not a part of the queue of `a/b`.
+  const path = `${kind}/${encodeURIComponent(name)}`;
+  const queue = `${TICKETS}${path}/`;
+  return { record: RECORDS + path, queue, queueEnd: afterPrefix(queue) };
+}
+
+/** `lock/main` of `r/lock/main`. */
+export function resourceOfRecord(key: string): string {
+  return readable(key.slice(RECORDS.length));
+}
+
+/** `lock/main` of `q/lock/main/100/p.1`. */
+export function resourceOfTicket(key: string): string {
+  const [, kind, name] = key.split('/');
+  return readable(`${kind}/${name}`);
+}
+
+function readable(path: string): string {
+  const slash = path.indexOf('/');
+  return `${path.slice(0, slash)}/${decodeURIComponent(path.slice(slash + 1))}`;
+}
+
+/**
+ * Within a queue, keys are ordered by class: those who upgrade, then from the highest priority to the lowest.
+ * Everyone who goes before a ticket of one class has a key before that class.
+ */
+export function ticketClass(request: { readonly priority: number; readonly upgrades?: string }): string {
+  if (request.upgrades !== undefined) return '!';
+  return request.priority === 0 ? '100' : String(100 - request.priority).padStart(3, '0');
+}
+
+export function ticketKey(keys: ResourceKeys, request: Request & { readonly upgrades?: string }): string {
+  return `${keys.queue}${ticketClass(request)}/${request.id}`;
+}
+
+/** What is stored under a record's key. */
+export interface RecordDocument<R> {
+  readonly record: R;
+  readonly events: readonly Event[];
+}
+
+/** A ticket that appears is itself the news that somebody waits. */
+export interface TicketDocument<Q> {
+  readonly request: Q;
+  readonly at: number;
+}
+
+/** A letter: what one write means for the requests and holds of another process. */
+export interface Letter {
+  readonly answers: readonly Answer<unknown>[];
+  readonly losses: readonly LossNotice[];
+}
+
+export interface LossNotice {
+  readonly id: string;
+  readonly why: LossReason;
+  readonly by?: string;
+  readonly reason?: string;
+}
+
+export function encode(document: unknown): Value {
+  return Value.json(document);
+}
+
+export function decode<T>(pair: KeyValue): T {
+  try {
+    return pair.value.json as T;
+  } catch (cause) {
+    throw new Failure('corrupt', `${pair.key} does not hold JSON; another program may have written it`, { cause });
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * What nobody's request brings about: warnings of stale holds, freeing them, looking for deadlocks that were missed,
+ * and forgetting what is no longer needed. One process per store does it: the one that has the maintainer's anchor.
+ */
+import { isStale, type Hold } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import { type KeyValue, prefixed, type ReadResult } from '../store/index.ts';
+import type { Timer } from '../clock.ts';
+import { anchorKey, ANCHORS, decode, encode, MAINTAINER, type RecordDocument, RECORDS, resourceOfRecord } from './layout.ts';
+import { lockMachine, type Machine, type Coordinated, semaphoreMachine } from './machines.ts';
+import type { Runtime } from './runtime.ts';
+import type { Deadlocks } from './deadlocks.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
+
+/** So much history stays for those who watch. */
+const KEPT_REVISIONS = 10_000;
+/** So many records are read at a time. */
+const PAGE = 500;
+
+export interface Swept {
+  readonly records: number;
+  readonly warned: number;
+  readonly reclaimed: number;
+  readonly forgotten: number;
+}
+
+export class Maintenance {
+  readonly #runtime: Runtime;
+  readonly #deadlocks: Deadlocks;
+  readonly #everyMs: number;
+  readonly #reclaim: boolean;
+  #timer: Timer | undefined;
+  #running: Promise<unknown> | undefined;
+
+  constructor(runtime: Runtime, deadlocks: Deadlocks, everyMs: number, reclaim: boolean) {
+    this.#runtime = runtime;
+    this.#deadlocks = deadlocks;
+    this.#everyMs = everyMs;
+    this.#reclaim = reclaim;
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #schedule(): void {
+    this.#timer = this.#runtime.clock.timer(this.#everyMs, () => {
+      this.#schedule();
+      // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
+      this.#runtime.askAgain();
+      this.#running ??= this.#round()
+        .catch(() => undefined)
+        .finally(() => (this.#running = undefined));
+    });
+  }
+
+  async #round(): Promise<void> {
+    const { session } = this.#runtime;
+    if (session === undefined) return;
+    const key = anchorKey(MAINTAINER);
+    const result = await this.#runtime.store.transaction(
+      {
+        compare: [
+          { key, target: 'version', is: '=', than: 0 },
+          { key: anchorKey(session.id), target: 'version', is: '>', than: 0 },
+        ],
+        success: [{ do: 'put', key, value: encode(session.id), lease: session.leaseId }],
+        failure: [{ do: 'read', key }],
+      },
+      this.#runtime.stopped,
+    );
+    const [read] = result.results;
+    const maintainer = read?.do === 'read' ? read.pairs[0]?.value.json : session.id;
+    if (maintainer === session.id) await this.sweep();
+  }
+
+  /** Once through everything. Harmless if several do it at once: each step is checked like any other. */
+  async sweep(): Promise<Swept> {
+    const { store, stopped } = this.#runtime;
+    const anchors = await this.#read(prefixed(ANCHORS));
+    this.#runtime.anchors.list(anchors.pairs, anchors.revision);
+    const swept = { records: 0, warned: 0, reclaimed: 0, forgotten: 0 };
+    let key = RECORDS;
+    const { end } = prefixed(RECORDS);
+    for (;;) {
+      const page = await this.#read({ key, end, limit: PAGE });
+      for (const pair of page.pairs) await this.#tend(pair, swept);
+      const last = page.pairs.at(-1);
+      if (!page.more || last === undefined) break;
+      key = `${last.key}\0`;
+    }
+    this.#deadlocks.look();
+    const { revision, compacted } = await store.health(stopped);
+    if (revision - compacted > 2 * KEPT_REVISIONS) await compact(store, revision - KEPT_REVISIONS, stopped);
+    return swept;
+  }
+
+  async #tend(pair: KeyValue, swept: { -readonly [K in keyof Swept]: number }): Promise<void> {
+    swept.records += 1;
+    const resource = resourceOfRecord(pair.key);
+    const { record } = decode<RecordDocument<Coordinated['record'] & { onStale: string; kind: string }>>(pair);
+    const at = this.#runtime.moment(pair.modRevision);
+    const holds = record.holds as readonly Hold[];
+    if (holds.some((hold) => isStale(hold, at))) {
+      await this.#submit(resource, { kind: 'tick' });
+      swept.warned += 1;
+      if (!this.#reclaim) return;
+      const outcome = await this.#submit(resource, { kind: 'maintain' });
+      swept.reclaimed += (outcome as unknown as { reclaimed?: readonly unknown[] }).reclaimed?.length ?? 0;
+    } else if (holds.length === 0 && record.kind === 'lock' && record.onStale === 'reclaim') {
+      swept.forgotten += await this.#forget(pair, record.token);
+    }
+  }
+
+  /**
+   * The record of a free lock says nothing but its last token. Whoever acquires it next without having read anything
+   * takes a token above the revision its session began at; so only a token that is older than every session may go.
+   */
+  async #forget(pair: KeyValue, token: number): Promise<number> {
+    if (token >= this.#runtime.anchors.oldest) return 0;
+    const result = await this.#runtime.store.transaction(
+      {
+        compare: [{ key: pair.key, target: 'mod', is: '=', than: pair.modRevision }],
+        success: [{ do: 'delete', key: pair.key }],
+        failure: [],
+      },
+      this.#runtime.stopped,
+    );
+    return result.succeeded ? 1 : 0;
+  }
+
+  #submit(resource: string, command: AnyCommand): Promise<AnyOutcome> {
+    const slash = resource.indexOf('/');
+    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
+    const desk = this.#runtime.desk(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
+    return outcomeOf(desk, command, this.#runtime.giveUpAt());
+  }
+
+  async #read(range: { key: string; end: string; limit?: number }): Promise<ReadResult & { revision: number }> {
+    const result = await this.#runtime.store.transaction(
+      { compare: [], success: [{ do: 'read', ...range }], failure: [] },
+      this.#runtime.stopped,
+    );
+    return { ...(result.results[0] as ReadResult), revision: result.revision };
+  }
+}
+
+async function compact(store: Runtime['store'], revision: number, signal: AbortSignal): Promise<void> {
+  try {
+    await store.compact(revision, signal);
+  } catch (error) {
+    // Somebody else did.
+    if (!Failure.is(error, 'compacted')) throw error;
+  }
+}

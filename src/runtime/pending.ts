@@ -1,0 +1,96 @@
+/** A command on its way: what is asked, and who is to be told. */
+import { type Event, type Hold, NONE, type Request } from '../core/index.ts';
+
+/** What the runtime has to see in any command to commit it. */
+export interface AnyCommand {
+  readonly kind: string;
+  readonly id?: string;
+  readonly wait?: boolean;
+  /** Of a `cancel`: the whole request, because its ticket may lie beyond the known front of the queue. */
+  readonly ticket?: Ticket;
+}
+
+export interface AnyOutcome {
+  readonly kind: string;
+  readonly hold?: Hold;
+}
+
+/** A request as it waits. */
+export type Ticket = Request & { readonly upgrades?: string };
+
+/** As it is kept in the queue: the command without what only concerns the asking. */
+export function ticketOf(command: Request & AnyCommand & { force?: true; capacity?: number }): Ticket {
+  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, ...ticket } = command;
+  return ticket;
+}
+
+export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
+  readonly command: Command;
+  /** On the monotonic clock: when to give up on a store that cannot be reached. */
+  readonly until: number;
+  /** When it was asked, counted in commands: what is known must be newer to refuse it. */
+  asked = 0;
+  outcome: Outcome | undefined;
+  /** Events that no write carries. */
+  events: readonly Event[] = NONE;
+  /** The decision changed something; or it is a refusal, and then has to rest on fresh knowledge. */
+  effective = false;
+  /** An earlier attempt got no answer. */
+  uncertain = false;
+
+  constructor(command: Command, until: number) {
+    this.command = command;
+    this.until = until;
+  }
+
+  /** Nobody waits for it any more: it need not be asked for. */
+  get isOver(): boolean {
+    return false;
+  }
+
+  /** If it fails nobody wants it any more, and it may still be in the queue. */
+  get leavesRequest(): boolean {
+    return false;
+  }
+
+  abstract settled(outcome: Outcome): void;
+  abstract failed(error: unknown): void;
+}
+
+/** Somebody who is told by a promise. */
+export class Asked<Command, Outcome> extends Pending<Command, Outcome> {
+  readonly settled: (outcome: Outcome) => void;
+  readonly failed: (error: unknown) => void;
+
+  constructor(
+    command: Command,
+    until: number,
+    settled: (outcome: Outcome) => void,
+    failed: (error: unknown) => void,
+  ) {
+    super(command, until);
+    this.settled = settled;
+    this.failed = failed;
+  }
+}
+
+/** Nobody has to be told: what it does shows in the store. */
+export class Unheard<Command, Outcome> extends Pending<Command, Outcome> {
+  constructor(command: Command) {
+    super(command, Number.POSITIVE_INFINITY);
+  }
+
+  override settled(): void {}
+  override failed(): void {}
+}
+
+/** What becomes of one command. */
+export function outcomeOf<Command, Outcome>(
+  desk: { submit(pending: Pending<Command, Outcome>): void },
+  command: Command,
+  until: number,
+): Promise<Outcome> {
+  return new Promise<Outcome>((resolve, reject) => {
+    desk.submit(new Asked<Command, Outcome>(command, until, resolve, reject));
+  });
+}

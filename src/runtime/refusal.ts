@@ -1,0 +1,100 @@
+/** Why a waiting form ended without a hold, and what is thrown then. */
+import type { Cycle, LockHold as LockGrant, LossReason, SemaphoreHold as SemaphoreGrant } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+
+export type Refusal =
+  | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
+  | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
+  | { readonly kind: 'timed-out'; readonly waitedMs: number }
+  | { readonly kind: 'aborted'; readonly reason: unknown }
+  /** Everyone in the cycle waits for the next; this request was chosen to give way. */
+  | { readonly kind: 'deadlock'; readonly cycle: Cycle }
+  | { readonly kind: 'upgrade-conflict'; readonly by: string }
+  | { readonly kind: 'impossible'; readonly why: string; readonly capacity: number }
+  | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
+  /** The hold that was to become more has ended. */
+  | { readonly kind: 'lost' }
+  /** This process lost its session while it waited, and with it its place. */
+  | { readonly kind: 'session-lost' };
+
+export class NotAcquired extends Failure {
+  readonly resource: string;
+  readonly refusal: Refusal;
+
+  constructor(resource: string, refusal: Refusal) {
+    super('not-acquired', `${resource}: ${explained(refusal)}`);
+    this.name = 'NotAcquired';
+    this.resource = resource;
+    this.refusal = refusal;
+  }
+}
+
+/** The reason of a hold's abort signal: the hold ended, and not because its holder asked for it. */
+export class HoldLost extends Failure {
+  readonly resource: string;
+  readonly why: LossReason;
+  /** Who took it, and for which stated reason, where somebody did. */
+  readonly by: string | undefined;
+  readonly reason: string | undefined;
+
+  constructor(resource: string, loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }) {
+    super('hold-lost', `${resource}: the hold was lost: ${lossTold(loss)}`);
+    this.name = 'HoldLost';
+    this.resource = resource;
+    this.why = loss.why;
+    this.by = loss.by;
+    this.reason = loss.reason;
+  }
+}
+
+function explained(refusal: Refusal): string {
+  switch (refusal.kind) {
+    case 'busy':
+      return `held by ${told(refusal.holders)}`;
+    case 'full':
+      return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
+    case 'timed-out':
+      return `not granted within ${refusal.waitedMs} ms`;
+    case 'aborted':
+      return 'the wait was aborted';
+    case 'deadlock':
+      return `deadlock: ${cycleTold(refusal.cycle)}`;
+    case 'upgrade-conflict':
+      return `${refusal.by} already waits to become the writer; both waiting would deadlock`;
+    case 'impossible':
+      return refusal.why;
+    case 'capacity-mismatch':
+      return `the capacity is ${refusal.capacity}, not ${refusal.asked}; change it with resize, or name the same one everywhere`;
+    case 'lost':
+      return 'the hold that was to become more has ended';
+    case 'session-lost':
+      return 'the store ended the session of this process while it waited';
+  }
+}
+
+function told(holders: readonly (LockGrant | SemaphoreGrant)[]): string {
+  const some = holders.slice(0, 5).map(({ holder, reason }) => (reason === undefined ? holder : `${holder} (${reason})`));
+  const more = holders.length - some.length;
+  return (some.length === 0 ? 'nobody, but others wait' : some.join(', ')) + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** `a waits for lock/x, held by b; b waits for lock/y, held by a`. */
+function cycleTold(cycle: Cycle): string {
+  return cycle.map(({ holder, resource, blockedBy }) => `${holder} waits for ${resource} behind ${blockedBy}`).join('; ');
+}
+
+function lossTold({ why, by, reason }: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): string {
+  const who = (by === undefined ? '' : ` by ${by}`) + (reason === undefined || reason === '' ? '' : ` (${reason})`);
+  switch (why) {
+    case 'expired':
+      return 'its lease ended';
+    case 'disconnected':
+      return 'the store could not be reached in time to renew its lease';
+    case 'reclaimed':
+      return `its lease had ended, and it was reclaimed${who}`;
+    case 'forced':
+      return `it was taken${who}`;
+    case 'released-elsewhere':
+      return 'it was released elsewhere';
+  }
+}

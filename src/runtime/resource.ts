@@ -1,0 +1,340 @@
+/** What locks and semaphores have in common as objects that users hold: asking, detached holds, and looking. */
+import {
+  type Hold as Grant,
+  isStale,
+  type Json,
+  type OnStale,
+  type Request,
+  requestProblem,
+  type Token,
+} from '../core/index.ts';
+import { Failure, shown } from '../failure.ts';
+import { Acquisition, type AnyDesk, type Deliver, type WaitOptions } from './acquisition.ts';
+import type { Desk } from './desk.ts';
+import type { Hold } from './hold.ts';
+import { anchorKey } from './layout.ts';
+import type { Coordinated, Machine } from './machines.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
+import { NotAcquired, type Refusal } from './refusal.ts';
+import type { Runtime } from './runtime.ts';
+import type { Session } from './session.ts';
+import type { View } from './view.ts';
+
+/**
+ * What to do when it is held: wait in the queue, give up at once, take a stale hold even where a person would have
+ * to decide, or (administrators) take it from whoever has it.
+ */
+export type Strategy = 'retry' | 'fail-fast' | 'steal-stale' | 'force';
+
+export interface RequestOptions {
+  /** Who holds it. Without one, every acquisition is a holder of its own; the same one re-enters. */
+  readonly holder?: string;
+  /** From -100 to 100; higher goes first. Nobody is passed more than a few times in a row. */
+  readonly priority?: number;
+  /** Why, for those who wait. */
+  readonly reason?: string;
+  readonly metadata?: Json;
+  /** The hold ends after this time although it is renewed. */
+  readonly maxHoldMs?: number;
+  readonly strategy?: Strategy;
+}
+
+export interface DetachedOptions extends RequestOptions, WaitOptions {
+  readonly holder: string;
+  /** Without a renewal for this long, the hold is stale. */
+  readonly ttlMs?: number;
+}
+
+/** Names a detached hold to whoever renews or releases it. */
+export interface HoldClaim {
+  readonly holder: string;
+  readonly token: Token;
+}
+
+export interface DetachedHold extends HoldClaim {
+  readonly resource: string;
+  readonly id: string;
+  readonly ttlMs: number;
+}
+
+export type RenewOutcome =
+  | { readonly kind: 'refreshed'; readonly ttlMs: number }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'not-owner' };
+
+export type ClaimReleaseOutcome = { readonly kind: 'released' } | { readonly kind: 'not-owner' } | { readonly kind: 'already-free' };
+
+export interface HolderView {
+  readonly holder: string;
+  readonly token: Token;
+  readonly acquiredAt: number;
+  /** When its lease was last renewed, as far as the store tells. */
+  readonly lastHeartbeat: number | undefined;
+  readonly isStale: boolean;
+  readonly reason: string | undefined;
+  readonly metadata: Json | undefined;
+}
+
+export const DETACHED_TTL_MS = 60_000;
+
+export abstract class Resource<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome, H extends Hold> {
+  readonly name: string;
+  protected readonly runtime: Runtime;
+  /** For the runtime. */
+  readonly desk: Desk<State, Command, Outcome>;
+
+  constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string) {
+    this.runtime = runtime;
+    this.name = name;
+    this.desk = runtime.desk(machine, name);
+  }
+
+  get resource(): string {
+    return this.desk.resource;
+  }
+
+  /** Waits, does `work` under the hold, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
+  protected async runUnder<T>(hold: H, work: (hold: H) => T | Promise<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await work(hold);
+    } catch (error) {
+      // The error of the work is the one to tell; a failed release is retried or ends with the lease.
+      await hold.release().catch(() => undefined);
+      throw error;
+    }
+    await hold.release();
+    if (hold.lost !== undefined) throw hold.lost;
+    return result;
+  }
+
+  /** `wait`: whether it may be queued. */
+  protected ask<T, Options extends (RequestOptions & WaitOptions) | undefined>(
+    options: Options,
+    wait: boolean,
+    deliver: Deliver<T, Options>,
+  ): Promise<T> {
+    const problem = options === undefined ? undefined : problemOf(options);
+    if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
+    const { session } = this.runtime;
+    if (session !== undefined) return this.#askUnder(session, options, wait, deliver);
+    return this.runtime.ready().then((started) => this.#askUnder(started, options, wait, deliver));
+  }
+
+  #askUnder<T, Options extends (RequestOptions & WaitOptions) | undefined>(
+    session: Session,
+    options: Options,
+    wait: boolean,
+    deliver: Deliver<T, Options>,
+    lease = session.id,
+  ): Promise<T> {
+    const { runtime } = this;
+    const command = this.command(runtime.nextId(session), lease, options, wait);
+    return new Promise((resolve, reject) => {
+      new Acquisition(runtime, this.anyDesk, command, session.id, options, deliver, resolve, reject).ask();
+    });
+  }
+
+  protected abstract command(
+    id: string,
+    lease: string,
+    options: (RequestOptions & WaitOptions) | undefined,
+    wait: boolean,
+  ): Request & AnyCommand;
+
+  protected get anyDesk(): AnyDesk {
+    return this.desk as unknown as AnyDesk;
+  }
+
+  /** Gives a hold its limit before it is handed out: the store measures it, by a lease that nobody renews. */
+  protected async limited(hold: H, maxHoldMs: number): Promise<H> {
+    try {
+      await this.limit(hold, maxHoldMs);
+      return hold;
+    } catch (error) {
+      await hold.release().catch(() => undefined);
+      throw error;
+    }
+  }
+
+  protected async limit(hold: Hold, maxHoldMs: number): Promise<void> {
+    const sent = this.runtime.clock.monotonic();
+    const session = await this.runtime.ready();
+    const lease = await this.runtime.anchorLease(session, maxHoldMs);
+    const outcome = await this.submit({ kind: 'extend', holder: hold.holder, id: hold.id, limit: lease.name });
+    if (outcome.kind !== 'refreshed') {
+      hold.lose({ why: 'reclaimed' });
+      hold.check();
+    }
+    hold.endsAt(sent + lease.ttlMs * 0.9);
+  }
+
+  protected submit(command: object): Promise<Outcome> {
+    this.runtime.refuseIfClosed();
+    return outcomeOf(this.desk, command as unknown as Command, this.runtime.giveUpAt());
+  }
+
+  // Detached holds: they have a lease of their own, and whoever knows holder and token renews and releases them.
+
+  protected async askDetached(
+    options: DetachedOptions,
+  ): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
+    const problem = problemOf(options);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    const session = await this.runtime.ready();
+    const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
+    const renewing = this.#renewWhileWaiting(lease.leaseId, lease.ttlMs);
+    try {
+      const wait = options.strategy !== 'fail-fast';
+      const grant = await this.#askUnder(session, options, wait, (outcome) => outcome.hold, lease.name);
+      const detached = { resource: this.resource, holder: grant.holder, token: grant.token, id: grant.id, ttlMs: lease.ttlMs };
+      return { grant, detached };
+    } catch (error) {
+      await this.runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
+      throw error;
+    } finally {
+      renewing.cancel();
+      this.runtime.forgetLease(lease.name);
+    }
+  }
+
+  #renewWhileWaiting(leaseId: string, ttlMs: number): { cancel(): void } {
+    const { clock, store } = this.runtime;
+    let over = false;
+    let timer = clock.timer(ttlMs / 3, renew);
+    function renew(): void {
+      void store.keepLeaseAlive(leaseId).catch(() => undefined);
+      if (!over) timer = clock.timer(ttlMs / 3, renew);
+    }
+    return {
+      cancel() {
+        over = true;
+        timer.cancel();
+      },
+    };
+  }
+
+  /** Keeps a detached hold for its full time again. One that was stale stays lost. */
+  async renew(claim: HoldClaim): Promise<RenewOutcome> {
+    const outcome = await this.submit({ kind: 'heartbeat', ...claim });
+    if (outcome.kind === 'lost') return { kind: 'lost' };
+    if (outcome.hold === undefined) return { kind: 'not-owner' };
+    const lease = await this.#leaseIdOf(outcome.hold.lease);
+    const kept = lease === undefined ? null : await this.runtime.store.keepLeaseAlive(lease, this.runtime.stopped);
+    return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
+  }
+
+  /** Lengthens (or shortens) the time that a detached hold lasts without a renewal. */
+  async extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
+    const problem = requestProblem({ ttlMs }, ['ttlMs']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    const before = await this.submit({ kind: 'heartbeat', ...claim });
+    if (before.kind === 'lost') return { kind: 'lost' };
+    if (before.hold === undefined) return { kind: 'not-owner' };
+    const lease = await this.runtime.anchorLease(await this.runtime.ready(), ttlMs);
+    this.runtime.forgetLease(lease.name);
+    const outcome = await this.submit({ kind: 'extend', ...claim, lease: lease.name });
+    const [ended, result]: [string | undefined, RenewOutcome] =
+      outcome.kind === 'refreshed'
+        ? [await this.#leaseIdOf(before.hold.lease), { kind: 'refreshed', ttlMs: lease.ttlMs }]
+        : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
+    if (ended !== undefined) await this.runtime.store.revokeLease(ended).catch(() => undefined);
+    return result;
+  }
+
+  /** Releases a detached hold; a token of an earlier grant changes nothing. */
+  async release(claim: HoldClaim): Promise<ClaimReleaseOutcome> {
+    const outcome = await this.submit({ kind: 'release', ...claim });
+    if (outcome.kind === 'released' && outcome.hold !== undefined) {
+      const lease = await this.#leaseIdOf(outcome.hold.lease);
+      if (lease !== undefined) await this.runtime.store.revokeLease(lease).catch(() => undefined);
+      return { kind: 'released' };
+    }
+    return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
+  }
+
+  /** An administrator ends every hold; their holders are told, with the reason. */
+  async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+    const problem = requestProblem(by, ['holder', 'reason']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    const outcome = await this.submit({ kind: 'break', holder: by.holder, reason: by.reason } as AnyCommand);
+    return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
+  }
+
+  async configure(settings: { readonly onStale: OnStale }): Promise<void> {
+    const problem = requestProblem({ onStale: settings.onStale }, ['onStale']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    await this.submit({ kind: 'configure', onStale: settings.onStale } as AnyCommand);
+  }
+
+  // Looking
+
+  protected async look(): Promise<{ view: View<State>; holders: readonly HolderView[] }> {
+    this.runtime.refuseIfClosed();
+    const view = await new Promise<View<State>>((resolve, reject) => this.desk.look(resolve, reject));
+    const holds = view.state.record.holds as readonly Grant[];
+    const holders = await Promise.all(holds.map((hold) => this.#holderView(hold)));
+    return { view, holders };
+  }
+
+  async #holderView(hold: Grant): Promise<HolderView> {
+    const leases = [hold.lease, ...(hold.limit === undefined ? [] : [hold.limit])];
+    const found = await Promise.all(leases.map((lease) => this.#leaseIdOf(lease)));
+    const state = found[0] === undefined ? null : await this.runtime.store.leaseState(found[0], this.runtime.stopped);
+    const gone = new Set(leases.filter((_, place) => found[place] === undefined));
+    return {
+      holder: hold.holder,
+      token: hold.token,
+      acquiredAt: hold.acquiredAt,
+      lastHeartbeat: state === null ? undefined : this.runtime.clock.now() - (state.ttlMs - state.remainingMs),
+      isStale: isStale(hold, { now: 0, revision: 0, gone: (lease) => gone.has(lease) }),
+      reason: hold.reason,
+      metadata: hold.metadata,
+    };
+  }
+
+  async #leaseIdOf(lease: string): Promise<string | undefined> {
+    const result = await this.runtime.store.transaction(
+      { compare: [], success: [{ do: 'read', key: anchorKey(lease) }], failure: [] },
+      this.runtime.stopped,
+    );
+    const [read] = result.results;
+    return read?.do === 'read' ? (read.pairs[0]?.lease ?? undefined) : undefined;
+  }
+}
+
+const STRATEGIES: readonly unknown[] = ['retry', 'fail-fast', 'steal-stale', 'force'] satisfies Strategy[];
+
+function problemOf(options: RequestOptions & WaitOptions): string | undefined {
+  const { strategy } = options;
+  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
+    return `strategy is ${shown(strategy)}; accepted is ${STRATEGIES.map(shown).join(', ')}`;
+  }
+  if (strategy === 'force' && (options.reason ?? '') === '') return 'strategy is "force", which has to give a reason';
+  // A weight that makes no sense is refused as impossible by the machine, like one that is too large.
+  return requestProblem({ ...options, weight: undefined });
+}
+
+/** The fields that every request has; those that were not given are left out. */
+export function requestFields(
+  id: string,
+  lease: string,
+  options: RequestOptions,
+): Request & { steal?: true; force?: true } {
+  const { holder = id, priority = 0, reason, metadata, maxHoldMs, strategy } = options;
+  return {
+    id,
+    holder,
+    lease,
+    priority,
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+    ...(maxHoldMs !== undefined && { maxHoldMs }),
+    ...(strategy === 'steal-stale' && { steal: true as const }),
+    ...(strategy === 'force' && { force: true as const }),
+  };
+}
+
+export function refused(resource: string, outcome: unknown): NotAcquired {
+  return new NotAcquired(resource, outcome as Refusal);
+}

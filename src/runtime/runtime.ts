@@ -1,0 +1,413 @@
+/**
+ * The imperative shell of one process on one store: its session, its desks, whoever waits in it, and its holds. It
+ * carries out what the desks decide, and brings them what the store tells.
+ */
+import type { Answer, Event, Loss, LossReason, Moment } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import type { Clock } from '../clock.ts';
+import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
+import { Anchors } from './anchors.ts';
+import { Desk, type Office } from './desk.ts';
+import type { AnyCommand, AnyOutcome } from './pending.ts';
+import type { Sender } from './draft.ts';
+import { follow } from './follow.ts';
+import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey } from './layout.ts';
+import type { Coordinated, Machine } from './machines.ts';
+import { sentNow, Session, type SessionEnd } from './session.ts';
+
+export interface RuntimeOptions {
+  readonly clock: Clock;
+  /** Ids of processes; unique for all time. */
+  readonly newId: () => string;
+  readonly sessionTtlMs: number;
+  /** A store that cannot be reached is told as `unavailable` after this time. */
+  readonly requestTimeoutMs: number;
+  /** About this process, for people. */
+  readonly about: unknown;
+}
+
+/** So many resources are remembered at most. */
+const MOST_DESKS = 100_000;
+
+/** Somebody in this process who asked, and is to be told. */
+export interface Waiter {
+  /** The session it asks under. */
+  readonly process: string;
+  readonly desk: { settle(): void };
+  readonly holder: string;
+  /** Sends the request again, in case its answer was missed. */
+  askAgain(): void;
+  answered(outcome: unknown): void;
+  sessionEnded(): void;
+}
+
+/** A hold in this process that hangs on its session. */
+export interface Held {
+  readonly process: string;
+  readonly holder: string;
+  lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
+}
+
+export class Runtime implements Office {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly options: RuntimeOptions;
+  readonly waiters = new Map<string, Waiter>();
+  readonly holds = new Map<string, Held>();
+  /** Re-entries, by the outer hold that they rest on. */
+  readonly reentries = new Map<string, Set<Held>>();
+  readonly anchors: Anchors;
+  /** Told of every event that is not carried by a write. */
+  onLocalEvents: ((resource: string, events: readonly Event[]) => void) | undefined;
+  /** Told when somebody who may hold something else has begun to wait, or was granted while it waits elsewhere. */
+  onWait: (() => void) | undefined;
+  /** Told when somebody's lease has ended. */
+  onLeaseGone: (() => void) | undefined;
+  revision: Revision = 0;
+  #session: Session | undefined;
+  #starting: Promise<Session> | undefined;
+  #following = false;
+  #closed = false;
+  readonly #stop = new AbortController();
+  readonly #desks = new Map<string, Desk<never, never, never>>();
+  /** Leases of our own besides the session's, by name. */
+  readonly #leaseIds = new Map<string, string>();
+  #serial = 0;
+  readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
+  readonly #nobody: Sender = { id: '', epoch: 0, leaseId: () => '', isGone: this.#gone };
+  #sender: Sender = this.#nobody;
+
+  constructor(store: Store, options: RuntimeOptions) {
+    this.store = store;
+    this.clock = options.clock;
+    this.options = options;
+    this.anchors = new Anchors(() => this.#leaseGone());
+  }
+
+  // For the objects users hold
+
+  desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
+    machine: Machine<State, Command, Outcome>,
+    name: string,
+  ): Desk<State, Command, Outcome> {
+    const key = `${machine.kind}/${name}`;
+    let desk = this.#desks.get(key) as Desk<State, Command, Outcome> | undefined;
+    if (desk === undefined) {
+      desk = new Desk(machine, name, this);
+      this.#desks.set(key, desk as unknown as Desk<never, never, never>);
+      if (this.#desks.size > MOST_DESKS) this.#forgetOldestDesk();
+    }
+    return desk;
+  }
+
+  /** What it knew has to be read again if it is wanted; two desks for one resource only cost a lost race. */
+  #forgetOldestDesk(): void {
+    const [oldest] = this.#desks.keys();
+    if (oldest !== undefined) this.#desks.delete(oldest);
+  }
+
+  /** The session if there is a valid one at this very moment. */
+  get session(): Session | undefined {
+    return this.#session?.isValid() === true ? this.#session : undefined;
+  }
+
+  async ready(): Promise<Session> {
+    for (;;) {
+      this.refuseIfClosed();
+      const session = this.session ?? (await (this.#starting ??= this.#start()));
+      if (session.isValid()) return session;
+    }
+  }
+
+  refuseIfClosed(): void {
+    if (this.#closed) throw new Failure('closed', 'this signalbox was closed; open another one');
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  nextId(session: Session): string {
+    this.#serial += 1;
+    return `${session.id}.${this.#serial}`;
+  }
+
+  /** When to give up asking a store that cannot be reached. */
+  giveUpAt(): number {
+    return this.clock.monotonic() + this.options.requestTimeoutMs;
+  }
+
+  /** A release is tried for as long as the lease could last: after that the store has ended the hold itself. */
+  releaseUntil(): number {
+    return this.clock.monotonic() + Math.max(this.options.sessionTtlMs, this.options.requestTimeoutMs);
+  }
+
+  /** A lease of its own, with its anchor: for holds that are to outlive this session, and for limits. */
+  async anchorLease(session: Session, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+    const lease = await this.store.grantLease(ttlMs, this.stopped);
+    const name = this.nextId(session);
+    const result = await this.store.transaction(
+      {
+        compare: [],
+        success: [{ do: 'put', key: anchorKey(name), value: encode(this.options.about), lease: lease.id }],
+        failure: [],
+      },
+      this.stopped,
+    );
+    this.saw(result.revision);
+    this.anchors.add(name, result.revision);
+    this.#leaseIds.set(name, lease.id);
+    return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
+  }
+
+  forgetLease(name: string): void {
+    this.#leaseIds.delete(name);
+  }
+
+  saw(revision: Revision): void {
+    if (revision > this.revision) this.revision = revision;
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    const session = this.#session;
+    session?.end('closed');
+    if (session !== undefined) await this.store.revokeLease(session.leaseId).catch(() => undefined);
+    this.#stop.abort();
+    await this.store.close();
+  }
+
+  // The office of the desks
+
+  get answersAtOnce(): boolean {
+    return this.store.transactionNow !== undefined;
+  }
+
+  get sender(): Sender {
+    return this.#sender;
+  }
+
+  moment(revision: Revision): Moment {
+    return { now: this.clock.now(), revision, gone: this.#gone };
+  }
+
+  monotonic(): number {
+    return this.clock.monotonic();
+  }
+
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
+    const { store } = this;
+    if (store.transactionNow === undefined) {
+      store.transaction(transaction, this.stopped).then((result) => {
+        this.saw(result.revision);
+        done(result);
+      }, failed);
+      return;
+    }
+    let result: TransactionResult;
+    try {
+      result = store.transactionNow(transaction);
+    } catch (error) {
+      failed(error);
+      return;
+    }
+    if (result.revision > this.revision) this.revision = result.revision;
+    done(result);
+  }
+
+  later(delayMs: number, call: () => void): void {
+    this.clock.timer(delayMs, call);
+  }
+
+  sawLease(lease: string, version: number | undefined, revision: Revision): void {
+    const session = this.#session;
+    if (session !== undefined && lease === session.id) {
+      if (version === undefined) session.end('expired');
+      // A fence that was thought lost has landed after all.
+      else session.epoch = Math.max(session.epoch, version);
+      return;
+    }
+    this.anchors.saw(lease, version !== undefined, revision);
+  }
+
+  fence(done: () => void, failed: (error: unknown) => void): void {
+    const session = this.#session;
+    if (session === undefined) return done();
+    const key = anchorKey(session.id);
+    this.commit(
+      {
+        compare: [{ key, target: 'version', is: '>', than: 0 }],
+        success: [
+          { do: 'put', key, value: encode(this.options.about), lease: 'keep' },
+          { do: 'read', key },
+        ],
+        failure: [],
+      },
+      (result) => {
+        const read = result.results[1];
+        if (read?.do === 'read') this.sawLease(session.id, read.pairs[0]?.version, result.revision);
+        else session.end('expired');
+        done();
+      },
+      failed,
+    );
+  }
+
+  answer(answer: Answer<unknown>): void {
+    this.waiters.get(answer.id)?.answered(answer.outcome);
+  }
+
+  lose({ hold, why, by, reason }: Loss): void {
+    this.#lose({ id: hold.id, why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
+  }
+
+  emit(resource: string, events: readonly Event[]): void {
+    this.onLocalEvents?.(resource, events);
+  }
+
+  // The session, and what the store tells
+
+  async #start(): Promise<Session> {
+    const giveUpAt = this.giveUpAt();
+    try {
+      for (let attempt = 0; ; attempt++) {
+        try {
+          return await this.#tryStart();
+        } catch (error) {
+          const again = Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown') || Failure.is(error, 'not-found');
+          if (!again || this.clock.monotonic() >= giveUpAt) throw error;
+          await new Promise<void>((resolve) => this.later(Math.min(50 * 2 ** attempt, 1000), resolve));
+        }
+      }
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
+  async #tryStart(): Promise<Session> {
+    const { store, clock } = this;
+    if (!this.#following) {
+      await follow(
+        store,
+        clock,
+        prefixed(ANCHORS),
+        { changes: (changes) => this.anchors.changes(changes), resync: () => this.#listAnchors() },
+        this.stopped,
+      );
+      this.#following = true;
+    }
+    const id = this.options.newId();
+    const sent = sentNow(clock);
+    const lease = await store.grantLease(this.options.sessionTtlMs, this.stopped);
+    const over = new AbortController();
+    await follow(
+      store,
+      clock,
+      { key: mailboxKey(id) },
+      {
+        changes: ({ changes }) => {
+          for (const change of changes) if (change.kind === 'put') this.#read(decode<Letter>(change.pair));
+        },
+        resync: () => this.#askAgain(),
+      },
+      AbortSignal.any([this.stopped, over.signal]),
+    );
+    const empty: Letter = { answers: [], losses: [] };
+    const result = await store.transaction(
+      {
+        compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
+        success: [
+          { do: 'put', key: anchorKey(id), value: encode(this.options.about), lease: lease.id },
+          { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
+          { do: 'read', ...prefixed(ANCHORS) },
+        ],
+        failure: [],
+      },
+      this.stopped,
+    );
+    const anchors = result.results[2];
+    if (anchors?.do !== 'read') {
+      over.abort();
+      throw new Failure('unavailable', `the id ${id} is taken by another process`);
+    }
+    this.refuseIfClosed();
+    this.saw(result.revision);
+    this.anchors.list(anchors.pairs, result.revision);
+    const session = new Session(store, clock, id, lease, sent, (ended, why) => {
+      over.abort();
+      this.#sessionEnded(ended, why);
+    });
+    this.#session = session;
+    this.#sender = {
+      id,
+      get epoch() {
+        return session.epoch;
+      },
+      leaseId: (name) => (name === id ? lease.id : (this.#leaseIds.get(name) ?? '')),
+      isGone: this.#gone,
+    };
+    return session;
+  }
+
+  async #listAnchors(): Promise<Revision> {
+    const result = await this.store.transaction(
+      { compare: [], success: [{ do: 'read', ...prefixed(ANCHORS) }], failure: [] },
+      this.stopped,
+    );
+    const [read] = result.results;
+    if (read?.do === 'read') this.anchors.list(read.pairs, result.revision);
+    return result.revision;
+  }
+
+  #read(letter: Letter): void {
+    for (const answer of letter.answers) this.answer(answer);
+    for (const loss of letter.losses) this.#lose(loss);
+  }
+
+  /** Letters may have been missed. The records know what they said. */
+  async #askAgain(): Promise<Revision> {
+    const { revision } = await this.store.health(this.stopped);
+    this.askAgain();
+    return revision;
+  }
+
+  /** Asks anew for everything that is waited for; a request that already holds or waits is known by its id. */
+  askAgain(): void {
+    for (const waiter of [...this.waiters.values()]) waiter.askAgain();
+  }
+
+  /** Whoever waits in this process looks whether it could be served. */
+  settleWaits(): void {
+    const desks = new Set<{ settle(): void }>();
+    for (const waiter of this.waiters.values()) desks.add(waiter.desk);
+    for (const desk of desks) desk.settle();
+  }
+
+  #leaseGone(): void {
+    this.settleWaits();
+    this.onLeaseGone?.();
+  }
+
+  #lose({ id, ...loss }: LossNotice): void {
+    this.holds.get(id)?.lose(loss);
+    this.loseReentries(id, loss);
+  }
+
+  loseReentries(id: string, loss: Omit<LossNotice, 'id'>): void {
+    for (const inner of this.reentries.get(id) ?? []) inner.lose(loss);
+  }
+
+  #sessionEnded(session: Session, why: SessionEnd): void {
+    if (this.#session === session) {
+      this.#session = undefined;
+      this.#sender = this.#nobody;
+    }
+    const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
+    const held = [...this.holds.values()].filter((hold) => hold.process === session.id);
+    for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
+    const waiting = [...this.waiters.values()].filter((waiter) => waiter.process === session.id);
+    for (const waiter of waiting) waiter.sessionEnded();
+    // The lease is left to run out: its last part is the time that the holds' users have to stop.
+  }
+}

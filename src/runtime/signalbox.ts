@@ -1,0 +1,128 @@
+/** What `open` gives: one store, and all primitives on it. */
+import { nameProblem, requestProblem } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import type { Health } from '../store/index.ts';
+import type { AnyDesk, WaitOptions } from './acquisition.ts';
+import { Deadlocks } from './deadlocks.ts';
+import type { AnyOutcome } from './pending.ts';
+import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
+import type { Hold } from './hold.ts';
+import { Lock, LockHold } from './lock.ts';
+import { Maintenance, type Swept } from './maintenance.ts';
+import type { RequestOptions } from './resource.ts';
+import type { Runtime } from './runtime.ts';
+import { Semaphore, SemaphoreHold } from './semaphore.ts';
+import { acquireAllTogether, type HoldSet, type TogetherAttempt, type TogetherOptions, tryTogether, type Want } from './together.ts';
+
+export interface SignalboxSettings {
+  readonly maintenanceMs: number;
+  readonly reclaim: boolean;
+}
+
+export class Signalbox implements AsyncDisposable {
+  readonly #runtime: Runtime;
+  readonly #events: Events;
+  readonly #maintenance: Maintenance;
+
+  constructor(runtime: Runtime, settings: SignalboxSettings) {
+    this.#runtime = runtime;
+    this.#events = new Events(runtime);
+    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings.maintenanceMs, settings.reclaim);
+  }
+
+  lock(name: string): Lock {
+    return new Lock(this.#runtime, named(name, 'lock'));
+  }
+
+  /** The capacity may be left out where another process has named it. */
+  semaphore(name: string, options: { readonly capacity?: number } = {}): Semaphore {
+    const problem = requestProblem({ capacity: options.capacity });
+    if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
+    return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
+  }
+
+  /** All of them, or none: waits until all can be had. Throws `NotAcquired` if they cannot. */
+  acquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<HoldSet> {
+    return acquireAllTogether(this.#runtime, this.#parts, wants, options);
+  }
+
+  /** All of them, or none, at once. */
+  tryAcquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<TogetherAttempt> {
+    return tryTogether(this.#runtime, this.#parts, wants, options);
+  }
+
+  /** Resolves once nothing can be missed any more; handlers may be async, and each subscriber is told in order. */
+  on(pattern: EventPattern, handler: EventHandler): Promise<Subscription> {
+    return this.#events.subscribe(pattern, handler);
+  }
+
+  /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
+  async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
+    const { signal } = options;
+    const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
+    const queue: SignalboxEvent[] = [];
+    let wake = (): void => {};
+    const stop = (): void => wake();
+    const subscription = await this.on(pattern, (event) => {
+      queue.push(event);
+      wake();
+    });
+    over.addEventListener('abort', stop);
+    try {
+      while (!over.aborted) {
+        const event = queue.shift();
+        if (event !== undefined) yield event;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    } finally {
+      over.removeEventListener('abort', stop);
+      subscription.unsubscribe();
+    }
+  }
+
+  /** Warns of stale holds, frees them, and forgets what is not needed: what is done every 30 s anyway. */
+  maintain(): Promise<Swept> {
+    this.#runtime.refuseIfClosed();
+    return this.#maintenance.sweep();
+  }
+
+  health(): Promise<Health> {
+    this.#runtime.refuseIfClosed();
+    return this.#runtime.store.health();
+  }
+
+  /** Releases everything that this process holds, and ends its waits. */
+  async close(): Promise<void> {
+    this.#maintenance.stop();
+    await this.#runtime.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  readonly #parts = {
+    hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
+      const reentry = outcome.kind === 'extended' || outcome.kind === 'already-held' || outcome.kind === 'increased';
+      if ('lock' in want) {
+        const desk = this.lock(want.lock).desk as unknown as AnyDesk;
+        return new LockHold(this.#runtime, desk, outcome.hold as never, process, reentry);
+      }
+      const desk = this.semaphore(want.semaphore).desk as unknown as AnyDesk;
+      return new SemaphoreHold(this.#runtime, desk, outcome.hold as never, process, reentry);
+    },
+    acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
+      if ('lock' in want) {
+        return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });
+      }
+      const { semaphore, weight = 1, capacity } = want;
+      return this.semaphore(semaphore, capacity === undefined ? {} : { capacity }).acquire({ ...options, weight });
+    },
+  };
+}
+
+function named(name: string, what: string): string {
+  const problem = nameProblem(name, what);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  return name;
+}

@@ -1,0 +1,286 @@
+/**
+ * Several locks and slots at once, or none. If all can be had now, one transaction takes them. Otherwise they are
+ * taken one after another in the order of their names, which is the same for everyone, and handed out only when all
+ * are there; if one cannot be had, those that were taken are given back.
+ */
+import {
+  acquireTogether,
+  type LockMode,
+  type LockOutcome,
+  newSemaphore,
+  type Part,
+  type Request,
+  type SemaphoreOutcome,
+  type Step,
+} from '../core/index.ts';
+import { Failure, shown } from '../failure.ts';
+import type { Operation, OperationResult, Put, Transaction } from '../store/index.ts';
+import type { WaitOptions } from './acquisition.ts';
+import type { AnyCommand, AnyOutcome } from './pending.ts';
+import { commitOf, Draft } from './draft.ts';
+import type { Hold, ReleaseOutcome } from './hold.ts';
+import { encode, type Letter, resourceKeys } from './layout.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
+import { NotAcquired, type Refusal } from './refusal.ts';
+import { requestFields, type RequestOptions } from './resource.ts';
+import type { Runtime } from './runtime.ts';
+import type { Session } from './session.ts';
+import { learn, type View, viewReads } from './view.ts';
+
+/** One of the things that are wanted together. */
+export type Want =
+  | { readonly lock: string; readonly mode?: LockMode }
+  | { readonly semaphore: string; readonly weight?: number; readonly capacity?: number };
+
+export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
+
+export type TogetherAttempt =
+  | { readonly kind: 'acquired'; readonly holds: HoldSet }
+  | { readonly kind: 'refused'; readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[] };
+
+/** Makes the hold of a grant, and asks for one resource by itself: what `Signalbox` does for each kind. */
+export interface Parts {
+  hold(want: Want, outcome: AnyOutcome, process: string): Hold;
+  acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
+}
+
+/** A lost race tells that somebody else got on; this many in a row, and the wait in order is the better way. */
+const MOST_RACES = 16;
+
+export class HoldSet implements AsyncDisposable {
+  readonly holds: readonly Hold[];
+
+  constructor(holds: readonly Hold[]) {
+    this.holds = holds;
+  }
+
+  /** Aborts as soon as one of them is lost. */
+  get signal(): AbortSignal {
+    return AbortSignal.any(this.holds.map((hold) => hold.signal));
+  }
+
+  get isValid(): boolean {
+    return this.holds.every((hold) => hold.isValid);
+  }
+
+  async release(): Promise<readonly ReleaseOutcome[]> {
+    return Promise.all(this.holds.map((hold) => hold.release()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}
+
+interface Piece {
+  readonly want: Want;
+  readonly resource: string;
+  readonly machine: Machine<Coordinated, AnyCommand, AnyOutcome>;
+  readonly name: string;
+}
+
+export async function tryTogether(
+  runtime: Runtime,
+  parts: Parts,
+  wants: readonly Want[],
+  options: TogetherOptions = {},
+): Promise<TogetherAttempt> {
+  const session = await runtime.ready();
+  return attempt(runtime, session, parts, piecesOf(wants), options, options.holder ?? runtime.nextId(session));
+}
+
+export async function acquireAllTogether(
+  runtime: Runtime,
+  parts: Parts,
+  wants: readonly Want[],
+  options: TogetherOptions = {},
+): Promise<HoldSet> {
+  const since = runtime.clock.monotonic();
+  const session = await runtime.ready();
+  const pieces = piecesOf(wants);
+  // One holder for all of them, so that deadlock detection sees that it holds one thing and waits for another.
+  const holder = options.holder ?? runtime.nextId(session);
+  const attempted = await attempt(runtime, session, parts, pieces, options, holder);
+  if (attempted.kind === 'acquired') return attempted.holds;
+  const hopeless = attempted.refusals.find(({ refusal }) => refusal.kind !== 'busy' && refusal.kind !== 'full');
+  const [first] = attempted.refusals;
+  if (hopeless ?? (options.waitMs === 0 ? first : undefined)) {
+    const { resource, refusal } = (hopeless ?? first) as { resource: string; refusal: Refusal };
+    throw new NotAcquired(resource, refusal);
+  }
+  const holds: Hold[] = [];
+  try {
+    for (const { want } of pieces) {
+      const { waitMs } = options;
+      const left = waitMs === undefined ? {} : { waitMs: Math.max(0, waitMs - (runtime.clock.monotonic() - since)) };
+      holds.push(await parts.acquire(want, { ...options, ...left, holder }));
+    }
+    for (const hold of holds) hold.check();
+    return new HoldSet(holds);
+  } catch (error) {
+    await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
+    throw error;
+  }
+}
+
+function piecesOf(wants: readonly Want[]): readonly Piece[] {
+  if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
+  const pieces = wants.map((want): Piece => {
+    const isLock = 'lock' in want;
+    const machine = (isLock ? lockMachine : semaphoreMachine) as unknown as Piece['machine'];
+    const name = isLock ? want.lock : want.semaphore;
+    return { want, resource: `${machine.kind}/${name}`, machine, name };
+  });
+  pieces.sort((one, other) => (one.resource < other.resource ? -1 : 1));
+  const twice = pieces.find(({ resource }, place) => resource === pieces[place + 1]?.resource);
+  if (twice !== undefined) throw new Failure('invalid', `${shown(twice.resource)} was asked for twice; name it once`);
+  return pieces;
+}
+
+async function attempt(
+  runtime: Runtime,
+  session: Session,
+  parts: Parts,
+  pieces: readonly Piece[],
+  options: TogetherOptions,
+  holder: string,
+): Promise<TogetherAttempt> {
+  const commands = pieces.map((piece) => commandOf(piece, session, runtime.nextId(session), { ...options, holder }));
+  let refusals: Extract<TogetherAttempt, { kind: 'refused' }>['refusals'] = [];
+  for (let race = 0; race < MOST_RACES; race++) {
+    const views = await readAll(runtime, pieces);
+    const decided = acquireTogether(
+      pieces.map((piece, place) => partOf(piece, views[place] as View<Coordinated>, commands[place] as Command)),
+      runtime.moment(runtime.revision),
+    );
+    if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
+    if (decided.kind === 'refused') {
+      for (const { name, events } of decided.refusals) runtime.emit(name, events);
+      refusals = decided.refusals.map(({ name, outcome }) => ({ resource: name, refusal: outcome as unknown as Refusal }));
+      return { kind: 'refused', refusals };
+    }
+    const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
+    const merged = merge(
+      pieces.map((piece, place) => {
+        const view = views[place] as View<Coordinated>;
+        const step = steps.get(piece.resource);
+        if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
+        const draft = new Draft(view.state, runtime.clock.now());
+        if (step.state === view.state) {
+          draft.restsOnRecord = true;
+        } else {
+          draft.take(step as Step<Coordinated, AnyOutcome>);
+          draft.newcomers = [commands[place] as Command];
+        }
+        const { isClosed } = piece.machine;
+        const keys = resourceKeys(piece.machine.kind, piece.name);
+        const commit = commitOf(keys, view, draft, runtime.sender, isClosed(draft.state), undefined);
+        if (commit === undefined) throw new TypeError('the whole queue was read');
+        return commit.transaction;
+      }),
+    );
+    if (!(await committed(runtime, merged, pieces, commands))) continue;
+    for (const step of steps.values()) {
+      for (const answer of step.answers) runtime.answer(answer);
+      for (const loss of step.losses) runtime.lose(loss);
+    }
+    if (runtime.session?.id !== session.id) throw new NotAcquired(pieces[0]?.resource ?? '', { kind: 'session-lost' });
+    const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
+    return { kind: 'acquired', holds: new HoldSet(holds) };
+  }
+  return { kind: 'refused', refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })) };
+}
+
+type Command = Request & AnyCommand;
+
+function commandOf(piece: Piece, session: Session, id: string, options: RequestOptions): Command {
+  const fields = requestFields(id, session.id, options);
+  if ('lock' in piece.want) {
+    return { kind: 'acquire', ...fields, mode: piece.want.mode ?? 'exclusive', wait: false } as Command;
+  }
+  const { weight = 1, capacity } = piece.want;
+  return { kind: 'acquire', ...fields, weight, wait: false, ...(capacity !== undefined && { capacity }) } as Command;
+}
+
+function partOf(piece: Piece, view: View<Coordinated>, command: Command): Part {
+  let { state } = view;
+  const { capacity } = command as { capacity?: number };
+  if (state === semaphoreMachine.unused && capacity !== undefined) state = newSemaphore(capacity);
+  return { name: piece.resource, state, command } as unknown as Part;
+}
+
+async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly View<Coordinated>[]> {
+  const reads = pieces.map(({ machine, name }) => viewReads(resourceKeys(machine.kind, name), true));
+  const result = await runtime.store.transaction({ compare: [], success: reads.flat(), failure: [] }, runtime.stopped);
+  runtime.saw(result.revision);
+  return pieces.map(({ machine }, place) => {
+    const three: readonly OperationResult[] = result.results.slice(3 * place, 3 * place + 3);
+    return learn(machine, three, result.revision) as View<Coordinated>;
+  });
+}
+
+/** False if somebody was faster. */
+async function committed(
+  runtime: Runtime,
+  transaction: Transaction,
+  pieces: readonly Piece[],
+  commands: readonly Command[],
+): Promise<boolean> {
+  try {
+    const result = await runtime.store.transaction(transaction, runtime.stopped);
+    runtime.saw(result.revision);
+    return result.succeeded;
+  } catch (error) {
+    if (Failure.is(error, 'not-found')) return false;
+    if (!Failure.is(error, 'outcome-unknown')) throw error;
+    return applied(runtime, pieces, commands, error);
+  }
+}
+
+/**
+ * Nothing of it may land later; then either all of our holds are there, or none is. Asked for as long as the session
+ * lasts: to give up earlier could leave holds behind that nobody knows of.
+ */
+async function applied(
+  runtime: Runtime,
+  pieces: readonly Piece[],
+  commands: readonly Command[],
+  unknown: unknown,
+): Promise<boolean> {
+  for (let attempt = 0; runtime.session !== undefined; attempt++) {
+    try {
+      await new Promise<void>((resolve, reject) => runtime.fence(resolve, reject));
+      const views = await readAll(runtime, pieces);
+      return views.some(({ state }) => state.record.holds.some((hold) => commands.some(({ id }) => id === hold.id)));
+    } catch (error) {
+      if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
+      await new Promise<void>((resolve) => runtime.later(Math.min(20 * 2 ** attempt, 1000), resolve));
+    }
+  }
+  throw unknown;
+}
+
+/** One letter per process: no key may be put twice. */
+function merge(transactions: readonly Transaction[]): Transaction {
+  const letters = new Map<string, Put>();
+  const success: Operation[] = [];
+  for (const operation of transactions.flatMap((transaction) => transaction.success)) {
+    if (operation.do !== 'put' || !operation.key.startsWith('m/')) {
+      success.push(operation);
+      continue;
+    }
+    const before = letters.get(operation.key)?.value.json as Letter | undefined;
+    const letter = operation.value.json as Letter;
+    const both: Letter = {
+      answers: [...(before?.answers ?? []), ...letter.answers],
+      losses: [...(before?.losses ?? []), ...letter.losses],
+    };
+    letters.set(operation.key, { ...operation, value: encode(both) });
+  }
+  return { compare: transactions.flatMap(({ compare }) => compare), success: [...success, ...letters.values()], failure: [] };
+}
+
+function outcomeOf(step: { readonly outcome: LockOutcome | SemaphoreOutcome } | undefined): AnyOutcome {
+  return step?.outcome as AnyOutcome;
+}
+

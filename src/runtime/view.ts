@@ -1,0 +1,82 @@
+/** What one process knows of one resource, and how it learns it. */
+import { Failure } from '../failure.ts';
+import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
+import { decode, type RecordDocument, type ResourceKeys, ticketClass, type TicketDocument } from './layout.ts';
+import type { Coordinated, Machine } from './machines.ts';
+
+/** So much of a queue is read at once: enough to grant from for a while, little enough to carry. */
+const FRONT = 256;
+
+/** Changed in place by the desk that owns it: it is on the way of every operation. */
+export interface View<State extends Coordinated> {
+  /** The record, and the front of the queue in order of arrival. */
+  state: State;
+  /** The record's mod revision; 0 if there is none. */
+  mod: Revision;
+  /** The record was so at this revision. */
+  revision: Revision;
+  /** The queue was read at this revision; those who arrived later may be missing. */
+  queueRevision: Revision;
+  /** At `queueRevision` nobody else was waiting. */
+  complete: boolean;
+  /** The create revision of each known ticket, by request. */
+  readonly arrivals: Map<string, Revision>;
+}
+
+/** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
+export function unknownView<State extends Coordinated>(unused: State, revision: Revision): View<State> {
+  return { state: unused, mod: 0, revision, queueRevision: 0, complete: false, arrivals: new Map() };
+}
+
+/** The reads that `learn` wants, in its order. */
+export function viewReads({ record, queue, queueEnd }: ResourceKeys, whole = false): readonly Operation[] {
+  return [
+    { do: 'read', key: record },
+    { do: 'read', key: queue, end: queueEnd, order: 'create', limit: whole ? undefined : FRONT },
+    { do: 'read', key: queue, end: queueEnd, limit: 1 },
+  ];
+}
+
+/**
+ * Undefined if the queue is longer than what was read and not all of one priority: somebody who goes first may be
+ * beyond what was read, so the whole of it is wanted.
+ */
+export function learn<State extends Coordinated>(
+  machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
+  results: readonly OperationResult[],
+  revision: Revision,
+): View<State> | undefined {
+  const [record, queue, first] = results as readonly ReadResult[];
+  if (record === undefined || queue === undefined || first === undefined) throw new TypeError('three reads expected');
+  const tickets = queue.pairs;
+  const waiting = tickets.map((pair) => decode<TicketDocument<Coordinated['waiting'][number]>>(pair).request);
+  if (queue.more && !allOfOneClass(waiting, first.pairs[0])) return undefined;
+  const pair = record.pairs[0];
+  const state = pair === undefined ? machine.unused : { ...machine.unused, record: recordOf(machine, pair) };
+  return {
+    state: waiting.length === 0 ? state : { ...state, waiting },
+    mod: pair?.modRevision ?? 0,
+    revision,
+    queueRevision: revision,
+    complete: !queue.more,
+    arrivals: new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision])),
+  };
+}
+
+export function recordOf<State extends Coordinated>(
+  machine: Pick<Machine<State, never, unknown>, 'version'>,
+  pair: KeyValue,
+): State['record'] {
+  const { record } = decode<RecordDocument<State['record']>>(pair);
+  if (record?.v === machine.version) return record;
+  throw new Failure(
+    'corrupt',
+    `${pair.key} has version ${record?.v ?? 'none'}, and this signalbox reads version ${machine.version}: update signalbox`,
+  );
+}
+
+function allOfOneClass(waiting: Coordinated['waiting'], first: KeyValue | undefined): boolean {
+  const highest = first?.key.split('/').at(-2);
+  return waiting.every((request) => ticketClass(request) === highest);
+}
+

@@ -1,0 +1,186 @@
+/**
+ * The store contract: where state lives, and what every engine promises of it.
+ *
+ * Its shape is etcd's, because that shape is proven and because a real etcd can then be the judge
+ * of the other engines. Each promise below is a named test in `src/testing/store-contract.ts`.
+ *
+ * Every call may throw a `Failure`: `unavailable` (certainly not applied), `outcome-unknown`
+ * (maybe applied), `closed`, `forbidden`, `corrupt`, `invalid`.
+ */
+import type { Value } from './value.ts';
+
+/** One counter for the whole store: every transaction that changes something raises it by one. */
+export type Revision = number;
+
+/** A string, because etcd's lease ids exceed what a JavaScript number holds. */
+export type LeaseId = string;
+
+export interface KeyValue {
+  readonly key: string;
+  readonly value: Value;
+  /** The revision at which the key came to be; changes when it is deleted and made again. */
+  readonly createRevision: Revision;
+  readonly modRevision: Revision;
+  /** One when the key came to be, raised by every put. */
+  readonly version: number;
+  readonly lease: LeaseId | null;
+}
+
+/** The keys from `key` up to but not including `end`, in order of their UTF-8 bytes; without `end`, just `key`. */
+export interface KeyRange {
+  readonly key: string;
+  readonly end?: string | undefined;
+}
+
+/**
+ * Over a range a comparison must hold for every key in it. A key that does not exist has version,
+ * create and mod revision 0 and no lease; so `version = 0` over a range says that it is empty.
+ * A comparison of values never holds where there is no key.
+ */
+export type Compare = KeyRange &
+  (
+    | {
+        readonly target: 'version' | 'create' | 'mod';
+        readonly is: '=' | '!=' | '<' | '>';
+        readonly than: number;
+      }
+    | { readonly target: 'value'; readonly is: '=' | '!='; readonly than: string }
+    | { readonly target: 'lease'; readonly is: '=' | '!='; readonly than: LeaseId | null }
+  );
+
+export interface Put {
+  readonly do: 'put';
+  readonly key: string;
+  readonly value: Value;
+  /** The lease whose end deletes the key; `keep` leaves the lease it has; absent means none. */
+  readonly lease?: LeaseId | 'keep' | undefined;
+}
+
+export interface Delete extends KeyRange {
+  readonly do: 'delete';
+}
+
+export interface Read extends KeyRange {
+  readonly do: 'read';
+  /** At most this many pairs; `more` then tells whether there were others. */
+  readonly limit?: number | undefined;
+  /** By key (the default), or by age: create revision, then key. */
+  readonly order?: 'key' | 'create' | undefined;
+  /** Only the count: no pairs are returned. */
+  readonly countOnly?: boolean | undefined;
+}
+
+export interface Transaction {
+  readonly compare: readonly Compare[];
+  readonly success: readonly Operation[];
+  readonly failure: readonly Operation[];
+}
+
+export interface Nested extends Transaction {
+  readonly do: 'transaction';
+}
+
+export type Operation = Put | Delete | Read | Nested;
+
+export interface ReadResult {
+  readonly do: 'read';
+  readonly pairs: readonly KeyValue[];
+  readonly more: boolean;
+  /** How many keys are in the range, whatever the limit. */
+  readonly count: number;
+}
+
+export type OperationResult =
+  | { readonly do: 'put' }
+  | { readonly do: 'delete'; readonly deleted: number }
+  | ReadResult
+  | ({ readonly do: 'transaction' } & Omit<TransactionResult, 'revision'>);
+
+export interface TransactionResult {
+  /** Which branch was applied. */
+  readonly succeeded: boolean;
+  /** The store's revision after it: the revision of its own changes, where it made any. */
+  readonly revision: Revision;
+  /** One for each operation of that branch, in order. */
+  readonly results: readonly OperationResult[];
+}
+
+export type Change =
+  | { readonly kind: 'put'; readonly pair: KeyValue }
+  | { readonly kind: 'delete'; readonly key: string; readonly revision: Revision };
+
+/** All that one revision changed in the watched range; never a part of it. */
+export interface Changes {
+  readonly revision: Revision;
+  readonly changes: readonly Change[];
+}
+
+export interface Watch extends AsyncIterable<Changes> {
+  /** Every change after this revision will be delivered: in order, none skipped, none twice. */
+  readonly since: Revision;
+}
+
+export interface Lease {
+  readonly id: LeaseId;
+  /** What the store granted: at least what was asked for. */
+  readonly ttlMs: number;
+}
+
+export interface LeaseState extends Lease {
+  readonly remainingMs: number;
+  readonly keys: readonly string[];
+}
+
+export interface Health {
+  readonly revision: Revision;
+  /** Watches may start after this revision and later ones. */
+  readonly compacted: Revision;
+}
+
+export interface Store {
+  /**
+   * Applies `success` if every comparison holds, else `failure`; all or nothing. Operations see
+   * the ones before them. No key may be changed twice. A lease that is gone, or `keep` on a key
+   * that is not there, throws `not-found` and changes nothing.
+   */
+  transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult>;
+
+  /**
+   * The same, answered at once: for engines that live in this process. The runtime uses it where
+   * it exists, so that an uncontended acquire costs no more promises than its caller awaits.
+   */
+  transactionNow?(transaction: Transaction): TransactionResult;
+
+  /**
+   * Changes after `since`, or from now on. Resolves once the store has confirmed it: whatever is
+   * written after that is delivered. Iterating throws `compacted` if history was compacted past
+   * what is to be delivered next, `unavailable` if the connection broke; then open another one
+   * after the last revision that was delivered. Ends, without an error, when `signal` aborts.
+   */
+  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch>;
+
+  /** Keys put with this lease are deleted, as an ordinary change, when it ends. */
+  grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease>;
+  /** Full time again. `null` if the lease has ended: it never comes back. */
+  keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null>;
+  /** Ends a lease now. Ending one that has ended is not an error. */
+  revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
+  leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
+
+  /** Forgets history up to and including `revision`; current values stay. */
+  compact(revision: Revision, signal?: AbortSignal): Promise<void>;
+  health(signal?: AbortSignal): Promise<Health>;
+  /** Ends watches and refuses further calls with `closed`. Leases run on until they end. */
+  close(): Promise<void>;
+}
+
+/** The range of all keys that begin with `prefix`. */
+export function prefixed(prefix: string): { readonly key: string; readonly end: string } {
+  return { key: prefix, end: afterPrefix(prefix) };
+}
+
+/** The first key after all those that begin with `prefix`, which ends in an ASCII character. */
+export function afterPrefix(prefix: string): string {
+  const last = prefix.length - 1;
+  return prefix.slice(0, last) + String.fromCharCode(prefix.charCodeAt(last) + 1);
+}

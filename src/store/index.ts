@@ -1,0 +1,26 @@
+export type {
+  Change,
+  Changes,
+  Compare,
+  Delete,
+  Health,
+  KeyRange,
+  KeyValue,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Nested,
+  Operation,
+  OperationResult,
+  Put,
+  Read,
+  ReadResult,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+  Watch,
+} from './contract.ts';
+export { afterPrefix, prefixed } from './contract.ts';
+export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
+export { Value } from './value.ts';

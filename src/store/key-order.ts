@@ -1,0 +1,52 @@
+/**
+ * Keys are ordered by their UTF-8 bytes, as etcd and SQLite order them; that is the order of code points. JavaScript's
+ * `<` goes by UTF-16 units and disagrees in one place: where a surrogate, which stands for a code point above U+FFFF,
+ * meets a unit from U+E000 up. So `<` is right whenever one of the two keys is *plain*: free of both.
+ */
+import type { KeyRange } from './contract.ts';
+
+/** As the end of a range: no end, every key from the first one on. No key comes before it, so nothing is lost. */
+export const NO_END = '\0';
+
+/** Written as bounds of one class, because a one-byte string can then be answered without looking at it. */
+const NOT_PLAIN = /[\ud800-\uffff]/;
+
+export function isPlain(key: string): boolean {
+  return !NOT_PLAIN.test(key);
+}
+
+export function compareKeys(a: string, b: string): number {
+  const shared = Math.min(a.length, b.length);
+  for (let i = 0; i < shared; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return rank(x) - rank(y);
+  }
+  return a.length - b.length;
+}
+
+/** Lifts the surrogates above the units that follow them. */
+function rank(unit: number): number {
+  if (unit < 0xd800) return unit;
+  return unit < 0xe000 ? unit + 0x2000 : unit - 0x800;
+}
+
+export function isInRange(key: string, range: KeyRange): boolean {
+  if (range.end === undefined) return key === range.key;
+  if (compareKeys(key, range.key) < 0) return false;
+  return range.end === NO_END || compareKeys(key, range.end) < 0;
+}
+
+/** The same question asked many times of one range: the answer to it as a function, at the price of `<` where that is right. */
+export function rangeTest(range: KeyRange): (key: string) => boolean {
+  const { key: first, end } = range;
+  if (end === undefined) return (key) => key === first;
+  if (!isPlain(first) || !isPlain(end)) return (key) => isInRange(key, range);
+  if (end === NO_END) return (key) => key >= first;
+  return (key) => key >= first && key < end;
+}
+
+/** Whether no key at all can be in it. */
+export function isBackwards(range: KeyRange): boolean {
+  return range.end !== undefined && range.end !== NO_END && compareKeys(range.key, range.end) >= 0;
+}

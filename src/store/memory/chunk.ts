@@ -1,0 +1,85 @@
+/** A run of neighbouring entries, short enough that making room in it costs little. */
+import { compareAge, type Entry, isLive, type LiveEntry } from './entry.ts';
+
+export const FULL = 64;
+
+export class Chunk {
+  /** It holds the keys from here up to the next chunk's `low`; the first chunk's is ''. */
+  low: string;
+  readonly entries: Entry[];
+  /** Raised when entries move: positions known from before no longer hold. */
+  version = 0;
+  /** How many of the keys exist. */
+  live = 0;
+  /** Those, by age: made when first asked for and kept up from then on. A long queue is read so at every handoff. */
+  #byAge: LiveEntry[] | undefined = undefined;
+
+  constructor(low: string, entries: Entry[]) {
+    this.low = low;
+    this.entries = entries;
+    for (const entry of entries) {
+      entry.chunk = this;
+      if (isLive(entry)) this.live++;
+    }
+  }
+
+  insert(at: number, entry: Entry): void {
+    entry.chunk = this;
+    insertAt(this.entries, at, entry);
+    this.version++;
+  }
+
+  /** Takes out the entries whose keys do not exist, and says how many they were. */
+  clear(): number {
+    const { entries } = this;
+    let kept = 0;
+    for (const entry of entries) {
+      if (isLive(entry)) entries[kept++] = entry;
+      else entry.chunk = undefined;
+    }
+    const cleared = entries.length - kept;
+    entries.length = kept;
+    // What was cleared at the front is the chunk before's again: a range that ends there then lies in one chunk.
+    if (kept > 0 && this.low !== '') this.low = (entries[0] as Entry).key;
+    this.version++;
+    return cleared;
+  }
+
+  /** Takes out the upper half. */
+  halve(): Entry[] {
+    const upper = this.entries.splice(this.entries.length >>> 1);
+    for (const entry of upper) if (isLive(entry)) this.live--;
+    this.#byAge = undefined;
+    this.version++;
+    return upper;
+  }
+
+  cameToBe(entry: LiveEntry): void {
+    this.live++;
+    if (this.#byAge !== undefined) insertByAge(this.#byAge, entry);
+  }
+
+  ceased(entry: LiveEntry): void {
+    this.live--;
+    if (this.#byAge !== undefined) this.#byAge.splice(this.#byAge.indexOf(entry), 1);
+  }
+
+  get byAge(): readonly LiveEntry[] {
+    this.#byAge ??= this.entries.filter(isLive).sort(compareAge);
+    return this.#byAge;
+  }
+}
+
+/** `splice` for one element, at a third of its price. */
+function insertAt<T>(list: T[], at: number, item: T): void {
+  list.push(item);
+  for (let i = list.length - 1; i > at; i--) list[i] = list[i - 1] as T;
+  list[at] = item;
+}
+
+/** From the end: a key that just came to be is the youngest, but for those made in the same transaction. */
+export function insertByAge(byAge: LiveEntry[], entry: LiveEntry): void {
+  let at = byAge.length;
+  while (at > 0 && compareAge(byAge[at - 1] as LiveEntry, entry) > 0) at--;
+  insertAt(byAge, at, entry);
+}

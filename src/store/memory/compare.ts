@@ -1,0 +1,31 @@
+/** What a comparison says of one key; `pair` is absent where there is none. */
+import type { Compare, KeyValue } from '../contract.ts';
+
+export function holds(compare: Compare, pair: KeyValue | undefined): boolean {
+  switch (compare.target) {
+    case 'version':
+      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.version, compare.than);
+    case 'create':
+      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.createRevision, compare.than);
+    case 'mod':
+      return holdsOfNumber(compare.is, pair === undefined ? 0 : pair.modRevision, compare.than);
+    case 'lease':
+      return (compare.is === '=') === ((pair === undefined ? null : pair.lease) === compare.than);
+    case 'value':
+      // Neither equal nor unequal: a missing key must not pass for one with another value.
+      return pair !== undefined && (compare.is === '=') === (pair.value.text === compare.than);
+  }
+}
+
+function holdsOfNumber(is: '=' | '!=' | '<' | '>', actual: number, than: number): boolean {
+  switch (is) {
+    case '=':
+      return actual === than;
+    case '!=':
+      return actual !== than;
+    case '<':
+      return actual < than;
+    case '>':
+      return actual > than;
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * What the last revisions changed, for watches that start in the past or fall behind. Bounded: the oldest revision
+ * makes room for the newest, and whoever still needed it is told `compacted`.
+ */
+import type { Change, Changes, Revision } from '../contract.ts';
+
+/** What one revision changed: mostly one key, and then without a list around it. */
+export type Changed = Change | readonly Change[];
+
+export class History {
+  readonly #limit: number;
+  /** A ring: the changes of one revision each. */
+  readonly #slots: (Changed | undefined)[] = [];
+  #revision: Revision;
+  #compacted: Revision = 0;
+
+  constructor(limit: number, revision: Revision) {
+    this.#limit = limit;
+    this.#revision = revision;
+  }
+
+  /** The last revision that was appended. */
+  get revision(): Revision {
+    return this.#revision;
+  }
+
+  /** Revisions up to this one are forgotten. */
+  get compacted(): Revision {
+    return this.#compacted;
+  }
+
+  append(changed: Changed): Revision {
+    const revision = ++this.#revision;
+    this.#slots[revision % this.#limit] = changed;
+    if (revision - this.#compacted > this.#limit) this.#compacted = revision - this.#limit;
+    return revision;
+  }
+
+  compact(upTo: Revision): void {
+    for (let revision = this.#compacted + 1; revision <= upTo; revision++) this.#slots[revision % this.#limit] = undefined;
+    this.#compacted = upTo;
+  }
+
+  /** The first revision from `from` on, which must not be forgotten, that changed a key of which `isWanted` is true. */
+  next(from: Revision, isWanted: (key: string) => boolean): Changes | undefined {
+    for (let revision = from; revision <= this.#revision; revision++) {
+      const changed = this.#slots[revision % this.#limit];
+      const changes = changed === undefined ? undefined : select(changed, isWanted);
+      if (changes !== undefined) return { revision, changes };
+    }
+    return undefined;
+  }
+}
+
+/** Those of the changes that are wanted; `undefined` if there are none. */
+export function select(changed: Changed, isWanted: (key: string) => boolean): readonly Change[] | undefined {
+  if (!isSeveral(changed)) return isWanted(keyOf(changed)) ? [changed] : undefined;
+  const wanted = changed.filter((change) => isWanted(keyOf(change)));
+  return wanted.length === 0 ? undefined : wanted;
+}
+
+function isSeveral(changed: Changed): changed is readonly Change[] {
+  return Array.isArray(changed);
+}
+
+function keyOf(change: Change): string {
+  return change.kind === 'put' ? change.pair.key : change.key;
+}

@@ -1,0 +1,3 @@
+export type { MemoryOptions } from './engine.ts';
+export { openSharedMemory } from './shared.ts';
+export { openMemory } from './store.ts';

@@ -1,0 +1,42 @@
+/**
+ * `memory:NAME`: one store for several openers in this process. It lives for as long as one of them has not closed
+ * its handle; the next opener after that finds it empty.
+ */
+import { Failure, shown } from '../../failure.ts';
+import { MemoryEngine, type MemoryOptions } from './engine.ts';
+import { MemoryStore } from './store.ts';
+
+interface Shared {
+  readonly engine: MemoryEngine;
+  readonly options: MemoryOptions;
+  handles: number;
+}
+
+const open = new Map<string, Shared>();
+
+export function openSharedMemory(name: string, options: MemoryOptions = {}): MemoryStore {
+  const shared = open.get(name) ?? create(name, options);
+  refuseOtherOptions(name, shared.options, options);
+  shared.handles++;
+  return new MemoryStore(shared.engine, () => leave(name, shared));
+}
+
+function create(name: string, options: MemoryOptions): Shared {
+  const shared = { engine: new MemoryEngine(options), options, handles: 0 };
+  open.set(name, shared);
+  return shared;
+}
+
+function leave(name: string, shared: Shared): void {
+  if (--shared.handles > 0) return;
+  shared.engine.leases.stop();
+  open.delete(name);
+}
+
+/** Whoever asks for something else than what is there would be surprised later; whoever asks for nothing takes what is there. */
+function refuseOtherOptions(name: string, existing: MemoryOptions, asked: MemoryOptions): void {
+  for (const option of ['clock', 'historyLimit'] as const) {
+    if (asked[option] === undefined || asked[option] === existing[option]) continue;
+    throw new Failure('invalid', `memory:${name} is open with another ${option}, ${shown(existing[option])}: open it with the same or none`);
+  }
+}

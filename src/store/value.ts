@@ -1,0 +1,34 @@
+/**
+ * What a key holds: text, as every engine stores it. A document is text too, but this process
+ * often has its parsed form at hand, and an engine that lives in this process never needs the
+ * text; so each form is made from the other only when somebody asks for it.
+ */
+export class Value {
+  #text: string | undefined;
+  #json: unknown;
+
+  private constructor(text: string | undefined, json: unknown) {
+    this.#text = text;
+    this.#json = json;
+  }
+
+  static text(text: string): Value {
+    return new Value(text, undefined);
+  }
+
+  /** `document` is shared, not copied: nobody may change it afterwards. */
+  static json(document: unknown): Value {
+    return new Value(undefined, document);
+  }
+
+  get text(): string {
+    this.#text ??= JSON.stringify(this.#json);
+    return this.#text;
+  }
+
+  /** Throws a SyntaxError if the text is not JSON. */
+  get json(): unknown {
+    if (this.#json === undefined && this.#text !== undefined) this.#json = JSON.parse(this.#text);
+    return this.#json;
+  }
+}

@@ -1,0 +1,60 @@
+/** What goes wrong, and how often: drawn from the seed, and stilled when the run is to end. */
+import type { Random } from './random.ts';
+import type { SimulatedProcess } from './world.ts';
+
+export type Fate =
+  | { readonly kind: 'well'; readonly thereMs: number; readonly backMs: number }
+  | { readonly kind: 'refused'; readonly thereMs: number }
+  | { readonly kind: 'request-lost' }
+  | { readonly kind: 'answer-lost'; readonly thereMs: number }
+  /** Applied after its sender has given up on it. */
+  | { readonly kind: 'late'; readonly lateMs: number };
+
+export class Faults {
+  readonly #random: Random;
+  /** How likely one call meets with a fault: some runs are calm, some are not. */
+  readonly #rate: number;
+  readonly #slowest: number;
+  readonly #cutOff = new Map<SimulatedProcess, number>();
+  isStill = false;
+
+  constructor(random: Random) {
+    this.#random = random;
+    this.#rate = random.pick([0, 0, 0.01, 0.05, 0.15]);
+    this.#slowest = random.pick([2, 10, 60]);
+  }
+
+  fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {
+    const random = this.#random;
+    const thereMs = this.#delay();
+    const backMs = this.#delay();
+    if (this.isStill) return { kind: 'well', thereMs, backMs };
+    if ((this.#cutOff.get(process) ?? 0) > process.world.now) return { kind: 'request-lost' };
+    if (!random.chance(this.#rate)) return { kind: 'well', thereMs, backMs };
+    if (kind === 'read') return random.chance(0.5) ? { kind: 'refused', thereMs } : { kind: 'request-lost' };
+    switch (random.whole(0, 3)) {
+      case 0:
+        return { kind: 'refused', thereMs };
+      case 1:
+        return { kind: 'request-lost' };
+      case 2:
+        return { kind: 'late', lateMs: random.whole(0, 3000) };
+      default:
+        return { kind: 'answer-lost', thereMs };
+    }
+  }
+
+  /** From now on nothing of this process gets through, for a while. */
+  cutOff(process: SimulatedProcess, forMs: number): void {
+    this.#cutOff.set(process, process.world.now + forMs);
+    process.world.note(process.name, `is cut off for ${forMs} ms`);
+  }
+
+  watchDelayMs(): number {
+    return this.#delay() * (this.#random.chance(0.05) ? 5 : 1);
+  }
+
+  #delay(): number {
+    return 0.2 + this.#random.next() * this.#slowest;
+  }
+}

@@ -1,0 +1,209 @@
+/**
+ * The deterministic simulator: several processes run the production runtime and machines over the memory engine, on
+ * one seeded scheduler and clock, while processes crash and stand still, clocks jump, answers get lost and watches
+ * are cut. The same seed gives the same run, step by step.
+ */
+import { open } from '../../runtime/open.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { openMemory, type Store } from '../../store/index.ts';
+import { afterPrefix } from '../../store/index.ts';
+import { RECORDS, TICKETS } from '../../runtime/layout.ts';
+import { Checker, type Violation } from './checker.ts';
+import { Faults } from './faults.ts';
+import { Network } from './network.ts';
+import { Random } from './random.ts';
+import { SimulatedProcess, World } from './world.ts';
+import { Worker } from './workload.ts';
+
+export interface SimulationReport {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  /** What happened, line by line, with the virtual time. */
+  readonly trace: readonly string[];
+  readonly grants: number;
+  readonly virtualMs: number;
+}
+
+const TTL_MS = 3000;
+const TROUBLE_MS = 20_000;
+/** Long enough for leases, maintenance and every wait to come to an end. */
+const CALM_MS = 300_000;
+
+export async function simulate(seed: number): Promise<SimulationReport> {
+  const random = new Random(seed);
+  const world = new World(random);
+  const checker = new Checker(world);
+  const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
+  const simulation = new Simulation(world, checker, store, random);
+  let violation: Violation | undefined;
+  try {
+    await simulation.run();
+  } catch (error) {
+    if (checker.violation === undefined) throw error;
+  }
+  violation = checker.violation;
+  simulation.stop();
+  return { seed, violation, trace: world.trace, grants: checker.grants, virtualMs: world.now };
+}
+
+interface Running {
+  readonly process: SimulatedProcess;
+  readonly network: Network;
+  readonly box: Signalbox;
+}
+
+class Simulation {
+  readonly #world: World;
+  readonly #checker: Checker;
+  readonly #store: Store;
+  readonly #random: Random;
+  readonly #faults: Faults;
+  readonly #running: Running[] = [];
+  readonly #workers: Worker[] = [];
+  readonly #observing = new AbortController();
+  readonly #locks: readonly string[];
+  #count = 0;
+
+  constructor(world: World, checker: Checker, store: Store, random: Random) {
+    this.#world = world;
+    this.#checker = checker;
+    this.#store = store;
+    this.#random = random;
+    this.#faults = new Faults(random);
+    this.#locks = random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
+  }
+
+  stop(): void {
+    this.#observing.abort();
+    for (const { process } of this.#running) process.isDead = true;
+  }
+
+  async run(): Promise<void> {
+    await this.#observe();
+    for (let started = this.#random.whole(2, 4); started > 0; started--) void this.#start();
+    this.#trouble();
+    await this.#until(TROUBLE_MS);
+    this.#faults.isStill = true;
+    this.#world.note('', 'all is calm from here on');
+    await this.#until(TROUBLE_MS + CALM_MS);
+    const forgotten = this.#workers.filter((worker) => !worker.isDone && !worker.process.isDead);
+    if (forgotten.length > 0) {
+      for (const line of this.#checker.describe()) this.#world.note('', line);
+      const told = forgotten.map(({ name, doing }) => `${name} ${doing}`).join('; ');
+      this.#checker.fail(`forgotten: ${told}`);
+    }
+    for (const { box, process } of this.#running) if (!process.isDead) void box.close();
+    const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
+    await this.#until(TROUBLE_MS + CALM_MS + 60_000);
+    void last.box.maintain();
+    await this.#until(TROUBLE_MS + CALM_MS + 120_000);
+    this.#checker.atTheEnd();
+  }
+
+  #until(time: number): Promise<void> {
+    return this.#world.run(time, () => {
+      if (this.#checker.violation !== undefined) throw this.#checker.violation;
+    });
+  }
+
+  async #observe(): Promise<void> {
+    const range = { key: TICKETS, end: afterPrefix(RECORDS) };
+    const watch = await this.#store.watch(range, 'now', this.#observing.signal);
+    void (async () => {
+      for await (const changes of watch) {
+        try {
+          this.#checker.stored(changes);
+        } catch {
+          // Kept by the checker.
+        }
+      }
+    })();
+  }
+
+  async #start(): Promise<void> {
+    this.#count += 1;
+    const rate = 1 + (this.#random.next() - 0.5) * 0.04;
+    const running = await this.#openAt(new SimulatedProcess(this.#world, `p${this.#count}`, rate));
+    for (let worker = this.#random.whole(1, 4); worker > 0; worker--) {
+      const name = `${running.process.name}w${worker}`;
+      const added = new Worker(name, running.process, running.box, this.#world, this.#checker, this.#locks);
+      this.#workers.push(added);
+      void added.work(this.#random.whole(3, 25));
+    }
+  }
+
+  async #openAt(process: SimulatedProcess): Promise<Running> {
+    const network = new Network(this.#world, process, this.#store, this.#faults);
+    let serial = 0;
+    // Straight to the store for the first look: whoever cannot reach it does not start.
+    const box = await open(withHealthOf(network, this.#store), {
+      clock: process.clock,
+      sessionTtlMs: TTL_MS,
+      requestTimeoutMs: 2000,
+      maintenanceMs: 5000,
+      newId: () => `${process.name}s${++serial}`,
+      about: { process: process.name },
+    });
+    const running = { process, network, box };
+    this.#running.push(running);
+    this.#world.note(process.name, 'begins');
+    return running;
+  }
+
+  /** Something happens to somebody every now and then. */
+  #trouble(): void {
+    const random = this.#random;
+    this.#world.schedule(random.next() * random.pick([200, 1000, 4000]), () => {
+      if (this.#world.now > TROUBLE_MS) return;
+      const alive = this.#running.filter(({ process }) => !process.isDead);
+      if (alive.length > 0) this.#harm(random.pick(alive));
+      this.#trouble();
+    });
+  }
+
+  #harm({ process, network }: Running): void {
+    const random = this.#random;
+    switch (random.whole(0, 6)) {
+      case 0:
+        if (this.#count >= 8) return;
+        process.crash();
+        void this.#start();
+        return;
+      case 1:
+        process.pause(random.pick([50, 1000, TTL_MS, 2 * TTL_MS]));
+        return;
+      case 2:
+        process.jumpWall(random.pick([-3_600_000, -500, 500, TTL_MS, 3_600_000]));
+        return;
+      case 3:
+        network.cutWatches();
+        this.#world.note(process.name, 'loses its watches');
+        return;
+      case 4:
+        this.#faults.cutOff(process, random.pick([200, 1500, TTL_MS, 3 * TTL_MS]));
+        return;
+      case 5:
+        void this.#compact();
+        return;
+      default:
+        if (this.#count < 8) void this.#start();
+    }
+  }
+
+  async #compact(): Promise<void> {
+    const { revision, compacted } = await this.#store.health();
+    if (revision <= compacted) return;
+    await this.#store.compact(revision).catch(() => undefined);
+    this.#world.note('', `history up to ${revision} is forgotten`);
+  }
+}
+
+function withHealthOf(network: Network, store: Store): Store {
+  return new Proxy(network, {
+    get(target, property) {
+      if (property === 'health') return () => store.health();
+      const value: unknown = Reflect.get(target, property);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}

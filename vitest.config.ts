@@ -1,0 +1,18 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const source = (path: string): string => fileURLToPath(new URL(`./src/${path}`, import.meta.url));
+
+export default defineConfig({
+  resolve: {
+    // Tests and printed examples import the package by its own name and get the source, not the last build.
+    alias: [
+      { find: /^signalbox$/, replacement: source('index.ts') },
+      { find: /^signalbox\/(core|store|testing)$/, replacement: source('$1/index.ts') },
+    ],
+  },
+  test: {
+    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    reporters: ['default'],
+  },
+});
