@@ -420,7 +420,7 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
     breaks: 'a request that comes again changes nothing',
     planted(lock, command, at) {
       const step = lockTransition(lock, command, at);
-      const twice = lock.waiting.filter(({ id }) => command.kind === 'acquire' && command.id === id);
+      const twice = lock.waiting.filter(({ id }) => command.kind === 'acquire' && command.again && command.id === id);
       return twice.length === 0 ? step : withState(step, { ...lock, waiting: [...lock.waiting, ...twice] });
     },
   },

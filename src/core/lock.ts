@@ -91,7 +91,13 @@ export interface Lock {
 
 export type LockCommand =
   /** `wait`: queue if it cannot be had now. `force`: an administrator takes it from whoever has it. */
-  | (LockRequest & { readonly kind: 'acquire'; readonly wait: boolean; readonly force?: true })
+  | (LockRequest & {
+      readonly kind: 'acquire';
+      readonly wait: boolean;
+      readonly force?: true;
+      /** It may have been asked before, and the answer got lost. */
+      readonly again?: true;
+    })
   | (Claim & { readonly kind: 'release' })
   /** An administrator ends every hold. */
   | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
@@ -104,6 +110,7 @@ export type LockCommand =
       readonly lease: string;
       readonly wait: boolean;
       readonly steal?: true;
+      readonly again?: true;
     })
   | (Claim & { readonly kind: 'downgrade' })
   /** The one who asked has gone; if it was granted meanwhile, the grant goes back. */
@@ -209,7 +216,7 @@ function acquire(lock: Lock, command: Acquire, at: Moment): LockStep {
   const { record, waiting } = lock;
   if (at.gone(command.lease)) return step(lock, { kind: 'lost' });
   if (record.holds.length === 0 && waiting.length === 0) return grantNewcomer(lock, command, NONE, at);
-  const before = askedBefore(lock, command.id, at);
+  const before = command.again === true ? askedBefore(lock, command.id, at) : undefined;
   if (before !== undefined) return before;
 
   const own = ownHold(record.holds, command.holder, at);
@@ -281,7 +288,8 @@ function grantNewcomer(lock: Lock, command: Acquire, stale: readonly LockHold[],
   };
   if (waiting.length === 0) return so;
   const answers: Answer<LockOutcome>[] = [];
-  return settle({ ...so, state: joinOwn(so.state, hold, answers), answers }, at);
+  // Even one who has it for itself leaves something to do: force may have taken holds that others wanted to upgrade.
+  return serveQueue({ ...so, state: joinOwn(so.state, hold, answers), answers }, serve, at);
 }
 
 /** Takes it from everyone in the way, past everyone who waits. */
@@ -338,7 +346,7 @@ function upgrade(lock: Lock, command: Extract<LockCommand, { kind: 'upgrade' }>,
   const hold = record.holds[placeOf(record.holds, command)];
   if (hold === undefined) return step(lock, absent(lock));
   if (isStale(hold, at) || at.gone(command.lease)) return step(lock, { kind: 'lost' });
-  const before = askedBefore(lock, command.request, at);
+  const before = command.again === true ? askedBefore(lock, command.request, at) : undefined;
   if (before !== undefined) return before;
   if (hold.mode === 'exclusive') return step(lock, { kind: 'extended', hold });
   const rival = waiting.find((waiter) => isRivalOf(hold, waiter, record, at));
@@ -427,7 +435,13 @@ function configure(lock: Lock, onStale: OnStale, at: Moment): LockStep {
 // The queue
 
 function settle(so: LockStep, at: Moment): LockStep {
-  return serveQueue(so, serve, at);
+  return isTaken(so.state.record, at) ? so : serveQueue(so, serve, at);
+}
+
+/** One has it for itself and is alive: nobody in the queue need be looked at. */
+function isTaken({ holds }: LockRecord, at: Moment): boolean {
+  const [hold] = holds;
+  return hold !== undefined && hold.mode === 'exclusive' && !isStale(hold, at);
 }
 
 function serve(lock: Lock, place: number, at: Moment): Served<Lock, LockOutcome> | undefined {
@@ -469,6 +483,8 @@ function inTheWay(
 
 /** Other requests of one who now holds it would wait for themselves; they are re-entries. */
 function joinOwn(lock: Lock, hold: LockHold, answers: Answer<LockOutcome>[]): Lock {
+  // Whoever is known by the id of its one request has no others.
+  if (hold.holder === hold.id) return lock;
   const joins = (waiter: LockRequest): boolean => waiter.holder === hold.holder && covers(hold.mode, waiter.mode);
   if (!lock.waiting.some(joins)) return lock;
   for (const waiter of lock.waiting) {
@@ -502,7 +518,7 @@ function newHold(request: LockRequest, token: Token, at: Moment): LockHold {
 }
 
 function requestOf(command: Acquire): LockRequest {
-  const { kind: _kind, wait: _wait, force: _force, ...request } = command;
+  const { kind: _kind, wait: _wait, force: _force, again: _again, ...request } = command;
   return request;
 }
 

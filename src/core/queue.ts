@@ -129,6 +129,7 @@ function dropOrphans<State extends Queued, Outcome>(
   at: Moment,
 ): State {
   const { record, waiting } = state;
+  if (!waiting.some(wantsMore)) return state;
   const orphans = waiting.filter((waiter) => isOrphan(waiter, record.holds, at));
   if (orphans.length === 0) return state;
   for (const { id } of orphans) answers.push({ id, outcome: { kind: 'lost' } });
@@ -136,6 +137,10 @@ function dropOrphans<State extends Queued, Outcome>(
     state,
     waiting.filter((waiter) => !orphans.includes(waiter)),
   );
+}
+
+function wantsMore({ upgrades, grows }: Waiting): boolean {
+  return upgrades !== undefined || grows !== undefined;
 }
 
 /** The hold that it wants more of has gone. */

@@ -491,7 +491,9 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
     breaks: 'a request that comes again changes nothing',
     planted(semaphore, command, at) {
       const step = semaphoreTransition(semaphore, command, at);
-      const twice = semaphore.waiting.filter(({ id }) => command.kind === 'acquire' && command.id === id);
+      const twice = semaphore.waiting.filter(
+        ({ id }) => command.kind === 'acquire' && command.again && command.id === id,
+      );
       return twice.length === 0 ? step : withState(step, { ...semaphore, waiting: [...semaphore.waiting, ...twice] });
     },
   },

@@ -99,6 +99,8 @@ export type SemaphoreCommand =
       readonly wait: boolean;
       readonly force?: true;
       readonly capacity?: number;
+      /** It may have been asked before, and the answer got lost. */
+      readonly again?: true;
     })
   | (Claim & { readonly kind: 'release' })
   /** An administrator ends every hold. */
@@ -218,7 +220,7 @@ function acquire(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreS
   const { record } = semaphore;
   if (at.gone(command.lease)) return step(semaphore, { kind: 'lost' });
   const own = ownHold(record.holds, command.holder, at);
-  const before = askedBefore(semaphore, command.id, at);
+  const before = command.again === true ? askedBefore(semaphore, command.id, at) : undefined;
   if (before !== undefined) return before;
   const refusal = mismatch(command, record) ?? impossible(command, own, record.capacity);
   if (refusal !== undefined) return step(semaphore, refusal);
@@ -540,6 +542,8 @@ function grow(
 
 /** Other requests of one who now holds as much would wait for themselves; they are re-entries. */
 function joinOwn(semaphore: Semaphore, hold: SemaphoreHold, answers: Answer<SemaphoreOutcome>[]): Semaphore {
+  // Whoever is known by the id of its one request has no others.
+  if (hold.holder === hold.id) return semaphore;
   const joins = (waiter: SemaphoreRequest): boolean => waiter.holder === hold.holder && waiter.weight <= hold.weight;
   if (!semaphore.waiting.some(joins)) return semaphore;
   for (const waiter of semaphore.waiting) {
@@ -619,7 +623,7 @@ function absent(semaphore: Semaphore): SemaphoreOutcome {
 }
 
 function requestOf(command: Acquire, own: SemaphoreHold | undefined): SemaphoreRequest {
-  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, ...request } = command;
+  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, again: _again, ...request } = command;
   return own === undefined ? request : { ...request, grows: own.id };
 }
 

@@ -13,7 +13,7 @@ const lockBy = (holder: string, mode: LockMode = 'exclusive', lease = holder): L
 const slotsFor = (holder: string, weight: number, lease = holder): SemaphoreAcquire => {
   return { kind: 'acquire', id: `${holder}-${weight}`, holder, lease, priority: 0, weight, wait: true };
 };
-const heldBy = (holder: string): Lock => lockTransition(freeLock, lockBy(holder), at).state;
+const heldBy = (holder: string): Lock => lockTransition(freeLock, { ...lockBy(holder), id: 'earlier' }, at).state;
 
 describe('several resources', () => {
   it('that are all to be had are granted, in order of their names', () => {
@@ -58,7 +58,7 @@ describe('several resources', () => {
   it('include what the holder has already', () => {
     const together = acquireTogether(
       [
-        { name: 'lock/main', state: heldBy('me'), command: lockBy('me') },
+        { name: 'lock/main', state: heldBy('me'), command: { ...lockBy('me'), id: 'again' } },
         { name: 'lock/docs', state: freeLock, command: lockBy('me') },
       ],
       at,

@@ -40,6 +40,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   readonly #reject: (error: unknown) => void;
   #timer: Timer | undefined;
   #onAbort: (() => void) | undefined;
+  #isExpected = false;
   /** Answered: whatever comes after that is old news. Given up: whatever comes after that has to go back. */
   #end: 'answered' | 'given-up' | undefined;
 
@@ -87,7 +88,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   ask(): void {
     if (this.#options !== undefined && this.#isAbortedOr(this.#options)) return;
-    if (this.command.wait === true) this.#runtime.waiters.set(this.#ticketId, this);
+    // An answer may arrive before the word that it had to wait; not so where the store answers at once.
+    if (this.command.wait === true && !this.#runtime.answersAtOnce) this.#expect();
     this.desk.submit(this);
   }
 
@@ -114,7 +116,15 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (outcome.kind !== 'queued') return this.answered(outcome);
     if (this.#end === 'given-up') return this.#withdraw();
     if (this.isOver) return;
-    this.#options?.onWaiting?.(outcome as Waiting);
+    if (!this.#isExpected) this.#expect();
+    try {
+      this.#options?.onWaiting?.(outcome as Waiting);
+    } catch (error) {
+      // Its own bug: told to the one who asked. Thrown on, it would stop the desk for everybody.
+      this.#finish('given-up');
+      this.#withdraw();
+      return this.#reject(error);
+    }
     // Without an explicit holder a request holds nothing else, so nobody can be waiting for it.
     if (this.holder !== this.command.id) this.#runtime.onWait?.();
   }
@@ -150,9 +160,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#reject(new NotAcquired(this.desk.resource, refusal));
   }
 
+  #expect(): void {
+    this.#isExpected = true;
+    this.#runtime.waiters.set(this.#ticketId, this);
+  }
+
   #finish(end: 'answered' | 'given-up'): void {
     this.#end = end;
-    if (this.command.wait === true) this.#runtime.waiters.delete(this.#ticketId);
+    if (this.#isExpected) this.#runtime.waiters.delete(this.#ticketId);
     this.#timer?.cancel();
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }
@@ -172,11 +187,11 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 /** The same request once more, in case its answer was missed; over as soon as the first one is. */
 class Again extends Pending {
   readonly #first: Pending;
-  override uncertain = true;
 
   constructor(first: Pending, until: number) {
     super(first.command, until);
     this.#first = first;
+    this.doubt();
   }
 
   override get isOver(): boolean {

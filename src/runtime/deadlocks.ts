@@ -5,7 +5,6 @@
 import { type Cycle, findDeadlocks, type Lock, type LockRequest, type Resource, type Semaphore } from '../core/index.ts';
 import { prefixed, type ReadResult } from '../store/index.ts';
 import { decode, type RecordDocument, RECORDS, resourceOfRecord, resourceOfTicket, type TicketDocument, TICKETS } from './layout.ts';
-import { lockMachine, semaphoreMachine } from './machines.ts';
 import { Unheard } from './pending.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -59,7 +58,9 @@ export class Deadlocks {
       const { request } = decode<TicketDocument<LockRequest>>(pair);
       const resource = resourceOfTicket(pair.key);
       arrivals.set(request.id, pair.createRevision);
-      waiting.set(resource, [...(waiting.get(resource) ?? []), request]);
+      const queue = waiting.get(resource);
+      if (queue === undefined) waiting.set(resource, [request]);
+      else queue.push(request);
     }
     const resources = records.pairs.flatMap((pair): Resource[] => {
       const name = resourceOfRecord(pair.key);
@@ -74,9 +75,6 @@ export class Deadlocks {
   }
 
   #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {
-    const slash = resource.indexOf('/');
-    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
-    const desk = this.#runtime.desk(machine as typeof lockMachine, resource.slice(slash + 1));
-    desk.submit(new Unheard(command));
+    this.#runtime.deskOf(resource).submit(new Unheard(command));
   }
 }

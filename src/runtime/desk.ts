@@ -35,8 +35,10 @@ export interface Office {
   sawLease(lease: string, version: number | undefined, revision: Revision): void;
   /** No transaction sent before can take effect any more, once this calls back. */
   fence(done: () => void, failed: (error: unknown) => void): void;
-  answer(answer: Answer<unknown>): void;
+  answer(resource: string, answer: Answer<unknown>): void;
   lose(loss: Loss): void;
+  /** An answer got lost, and with it perhaps what it meant for others in this process: `holds` are all there are. */
+  reconcile(resource: string, holds: ReadonlySet<string>): void;
   /** Events that no write carries. */
   emit(resource: string, events: readonly Event[]): void;
 }
@@ -55,9 +57,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #asked = 0;
   /** The view was read after this many commands had been asked. */
   #knownSince = -1;
+  /** The same for its whole queue. */
+  #wholeSince = -1;
   #pending: Pending<Command, Outcome>[] = [];
   #busy = false;
   #failures = 0;
+  #mustReconcile = false;
 
   constructor(machine: Machine<State, Command, Outcome>, name: string, office: Office) {
     this.#machine = machine;
@@ -108,10 +113,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #attempt(batch: Pending<Command, Outcome>[]): void {
-    if (batch.some(isOver)) return this.#attempt(batch.filter((pending) => !isOver(pending)));
+    for (let i = 0; i < batch.length; i++) {
+      const pending = batch[i] as Pending<Command, Outcome>;
+      if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
+      // It may wait or hold already: only the whole state, read after it was asked, can tell.
+      if (pending.uncertain && pending.asked > this.#wholeSince) return this.#learn(batch, true);
+    }
     if (batch.length === 0) return this.#next();
-    // It may wait or hold already: only the whole state, read after it was asked, can tell.
-    if (batch.some(({ uncertain, asked }) => uncertain && asked > this.#knownSince)) return this.#learn(batch, true);
     const office = this.#office;
     let draft: Draft<State>;
     let commit: Commit | undefined;
@@ -141,7 +149,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const { revision } = this.#office;
     const at = this.#office.moment(revision);
     const draft = new Draft(this.#view.state, at.now);
-    for (const pending of batch) {
+    // Plain loops here and below: every acquire and every release passes them.
+    for (let i = 0; i < batch.length; i++) {
+      const pending = batch[i] as Pending<Command, Outcome>;
       const { command } = pending;
       const before = draft.state;
       const step = this.#machine.transition(before, command, at);
@@ -162,11 +172,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         const request = command as unknown as Request;
         if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id) draft.restsOnRecord = true;
       } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
-        draft.newcomers = [...draft.newcomers, command as unknown as Request];
+        const request = command as unknown as Request;
+        draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
+        if (request.lease !== this.#office.sender.id) draft.usesOwnLease = true;
       } else if (outcome.hold !== undefined && command.kind !== 'release') {
         draft.kept = [...draft.kept, outcome.hold];
       }
     }
+    if (draft.answers.length > 0) draft.countNewcomers(batch);
     return draft;
   }
 
@@ -197,7 +210,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       (result) => {
         this.#failures = 0;
         this.#sawLeases(leases, result.results.slice(3), result.revision);
-        this.#adopt(batch, result.results, result.revision, asked, () => this.#attempt(batch));
+        this.#adopt(batch, result.results, result.revision, asked, () => {
+          if (whole) this.#wholeSince = asked;
+          this.#attempt(batch);
+        });
       },
       (error) => this.#failed(batch, error),
     );
@@ -219,6 +235,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (view === undefined) return this.#learn(batch, true);
     this.#view = view;
     this.#knownSince = asked;
+    if (this.#mustReconcile) {
+      this.#mustReconcile = false;
+      this.#office.reconcile(this.resource, new Set(view.state.record.holds.map(({ id }) => id)));
+    }
     go();
   }
 
@@ -235,16 +255,19 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (known) this.#knownSince = asked;
     else this.#recordSeen(result, commit);
 
-    let again: Pending<Command, Outcome>[] = [];
-    for (const pending of batch) {
+    let again: Pending<Command, Outcome>[] | undefined;
+    for (let i = 0; i < batch.length; i++) {
+      const pending = batch[i] as Pending<Command, Outcome>;
       if (pending.effective || known) this.#settled(pending);
-      else again = [...again, pending];
+      else again = [...(again ?? []), pending];
     }
-    for (const answer of draft.answers) this.#office.answer(answer);
-    for (const loss of draft.losses) this.#office.lose(loss);
+    for (let i = 0; i < draft.answers.length; i++) {
+      this.#office.answer(this.resource, draft.answers[i] as Answer<unknown>);
+    }
+    for (let i = 0; i < draft.losses.length; i++) this.#office.lose(draft.losses[i] as Loss);
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
     if (mayServeMore && !this.#machine.isClosed(view.state)) this.settle();
-    if (again.length === 0) this.#next();
+    if (again === undefined) this.#next();
     else this.#attempt(again);
   }
 
@@ -252,13 +275,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #advance(draft: Draft<State>, commit: Commit, revision: Revision): void {
     const view = this.#view;
     const { arriving } = commit;
-    for (const { id } of draft.answers) view.arrivals.delete(id);
+    for (let i = 0; i < draft.answers.length; i++) view.arrivals.delete((draft.answers[i] as Answer<unknown>).id);
     const wrote = commit.changesRecord || arriving.length > 0;
     const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
     if (undisturbed || commit.provesQueue) {
       view.complete = true;
       view.queueRevision = revision;
-      for (const request of arriving) view.arrivals.set(request.id, revision);
+      for (let i = 0; i < arriving.length; i++) view.arrivals.set((arriving[i] as Ticket).id, revision);
       view.state = draft.state;
     } else {
       view.complete = false;
@@ -356,7 +379,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
    * its id. To send it again blindly could apply it twice.
    */
   #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
-    for (const pending of batch) pending.uncertain = true;
+    for (const pending of batch) pending.doubt();
+    this.#mustReconcile = true;
     this.#office.fence(
       () => {
         const rest = batch.filter((pending) => {
@@ -394,10 +418,6 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (read !== undefined) this.#office.sawLease(lease, read.pairs[0]?.version, revision);
     }
   }
-}
-
-function isOver(pending: { readonly isOver: boolean }): boolean {
-  return pending.isOver;
 }
 
 /** Requests that are to wait if they cannot be granted. */

@@ -15,7 +15,7 @@ import {
   ticketKey,
 } from './layout.ts';
 import type { Coordinated } from './machines.ts';
-import type { AnyOutcome, Ticket } from './pending.ts';
+import type { AnyCommand, AnyOutcome, Ticket } from './pending.ts';
 import { type View, viewReads } from './view.ts';
 
 /** Collected over a batch. Most batches are one command, so its lists are taken over as they are. */
@@ -29,6 +29,8 @@ export class Draft<State extends Coordinated> {
   events: readonly Event[] = NONE;
   answers: readonly Answer<unknown>[] = NONE;
   losses: readonly Loss[] = NONE;
+  /** Some newcomer hangs on a lease other than the session's. */
+  usesOwnLease = false;
   /** Holds that their own holders changed: they must be alive. */
   kept: readonly Hold[] = NONE;
   /** Requests to be taken out of the queue, known or not. */
@@ -37,6 +39,26 @@ export class Draft<State extends Coordinated> {
   constructor(state: State, at: number) {
     this.state = state;
     this.at = at;
+  }
+
+  /** Concerns nobody but the one who asks, under the session of this process. */
+  get isPlain(): boolean {
+    return (
+      this.answers.length === 0 &&
+      this.losses.length === 0 &&
+      this.kept.length === 0 &&
+      this.withdrawn.length === 0 &&
+      !this.usesOwnLease
+    );
+  }
+
+  /** Whoever joined the queue and was served in the same batch has not waited either. */
+  countNewcomers(batch: readonly { readonly command: AnyCommand; readonly outcome: AnyOutcome | undefined }[]): void {
+    for (const { command, outcome } of batch) {
+      if (outcome?.kind !== 'queued' || command.kind !== 'acquire') continue;
+      if (!this.answers.some(({ id }) => id === command.id)) continue;
+      this.newcomers = [...this.newcomers, command as unknown as Request];
+    }
   }
 
   take(step: Step<State, AnyOutcome>): void {
@@ -57,6 +79,8 @@ function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {
 /** What a transaction needs to know of the process that sends it. */
 export interface Sender {
   readonly id: string;
+  /** The key that is there for as long as the session is. */
+  readonly anchor: string;
   readonly epoch: number;
   /** The store's id of the lease with this name. */
   leaseId(lease: string): string;
@@ -91,6 +115,9 @@ export function commitOf<State extends Coordinated>(
   const before = view.state;
   const after = draft.state;
   const changesRecord = after.record !== before.record;
+  if (mayQueue === undefined && changesRecord && draft.isPlain && before.waiting.length === 0 && after.waiting.length === 0) {
+    return plainCommit(keys, view, draft, sender, isClosed);
+  }
   const compare: Compare[] = [];
   const success: Operation[] = [];
   const leases: string[] = [];
@@ -123,16 +150,19 @@ export function commitOf<State extends Coordinated>(
 
   let lowest = '';
   for (const request of leaving) {
-    success.push({ do: 'delete', key: ticketKey(keys, request) });
-  }
-  for (const { id } of draft.answers) {
-    const request = leaving.find((ticket) => ticket.id === id);
-    if (request === undefined) continue;
-    const arrival = view.arrivals.get(id) ?? 0;
-    // The ticket hangs on its lease: while it is there, the one who is granted is alive.
-    compare.push({ key: ticketKey(keys, request), target: 'create', is: '=', than: arrival });
-    const group = ticketClass(request);
-    if (group > lowest) lowest = group;
+    const key = ticketKey(keys, request);
+    if (draft.answers.some(({ id }) => id === request.id)) {
+      // The ticket hangs on its lease: while it is there, the one who is granted is alive.
+      compare.push({ key, target: 'create', is: '=', than: view.arrivals.get(request.id) ?? 0 });
+      success.push({ do: 'delete', key });
+      const group = ticketClass(request);
+      if (group > lowest) lowest = group;
+    } else if (draft.withdrawn.some(({ id }) => id === request.id)) {
+      success.push({ do: 'delete', key });
+    } else {
+      // Passed over as dead. Its ticket went with its lease; if not, it was not dead.
+      relyOn(request.lease, '=', 0);
+    }
   }
   if (lowest > '!' && !provesQueue) {
     // Nobody of a higher priority has slipped in since the queue was read.
@@ -144,7 +174,7 @@ export function commitOf<State extends Coordinated>(
 
   for (const request of arriving) success.push(ticketPut(keys, request, draft.at, sender));
   if (draft.answers.length > 0 || draft.losses.length > 0) {
-    for (const [process, letter] of lettersOf(draft, sender)) {
+    for (const [process, letter] of lettersOf(keys.resource, draft, sender)) {
       compare.push({ key: mailboxKey(process), target: 'version', is: '>', than: 0 });
       leases.push(process);
       success.push({ do: 'put', key: mailboxKey(process), value: encode(letter), lease: 'keep' });
@@ -167,6 +197,31 @@ export function commitOf<State extends Coordinated>(
   }
   failure.push(...viewReads(keys), ...leases.map((lease): Operation => ({ do: 'read', key: anchorKey(lease) })));
   return { transaction: { compare, success, failure }, arriving, provesQueue, fallback, leases, changesRecord };
+}
+
+/** The same for what is by far the most frequent, one command and nobody waiting, without the lists it has no use for. */
+function plainCommit<State extends Coordinated>(
+  keys: ResourceKeys,
+  view: View<State>,
+  draft: Draft<State>,
+  sender: Sender,
+  isClosed: boolean,
+): Commit {
+  const { record, queue, queueEnd } = keys;
+  const asKnown: Compare = { key: record, target: 'mod', is: '=', than: view.mod };
+  const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
+  const value = encode({ record: draft.state.record, events: draft.events });
+  const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
+  let compare: readonly Compare[];
+  if (draft.newcomers.length > 0) {
+    const alive: Compare = { key: sender.anchor, target: 'version', is: '=', than: sender.epoch };
+    compare = [asKnown, alive, nobodyWaits];
+  } else {
+    compare = isClosed ? [asKnown] : [asKnown, nobodyWaits];
+  }
+  const provesQueue = compare.length > 1;
+  const transaction = { compare, success, failure: NONE };
+  return { transaction, arriving: NONE, provesQueue, fallback: NONE, leases: NONE, changesRecord: true };
 }
 
 /** With `since` 0: the range is empty. Otherwise all in it had arrived by then. */
@@ -204,26 +259,22 @@ function difference(before: readonly Ticket[], after: readonly Ticket[]): Moved 
   return { arriving: after.slice(place), leaving };
 }
 
-function lettersOf(draft: Draft<Coordinated>, sender: Sender): ReadonlyMap<string, Letter> {
-  const letters = new Map<string, { answers: Answer<unknown>[]; losses: Letter['losses'][number][] }>();
-  const letterTo = (process: string): { answers: Answer<unknown>[]; losses: Letter['losses'][number][] } => {
-    const letter = letters.get(process) ?? { answers: [], losses: [] };
-    letters.set(process, letter);
-    return letter;
-  };
+function lettersOf(resource: string, draft: Draft<Coordinated>, sender: Sender): ReadonlyMap<string, Letter> {
+  const letters = new Map<string, Letter>();
+  const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
   const reachable = (process: string): boolean => process !== sender.id && !sender.isGone(process);
   for (const answer of draft.answers) {
-    if (reachable(processOf(answer.id))) letterTo(processOf(answer.id)).answers.push(answer);
+    const process = processOf(answer.id);
+    if (!reachable(process)) continue;
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }] });
   }
   for (const { hold, why, by, reason } of draft.losses) {
     const process = processOf(hold.id);
     if (!reachable(process)) continue;
-    letterTo(process).losses.push({
-      id: hold.id,
-      why,
-      ...(by !== undefined && { by }),
-      ...(reason !== undefined && { reason }),
-    });
+    const told = { id: hold.id, why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, losses: [...letter.losses, told] });
   }
   return letters;
 }

@@ -23,7 +23,9 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
+  #releasing: Releasing | undefined;
   #limit: Timer | undefined;
+  #endsAt = Number.POSITIVE_INFINITY;
 
   constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
     this.runtime = runtime;
@@ -62,6 +64,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** Whether it is still ours, by the clock of this very moment. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
+    // After a stall of the event loop, this may be the first to notice that the time is up.
+    if (this.runtime.clock.monotonic() >= this.#endsAt) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
 
@@ -89,6 +93,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
     this.#leave();
+    if (this.#releasing !== undefined) return this.#releasing.lost(loss.why);
     if (this.#released !== undefined) return;
     this.#lost = new HoldLost(this.resource, loss);
     if (!this.#reentry) this.runtime.loseReentries(this.grant.id, loss);
@@ -98,25 +103,29 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** For the runtime: it will end at this time on the monotonic clock, however well it is renewed. */
   endsAt(monotonic: number): void {
     this.#limit?.cancel();
+    this.#endsAt = monotonic;
     const { clock } = this.runtime;
     this.#limit = clock.timer(monotonic - clock.monotonic(), () => this.lose({ why: 'expired' }));
   }
 
   #release(): Promise<ReleaseOutcome> {
     if (this.#lost !== undefined) return Promise.resolve({ kind: 'already-lost', why: this.#lost.why });
-    this.#leave();
-    if (this.#reentry) return Promise.resolve({ kind: 'still-held' });
+    if (this.#reentry) {
+      this.#leave();
+      return Promise.resolve({ kind: 'still-held' });
+    }
     this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });
     return new Promise((resolve, reject) => {
-      const command: AnyCommand = { kind: 'release', holder: this.grant.holder, id: this.grant.id } as AnyCommand;
-      this.desk.submit(new Releasing(command, this.runtime.releaseUntil(), this, resolve, reject));
+      this.#releasing = new Releasing(this, resolve, reject);
+      this.desk.submit(this.#releasing);
     });
   }
 
-  /** For the runtime: not forgotten. It is still held, still told of its loss, and can be released again. */
-  notReleased(): void {
-    this.#released = undefined;
-    if (this.#lost === undefined) this.runtime.holds.set(this.grant.id, this);
+  /** For the runtime. One that could not be released is still held, and can be released again. */
+  released(really: boolean): void {
+    this.#releasing = undefined;
+    if (really) this.#leave();
+    else this.#released = undefined;
   }
 
   #leave(): void {
@@ -133,30 +142,42 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
 const RELEASED: ReleaseOutcome = { kind: 'released' };
 
+/**
+ * A release is never given up while the session lasts: the hold would stay, and nobody would know of it. With the
+ * session the hold ends too.
+ */
 class Releasing extends Pending {
   readonly #hold: Hold;
   readonly #resolve: (outcome: ReleaseOutcome) => void;
   readonly #reject: (error: unknown) => void;
+  #isOver = false;
 
-  constructor(
-    command: AnyCommand,
-    until: number,
-    hold: Hold,
-    resolve: (outcome: ReleaseOutcome) => void,
-    reject: (error: unknown) => void,
-  ) {
-    super(command, until);
+  constructor(hold: Hold, resolve: (outcome: ReleaseOutcome) => void, reject: (error: unknown) => void) {
+    super({ kind: 'release', holder: hold.holder, id: hold.id } as AnyCommand, Number.POSITIVE_INFINITY);
     this.#hold = hold;
     this.#resolve = resolve;
     this.#reject = reject;
   }
 
+  override get isOver(): boolean {
+    return this.#isOver;
+  }
+
   override settled(outcome: AnyOutcome): void {
+    if (this.#isOver) return;
+    this.#hold.released(true);
     this.#resolve(outcome.kind === 'released' ? RELEASED : { kind: 'already-lost', why: 'reclaimed' });
   }
 
   override failed(error: unknown): void {
-    this.#hold.notReleased();
+    if (this.#isOver) return;
+    this.#hold.released(false);
     this.#reject(error);
+  }
+
+  lost(why: LossReason): void {
+    this.#isOver = true;
+    this.#hold.released(true);
+    this.#resolve({ kind: 'already-lost', why });
   }
 }

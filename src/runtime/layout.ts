@@ -32,6 +32,8 @@ export type ResourceKind = 'lock' | 'semaphore';
 
 /** The keys of one resource, made once. */
 export interface ResourceKeys {
+  /** `lock/main`, as people read it. */
+  readonly resource: string;
   readonly record: string;
   readonly queue: string;
   readonly queueEnd: string;
@@ -41,7 +43,7 @@ export function resourceKeys(kind: ResourceKind, name: string): ResourceKeys {
   // Escaped, so that the queue of `a` is not a part of the queue of `a/b`.
   const path = `${kind}/${encodeURIComponent(name)}`;
   const queue = `${TICKETS}${path}/`;
-  return { record: RECORDS + path, queue, queueEnd: afterPrefix(queue) };
+  return { resource: `${kind}/${name}`, record: RECORDS + path, queue, queueEnd: afterPrefix(queue) };
 }
 
 /** `lock/main` of `r/lock/main`. */
@@ -87,7 +89,7 @@ export interface TicketDocument<Q> {
 
 /** A letter: what one write means for the requests and holds of another process. */
 export interface Letter {
-  readonly answers: readonly Answer<unknown>[];
+  readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
 }
 

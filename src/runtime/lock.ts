@@ -164,6 +164,7 @@ export class LockHold extends Hold<LockGrant> {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });
     }
+    this.check();
     this.grant = outcome.hold as LockGrant;
     return this;
   }

@@ -51,11 +51,16 @@ export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOut
   kind: 'semaphore',
   version: 1,
   unused: unusedSemaphore,
-  // The first to name a capacity makes the semaphore.
+  // The first to name a capacity makes the semaphore; it may have been configured before.
   transition(semaphore, command, at) {
-    if (semaphore !== unusedSemaphore) return semaphoreTransition(semaphore, command, at);
+    if (semaphore.record.capacity > 0) return semaphoreTransition(semaphore, command, at);
     const capacity = command.kind === 'acquire' || command.kind === 'resize' ? command.capacity : undefined;
-    if (capacity !== undefined) return semaphoreTransition(newSemaphore(capacity), command, at);
+    if (capacity !== undefined) {
+      const made: Semaphore = { record: { ...semaphore.record, capacity }, waiting: semaphore.waiting };
+      const step = semaphoreTransition(made, command, at);
+      // A request that is refused makes nothing.
+      return step.state === made && command.kind === 'acquire' ? { ...step, state: semaphore } : step;
+    }
     if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
     const why = 'nobody has used this semaphore yet, so its capacity must be named';
     return { state: semaphore, outcome: { kind: 'impossible', why, capacity: 0 }, events: NONE, answers: NONE, losses: NONE };

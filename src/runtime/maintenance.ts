@@ -7,7 +7,7 @@ import { Failure } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult } from '../store/index.ts';
 import type { Timer } from '../clock.ts';
 import { anchorKey, ANCHORS, decode, encode, MAINTAINER, type RecordDocument, RECORDS, resourceOfRecord } from './layout.ts';
-import { lockMachine, type Machine, type Coordinated, semaphoreMachine } from './machines.ts';
+import type { Coordinated } from './machines.ts';
 import type { Runtime } from './runtime.ts';
 import type { Deadlocks } from './deadlocks.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
@@ -131,10 +131,7 @@ export class Maintenance {
   }
 
   #submit(resource: string, command: AnyCommand): Promise<AnyOutcome> {
-    const slash = resource.indexOf('/');
-    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
-    const desk = this.#runtime.desk(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
-    return outcomeOf(desk, command, this.#runtime.giveUpAt());
+    return outcomeOf(this.#runtime.deskOf(resource), command, this.#runtime.giveUpAt());
   }
 
   async #read(range: { key: string; end: string; limit?: number }): Promise<ReadResult & { revision: number }> {

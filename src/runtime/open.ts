@@ -39,17 +39,21 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
       throw new Failure('invalid', `${name} is ${shown(value)}; accepted is a number of milliseconds above zero`);
     }
   }
-  const store = typeof urlOrStore === 'object' ? urlOrStore : storeAt(urlOrStore ?? process.env['SIGNALBOX_URL'], clock);
+  const store = isStore(urlOrStore) ? urlOrStore : storeAt(urlOrStore ?? process.env['SIGNALBOX_URL'], clock);
   const runtime = new Runtime(store, { clock, newId, sessionTtlMs, requestTimeoutMs, about });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
   await store.health();
   return new Signalbox(runtime, { maintenanceMs, reclaim });
 }
 
-function storeAt(url: string | undefined, clock: Clock): Store {
+function isStore(given: unknown): given is Store {
+  return typeof given === 'object' && given !== null && 'transaction' in given;
+}
+
+function storeAt(url: unknown, clock: Clock): Store {
   const accepted = 'accepted is memory: or memory:NAME';
   if (url === undefined) throw new Failure('invalid', `no store was named, here or in SIGNALBOX_URL; ${accepted}`);
   if (url === 'memory:') return openMemory({ clock });
-  if (url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
+  if (typeof url === 'string' && url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
   throw new Failure('invalid', `the store is ${shown(url)}; ${accepted}`);
 }

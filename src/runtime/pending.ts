@@ -6,6 +6,8 @@ export interface AnyCommand {
   readonly kind: string;
   readonly id?: string;
   readonly wait?: boolean;
+  /** It may have been asked before: its id tells. */
+  readonly again?: true;
   /** Of a `cancel`: the whole request, because its ticket may lie beyond the known front of the queue. */
   readonly ticket?: Ticket;
 }
@@ -20,12 +22,12 @@ export type Ticket = Request & { readonly upgrades?: string };
 
 /** As it is kept in the queue: the command without what only concerns the asking. */
 export function ticketOf(command: Request & AnyCommand & { force?: true; capacity?: number }): Ticket {
-  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, ...ticket } = command;
+  const { kind: _kind, wait: _wait, again: _again, force: _force, capacity: _capacity, ...ticket } = command;
   return ticket;
 }
 
 export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
-  readonly command: Command;
+  command: Command;
   /** On the monotonic clock: when to give up on a store that cannot be reached. */
   readonly until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
@@ -35,12 +37,18 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   events: readonly Event[] = NONE;
   /** The decision changed something; or it is a refusal, and then has to rest on fresh knowledge. */
   effective = false;
-  /** An earlier attempt got no answer. */
+  /** An earlier attempt got no answer: the command now says so too. */
   uncertain = false;
 
   constructor(command: Command, until: number) {
     this.command = command;
     this.until = until;
+  }
+
+  doubt(): void {
+    if (this.uncertain) return;
+    this.uncertain = true;
+    this.command = { ...this.command, again: true };
   }
 
   /** Nobody waits for it any more: it need not be asked for. */

@@ -12,12 +12,12 @@ import { Failure, shown } from '../failure.ts';
 import { Acquisition, type AnyDesk, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { Desk } from './desk.ts';
 import type { Hold } from './hold.ts';
-import { anchorKey } from './layout.ts';
+import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
-import type { Session } from './session.ts';
+import { MARGIN, type Session } from './session.ts';
 import type { View } from './view.ts';
 
 /**
@@ -150,6 +150,8 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
   protected async limited(hold: H, maxHoldMs: number): Promise<H> {
     try {
       await this.limit(hold, maxHoldMs);
+      // Time has passed since it was granted: one that ended meanwhile must not be handed out.
+      hold.check();
       return hold;
     } catch (error) {
       await hold.release().catch(() => undefined);
@@ -166,7 +168,7 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
       hold.lose({ why: 'reclaimed' });
       hold.check();
     }
-    hold.endsAt(sent + lease.ttlMs * 0.9);
+    hold.endsAt(sent + lease.ttlMs * (1 - MARGIN));
   }
 
   protected submit(command: object): Promise<Outcome> {
@@ -182,11 +184,13 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
     const problem = problemOf(options);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     const session = await this.runtime.ready();
+    const sent = this.runtime.clock.monotonic();
     const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
-    const renewing = this.#renewWhileWaiting(lease.leaseId, lease.ttlMs);
+    const renewing = this.#renewWhileWaiting(lease, sent);
     try {
       const wait = options.strategy !== 'fail-fast';
       const grant = await this.#askUnder(session, options, wait, (outcome) => outcome.hold, lease.name);
+      if (!renewing.isAlive()) throw new NotAcquired(this.resource, { kind: 'lost' });
       const detached = { resource: this.resource, holder: grant.holder, token: grant.token, id: grant.id, ttlMs: lease.ttlMs };
       return { grant, detached };
     } catch (error) {
@@ -198,25 +202,31 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
     }
   }
 
-  #renewWhileWaiting(leaseId: string, ttlMs: number): { cancel(): void } {
+  /** `sent`: when its lease was asked for. An answer that comes after the lease may have ended is no grant. */
+  #renewWhileWaiting(
+    { leaseId, ttlMs }: { readonly leaseId: string; readonly ttlMs: number },
+    sent: number,
+  ): { cancel(): void; isAlive(): boolean } {
     const { clock, store } = this.runtime;
-    let over = false;
+    let last = sent;
     let timer = clock.timer(ttlMs / 3, renew);
     function renew(): void {
-      void store.keepLeaseAlive(leaseId).catch(() => undefined);
-      if (!over) timer = clock.timer(ttlMs / 3, renew);
+      const asked = clock.monotonic();
+      timer = clock.timer(ttlMs / 3, renew);
+      store.keepLeaseAlive(leaseId).then(
+        (kept) => void (kept !== null && (last = asked)),
+        () => undefined,
+      );
     }
     return {
-      cancel() {
-        over = true;
-        timer.cancel();
-      },
+      cancel: () => timer.cancel(),
+      isAlive: () => clock.monotonic() < last + ttlMs * (1 - MARGIN),
     };
   }
 
   /** Keeps a detached hold for its full time again. One that was stale stays lost. */
   async renew(claim: HoldClaim): Promise<RenewOutcome> {
-    const outcome = await this.submit({ kind: 'heartbeat', ...claim });
+    const outcome = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
     if (outcome.kind === 'lost') return { kind: 'lost' };
     if (outcome.hold === undefined) return { kind: 'not-owner' };
     const lease = await this.#leaseIdOf(outcome.hold.lease);
@@ -228,15 +238,15 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
   async extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
     const problem = requestProblem({ ttlMs }, ['ttlMs']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const before = await this.submit({ kind: 'heartbeat', ...claim });
+    const before = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
     if (before.kind === 'lost') return { kind: 'lost' };
     if (before.hold === undefined) return { kind: 'not-owner' };
     const lease = await this.runtime.anchorLease(await this.runtime.ready(), ttlMs);
     this.runtime.forgetLease(lease.name);
-    const outcome = await this.submit({ kind: 'extend', ...claim, lease: lease.name });
+    const outcome = await this.submit({ kind: 'extend', ...this.#checked(claim), lease: lease.name });
     const [ended, result]: [string | undefined, RenewOutcome] =
       outcome.kind === 'refreshed'
-        ? [await this.#leaseIdOf(before.hold.lease), { kind: 'refreshed', ttlMs: lease.ttlMs }]
+        ? [await this.#ownLeaseIdOf(before.hold), { kind: 'refreshed', ttlMs: lease.ttlMs }]
         : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
     if (ended !== undefined) await this.runtime.store.revokeLease(ended).catch(() => undefined);
     return result;
@@ -244,13 +254,20 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
 
   /** Releases a detached hold; a token of an earlier grant changes nothing. */
   async release(claim: HoldClaim): Promise<ClaimReleaseOutcome> {
-    const outcome = await this.submit({ kind: 'release', ...claim });
+    const outcome = await this.submit({ kind: 'release', ...this.#checked(claim) });
     if (outcome.kind === 'released' && outcome.hold !== undefined) {
-      const lease = await this.#leaseIdOf(outcome.hold.lease);
+      const lease = await this.#ownLeaseIdOf(outcome.hold);
       if (lease !== undefined) await this.runtime.store.revokeLease(lease).catch(() => undefined);
       return { kind: 'released' };
     }
     return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
+  }
+
+  /** Just these two, also where the claim is a hold itself. Without a token it would claim whatever its holder has. */
+  #checked({ holder, token }: HoldClaim): HoldClaim {
+    const problem = requestProblem({ holder, token }, ['holder', 'token']);
+    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
+    return { holder, token };
   }
 
   /** An administrator ends every hold; their holders are told, with the reason. */
@@ -291,6 +308,11 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
       reason: hold.reason,
       metadata: hold.metadata,
     };
+  }
+
+  /** Undefined for one that hangs on a session: to end that would end everything else its process holds. */
+  async #ownLeaseIdOf({ lease }: Grant): Promise<string | undefined> {
+    return processOf(lease) === lease ? undefined : this.#leaseIdOf(lease);
   }
 
   async #leaseIdOf(lease: string): Promise<string | undefined> {

@@ -8,11 +8,11 @@ import type { Clock } from '../clock.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
 import { Anchors } from './anchors.ts';
 import { Desk, type Office } from './desk.ts';
-import type { AnyCommand, AnyOutcome } from './pending.ts';
+import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
 import type { Sender } from './draft.ts';
 import { follow } from './follow.ts';
-import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey } from './layout.ts';
-import type { Coordinated, Machine } from './machines.ts';
+import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey, processOf } from './layout.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { sentNow, Session, type SessionEnd } from './session.ts';
 
 export interface RuntimeOptions {
@@ -33,7 +33,7 @@ const MOST_DESKS = 100_000;
 export interface Waiter {
   /** The session it asks under. */
   readonly process: string;
-  readonly desk: { settle(): void };
+  readonly desk: { readonly resource: string; settle(): void };
   readonly holder: string;
   /** Sends the request again, in case its answer was missed. */
   askAgain(): void;
@@ -43,6 +43,7 @@ export interface Waiter {
 
 /** A hold in this process that hangs on its session. */
 export interface Held {
+  readonly resource: string;
   readonly process: string;
   readonly holder: string;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
@@ -52,6 +53,7 @@ export class Runtime implements Office {
   readonly store: Store;
   readonly clock: Clock;
   readonly options: RuntimeOptions;
+  readonly answersAtOnce: boolean;
   readonly waiters = new Map<string, Waiter>();
   readonly holds = new Map<string, Held>();
   /** Re-entries, by the outer hold that they rest on. */
@@ -74,13 +76,14 @@ export class Runtime implements Office {
   readonly #leaseIds = new Map<string, string>();
   #serial = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
-  readonly #nobody: Sender = { id: '', epoch: 0, leaseId: () => '', isGone: this.#gone };
+  readonly #nobody: Sender = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: this.#gone };
   #sender: Sender = this.#nobody;
 
   constructor(store: Store, options: RuntimeOptions) {
     this.store = store;
     this.clock = options.clock;
     this.options = options;
+    this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
   }
 
@@ -98,6 +101,13 @@ export class Runtime implements Office {
       if (this.#desks.size > MOST_DESKS) this.#forgetOldestDesk();
     }
     return desk;
+  }
+
+  /** The desk of `lock/main`, whatever its kind. */
+  deskOf(resource: string): Desk<Coordinated, AnyCommand, AnyOutcome> {
+    const slash = resource.indexOf('/');
+    const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
+    return this.desk(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
   }
 
   /** What it knew has to be read again if it is wanted; two desks for one resource only cost a lost race. */
@@ -135,11 +145,6 @@ export class Runtime implements Office {
   /** When to give up asking a store that cannot be reached. */
   giveUpAt(): number {
     return this.clock.monotonic() + this.options.requestTimeoutMs;
-  }
-
-  /** A release is tried for as long as the lease could last: after that the store has ended the hold itself. */
-  releaseUntil(): number {
-    return this.clock.monotonic() + Math.max(this.options.sessionTtlMs, this.options.requestTimeoutMs);
   }
 
   /** A lease of its own, with its anchor: for holds that are to outlive this session, and for limits. */
@@ -180,9 +185,6 @@ export class Runtime implements Office {
 
   // The office of the desks
 
-  get answersAtOnce(): boolean {
-    return this.store.transactionNow !== undefined;
-  }
 
   get sender(): Sender {
     return this.#sender;
@@ -254,12 +256,24 @@ export class Runtime implements Office {
     );
   }
 
-  answer(answer: Answer<unknown>): void {
-    this.waiters.get(answer.id)?.answered(answer.outcome);
+  answer(resource: string, { id, outcome }: Answer<unknown>): void {
+    const waiter = this.waiters.get(id);
+    if (waiter !== undefined) return waiter.answered(outcome);
+    const { hold } = outcome as AnyOutcome;
+    if (hold?.id !== id || this.holds.has(id) || processOf(id) !== this.sender.id) return;
+    // Granted to a request of ours that nobody waits for any more: kept, it would be held for ever.
+    this.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
   }
 
   lose({ hold, why, by, reason }: Loss): void {
     this.#lose({ id: hold.id, why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
+  }
+
+  reconcile(resource: string, holds: ReadonlySet<string>): void {
+    for (const [id, hold] of [...this.holds]) {
+      if (hold.resource === resource && !holds.has(id)) this.#lose({ id, why: 'reclaimed' });
+    }
+    for (const waiter of [...this.waiters.values()]) if (waiter.desk.resource === resource) waiter.askAgain();
   }
 
   emit(resource: string, events: readonly Event[]): void {
@@ -341,6 +355,7 @@ export class Runtime implements Office {
     this.#session = session;
     this.#sender = {
       id,
+      anchor: anchorKey(id),
       get epoch() {
         return session.epoch;
       },
@@ -361,7 +376,7 @@ export class Runtime implements Office {
   }
 
   #read(letter: Letter): void {
-    for (const answer of letter.answers) this.answer(answer);
+    for (const { resource, ...answer } of letter.answers) this.answer(resource, answer);
     for (const loss of letter.losses) this.#lose(loss);
   }
 

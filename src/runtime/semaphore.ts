@@ -7,7 +7,7 @@ import type {
   SemaphoreHold as SemaphoreGrant,
   SemaphoreOutcome,
 } from '../core/index.ts';
-import { requestProblem } from '../core/index.ts';
+import { canAcquire, requestProblem } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
@@ -122,8 +122,8 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
 
   /** Whether `weight` slots could be had at this moment, without passing anyone who waits. */
   async canAcquire(weight: number): Promise<boolean> {
-    const { waiting, availableSlots } = await this.inspect();
-    return waiting.length === 0 && weight <= availableSlots;
+    const { view } = await this.look();
+    return canAcquire(view.state, weight);
   }
 
   async staleHolders(): Promise<readonly HolderView[]> {

@@ -15,7 +15,7 @@ import type { LeaseId, Store } from '../store/index.ts';
 export type SessionEnd = 'expired' | 'disconnected' | 'closed';
 
 /** Clocks of two machines drift apart; the part of the lease that is given up for it. */
-const MARGIN = 0.1;
+export const MARGIN = 0.1;
 const SHORTEST_RETRY_MS = 50;
 
 export class Session {
@@ -29,6 +29,7 @@ export class Session {
   readonly #onEnd: (session: Session, why: SessionEnd) => void;
   #deadline: number;
   #wallDeadline: number;
+  #renewAt: number;
   #timer: Timer | undefined;
   #ended: SessionEnd | undefined;
   #stop = new AbortController();
@@ -50,7 +51,8 @@ export class Session {
     this.ttlMs = lease.ttlMs;
     this.#deadline = sent.monotonic + this.#validMs;
     this.#wallDeadline = sent.now + this.#validMs;
-    this.#schedule(this.ttlMs / 3);
+    this.#renewAt = sent.monotonic + this.ttlMs / 3;
+    this.#schedule();
   }
 
   get ended(): SessionEnd | undefined {
@@ -67,9 +69,13 @@ export class Session {
    */
   isValid(monotonic = this.#clock.monotonic(), now = this.#clock.now()): boolean {
     if (this.#ended !== undefined) return false;
-    if (monotonic < this.#deadline && now < this.#wallDeadline) return true;
-    this.end('disconnected');
-    return false;
+    if (monotonic >= this.#deadline || now >= this.#wallDeadline) {
+      this.end('disconnected');
+      return false;
+    }
+    // Whoever never lets the timers run still asks, and so still renews.
+    if (monotonic >= this.#renewAt) void this.#renew();
+    return true;
   }
 
   end(why: SessionEnd): void {
@@ -80,30 +86,31 @@ export class Session {
     this.#onEnd(this, why);
   }
 
-  #schedule(delayMs: number): void {
+  #schedule(): void {
     this.#timer?.cancel();
-    const untilDeadline = this.#deadline - this.#clock.monotonic();
-    this.#timer = this.#clock.timer(Math.min(delayMs, Math.max(0, untilDeadline)), () => {
-      if (this.isValid()) void this.#renew();
+    const next = Math.min(this.#renewAt, this.#deadline);
+    this.#timer = this.#clock.timer(Math.max(0, next - this.#clock.monotonic()), () => {
+      if (this.isValid()) this.#schedule();
     });
   }
 
   async #renew(): Promise<void> {
     const sent = sentNow(this.#clock);
-    // An answer may never come: the deadline has to be looked at all the same.
-    this.#schedule(this.ttlMs);
+    // An answer may never come: then nothing but the deadline is left to wait for.
+    this.#renewAt = Number.POSITIVE_INFINITY;
     try {
       const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
       if (!this.isValid()) return;
       if (lease === null) return this.end('expired');
-      this.#deadline = Math.max(this.#deadline, sent.monotonic + this.#validMs);
-      this.#wallDeadline = Math.max(this.#wallDeadline, sent.now + this.#validMs);
-      this.#schedule(this.ttlMs / 3);
+      this.#deadline = sent.monotonic + this.#validMs;
+      this.#wallDeadline = sent.now + this.#validMs;
+      this.#renewAt = sent.monotonic + this.ttlMs / 3;
     } catch (error) {
       if (!this.isValid()) return;
       if (Failure.is(error, 'closed')) return this.end('disconnected');
-      this.#schedule(Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20));
+      this.#renewAt = this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20);
     }
+    this.#schedule();
   }
 }
 

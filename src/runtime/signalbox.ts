@@ -60,19 +60,29 @@ export class Signalbox implements AsyncDisposable {
   async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
     const { signal } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    const queue: SignalboxEvent[] = [];
+    let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
     let wake = (): void => {};
     const stop = (): void => wake();
-    const subscription = await this.on(pattern, (event) => {
-      queue.push(event);
-      wake();
-    });
+    // Told of one at a time: those that it has not come to wait in the queue of its subscription, which has an end.
+    const subscription = await this.on(
+      pattern,
+      (event) =>
+        new Promise<void>((taken) => {
+          next = { event, taken };
+          wake();
+        }),
+    );
     over.addEventListener('abort', stop);
     try {
       while (!over.aborted) {
-        const event = queue.shift();
-        if (event !== undefined) yield event;
-        else await new Promise<void>((resolve) => (wake = resolve));
+        if (next === undefined) {
+          await new Promise<void>((resolve) => (wake = resolve));
+          continue;
+        }
+        const { event, taken } = next;
+        next = undefined;
+        taken();
+        yield event;
       }
     } finally {
       over.removeEventListener('abort', stop);
@@ -81,12 +91,12 @@ export class Signalbox implements AsyncDisposable {
   }
 
   /** Warns of stale holds, frees them, and forgets what is not needed: what is done every 30 s anyway. */
-  maintain(): Promise<Swept> {
+  async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();
   }
 
-  health(): Promise<Health> {
+  async health(): Promise<Health> {
     this.#runtime.refuseIfClosed();
     return this.#runtime.store.health();
   }

@@ -7,9 +7,10 @@ import {
   acquireTogether,
   type LockMode,
   type LockOutcome,
-  newSemaphore,
+  nameProblem,
   type Part,
   type Request,
+  requestProblem,
   type SemaphoreOutcome,
   type Step,
 } from '../core/index.ts';
@@ -85,8 +86,9 @@ export async function tryTogether(
   wants: readonly Want[],
   options: TogetherOptions = {},
 ): Promise<TogetherAttempt> {
+  const pieces = piecesOf(wants, options);
   const session = await runtime.ready();
-  return attempt(runtime, session, parts, piecesOf(wants), options, options.holder ?? runtime.nextId(session));
+  return attempt(runtime, session, parts, pieces, options, options.holder ?? runtime.nextId(session));
 }
 
 export async function acquireAllTogether(
@@ -96,8 +98,8 @@ export async function acquireAllTogether(
   options: TogetherOptions = {},
 ): Promise<HoldSet> {
   const since = runtime.clock.monotonic();
+  const pieces = piecesOf(wants, options);
   const session = await runtime.ready();
-  const pieces = piecesOf(wants);
   // One holder for all of them, so that deadlock detection sees that it holds one thing and waits for another.
   const holder = options.holder ?? runtime.nextId(session);
   const attempted = await attempt(runtime, session, parts, pieces, options, holder);
@@ -123,10 +125,16 @@ export async function acquireAllTogether(
   }
 }
 
-function piecesOf(wants: readonly Want[]): readonly Piece[] {
+function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Piece[] {
+  const problem = requestProblem({ ...options });
+  if (problem !== undefined) throw new Failure('invalid', problem);
   if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
   const pieces = wants.map((want): Piece => {
     const isLock = 'lock' in want;
+    const wrong = isLock
+      ? (nameProblem(want.lock, 'lock') ?? requestProblem({ mode: want.mode }))
+      : (nameProblem(want.semaphore, 'semaphore') ?? requestProblem({ capacity: want.capacity }));
+    if (wrong !== undefined) throw new Failure('invalid', wrong);
     const machine = (isLock ? lockMachine : semaphoreMachine) as unknown as Piece['machine'];
     const name = isLock ? want.lock : want.semaphore;
     return { want, resource: `${machine.kind}/${name}`, machine, name };
@@ -180,8 +188,8 @@ async function attempt(
       }),
     );
     if (!(await committed(runtime, merged, pieces, commands))) continue;
-    for (const step of steps.values()) {
-      for (const answer of step.answers) runtime.answer(answer);
+    for (const [resource, step] of steps) {
+      for (const answer of step.answers) runtime.answer(resource, answer);
       for (const loss of step.losses) runtime.lose(loss);
     }
     if (runtime.session?.id !== session.id) throw new NotAcquired(pieces[0]?.resource ?? '', { kind: 'session-lost' });
@@ -205,7 +213,9 @@ function commandOf(piece: Piece, session: Session, id: string, options: RequestO
 function partOf(piece: Piece, view: View<Coordinated>, command: Command): Part {
   let { state } = view;
   const { capacity } = command as { capacity?: number };
-  if (state === semaphoreMachine.unused && capacity !== undefined) state = newSemaphore(capacity);
+  if (capacity !== undefined && (state.record as { capacity?: number }).capacity === 0) {
+    state = { ...state, record: { ...state.record, capacity } as typeof state.record };
+  }
   return { name: piece.resource, state, command } as unknown as Part;
 }
 

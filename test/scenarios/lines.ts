@@ -45,7 +45,8 @@ export type Line =
     }
   | { readonly kind: 'releases' | 'renews'; readonly who: string; readonly token?: number }
   | { readonly kind: 'upgrades'; readonly who: string; readonly wait: boolean; readonly stealing: boolean }
-  | { readonly kind: 'extends' | 'downgrades' | 'asks again' | 'gives up' | 'starts again'; readonly who: string }
+  | { readonly kind: 'extends' | 'downgrades' | 'asks again' | 'gives up'; readonly who: string }
+  | { readonly kind: 'starts again'; readonly who: string }
   | { readonly kind: 'deadlock'; readonly who: string; readonly other: string }
   | { readonly kind: 'breaks'; readonly who: string; readonly because: string }
   | { readonly kind: 'tick' | 'maintenance' | 'settle' }
@@ -89,12 +90,13 @@ const GRAMMAR: readonly (readonly [RegExp, (parts: readonly string[]) => Line])[
     ([who = '', fast, stealing]) => ({ kind: 'upgrades', who, wait: fast === '', stealing: stealing !== '' }),
   ],
   [
-    said(`${WHO} (extends|downgrades|asks again|gives up|starts again)`),
+    said(`${WHO} (extends|downgrades|asks again|gives up)`),
     ([who = '', kind]) => ({
       kind: kind as 'extends' | 'downgrades' | 'asks again' | 'gives up' | 'starts again',
       who,
     }),
   ],
+  [said(`${WHO} starts again`), ([who = '']) => ({ kind: 'starts again', who })],
   [
     said(`${WHO} is the victim of a deadlock with ${WHO}`),
     ([who = '', other = '']) => ({ kind: 'deadlock', who, other }),

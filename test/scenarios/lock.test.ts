@@ -809,6 +809,33 @@ describe('taking a lock by force', () => {
     ~ shared by admin #2, r-1 #3, admin-2 #4
   `;
 
+  story('whoever waited to upgrade what force took is told at once that it is lost', aLock)`
+    > r-1 acquires shared
+    = acquired #1
+    ! lock:acquired r-1 #1
+    ~ shared by r-1 #1
+
+    > r-2 acquires shared
+    = acquired #2
+    ! lock:acquired r-2 #2
+    ~ shared by r-1 #1, r-2 #2
+
+    > r-2 upgrades
+    = queued at 1: r-1 #1 since 0s
+    ! lock:queued r-2 at 1
+    ~ shared by r-1 #1, r-2 #2, then r-2 upgrades
+
+    > admin forces, because "now"
+    = acquired #3
+    ! lock:forced r-1 #1 by admin reason now
+    ! lock:forced r-2 #2 by admin reason now
+    ! lock:acquired admin #3
+    + r-2: lost
+    - r-1 #1: forced by admin, because "now"
+    - r-2 #2: forced by admin, because "now"
+    ~ admin #3
+  `;
+
   story('a reader that forces becomes the writer', aLock)`
     > r-1 acquires shared
     = acquired #1

@@ -76,7 +76,7 @@ class MachineWorld<
   /** How often each has started. */
   readonly #starts = new Map<string, number>();
   readonly #lastAsked = new Map<string, string>();
-  readonly #lastCommand = new Map<string, Command>();
+  readonly #again = new Map<string, Command>();
   readonly #claims = new Map<string, Claim>();
   readonly #holderOf = new Map<string, string>();
   readonly #show: Show;
@@ -149,11 +149,11 @@ class MachineWorld<
     switch (line.kind) {
       case 'asks': {
         const command = this.#kind.acquire(this.#request(line.who, line.wish), line.wish, line.how);
-        this.#lastCommand.set(line.who, command);
+        this.#again.set(line.who, { ...command, again: true });
         return command;
       }
       case 'asks again': {
-        const command = this.#lastCommand.get(line.who);
+        const command = this.#again.get(line.who);
         if (command === undefined) throw new Error(`${line.who} has not asked for anything yet`);
         return command;
       }
@@ -383,7 +383,7 @@ const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, SemaphoreHo
         return outcome.kind;
     }
   },
-  /** The slots as they lie: `[a#1 a#1 b#2 . .]`; what a shrunk capacity no longer has room for stands behind the bracket. */
+  /** The slots as they lie: `[a#1 a#1 b#2 . .]`. What a shrunk capacity has no room for stands behind the bracket. */
   showState({ record, waiting }, show) {
     const last = Math.max(record.capacity, ...record.holds.flatMap(({ slots }) => slots.map((slot) => slot + 1)));
     const slots = Array.from({ length: last }, (_, slot) => {

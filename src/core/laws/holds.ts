@@ -1,5 +1,5 @@
 /** Laws about what is held. */
-import { isStale } from '../hold.ts';
+import { type Hold, isStale } from '../hold.ts';
 import { claimed, eventsOf, grantsOf, isGrant, isIdle, type Laws, type Seen, same } from './law.ts';
 
 export const holdLaws: Laws = {
@@ -14,11 +14,12 @@ export const holdLaws: Laws = {
   'a state survives a journey through JSON': ({ step }) =>
     same(JSON.parse(JSON.stringify(step.state)), step.state) ? undefined : JSON.stringify(step.state),
 
-  'tokens only grow, and no two grants share one': ({ before, step, past, ...seen }) => {
+  'tokens only grow, and no two grants share one': (seen) => {
+    const { before, step, past } = seen;
     let largest = past.largestToken;
     let last = before.record.token;
     const held = new Set(before.record.holds.map(({ token }) => token));
-    for (const { token } of eventsOf({ before, step, past, ...seen }, 'acquired')) {
+    for (const { token } of eventsOf(seen, 'acquired')) {
       // Growing is not a new grant: what was held before is held on.
       if (before.record.kind === 'semaphore' && held.has(Number(token))) continue;
       if (Number(token) <= largest) return `#${String(token)} after #${largest}`;
@@ -63,8 +64,9 @@ export const holdLaws: Laws = {
     return refused && seen.step.state === seen.before ? undefined : kind;
   },
 
-  'a stale holder cannot revive': ({ before, command, at, step, ...seen }) => {
-    const hold = claimed({ before, command, at, step, ...seen });
+  'a stale holder cannot revive': (seen) => {
+    const { before, command, at, step } = seen;
+    const hold = claimed(seen);
     const renews = CLAIMS.includes(command.kind) && command.kind !== 'release';
     if (renews && hold !== undefined && isStale(hold, at) && step.outcome.kind !== 'lost') return step.outcome.kind;
     const stale = before.record.holds.filter((held) => isStale(held, at)).map(({ id }) => id);
@@ -127,12 +129,16 @@ function mayEnd(id: string, seen: Seen): boolean {
 }
 
 function mayChange(id: string, seen: Seen): boolean {
-  const { command, step } = seen;
-  if (command.kind === 'extend' || command.kind === 'downgrade') return claimed(seen)?.id === id;
-  // The holder hears of it too late to tell its cancelled request from its hold.
-  if (command.kind === 'cancel') return true;
+  const { before, command, step } = seen;
+  const was = before.record.holds.find((hold) => hold.id === id) as Enlarged | undefined;
+  const asked = was?.upgradedBy ?? was?.grown?.by;
+  if (['extend', 'downgrade'].includes(command.kind) && claimed(seen)?.id === id) return true;
+  if (command.kind === 'cancel' && asked === command.id) return true;
   if (command.kind === 'tick') return step.state.record.holds.find((hold) => hold.id === id)?.warned === true;
   return [step.outcome, ...step.answers.map(({ outcome }) => outcome)].some(
     (outcome) => isGrant(outcome) && outcome.hold?.id === id,
   );
 }
+
+/** A hold remembers by which request it became more than it was. */
+type Enlarged = Hold & { readonly upgradedBy?: string; readonly grown?: { readonly by: string } };

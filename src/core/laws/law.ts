@@ -22,6 +22,7 @@ export interface Command extends Partial<Claim> {
   readonly steal?: true;
   readonly force?: true;
   readonly request?: string;
+  readonly again?: true;
   readonly weight?: number;
   readonly capacity?: number;
 }
@@ -86,7 +87,7 @@ export function claimed({ before, command }: Seen): Hold | undefined {
 
 /** Whether the same request was made before, and still waits or holds. */
 export function isRepeated({ before, command }: Seen): boolean {
-  if (command.kind !== 'acquire' && command.kind !== 'upgrade') return false;
+  if (command.again !== true) return false;
   const id = command.request ?? command.id;
   return [...before.waiting, ...before.record.holds].some((known) => known.id === id);
 }

@@ -74,7 +74,7 @@ export class Trial<State extends Resource, Asked extends Command> {
     const known = [...waiting, ...record.holds].map(({ id }) => id);
     const asked = this.#asked.filter(({ request, id = '' }) => known.includes(request ?? id));
     const command = asked[which % Math.max(1, asked.length)];
-    if (command !== undefined) this.do(command);
+    if (command !== undefined) this.do({ ...command, again: true });
   }
 
   /** Session and all: whatever hangs on it is gone. The next thing it asks for, it asks in a new session. */

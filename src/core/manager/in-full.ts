@@ -129,16 +129,18 @@ function askingProblem(turn: Turn, resource: ResourceName, asked: Asking): strin
   return idProblem(turn, resource, asked.id, asked.holder) ?? leaseProblem(turn, asked);
 }
 
-/** Answers are told apart by the ids of their requests, and cancelling goes by them. */
+/**
+ * One that comes again, because its answer got lost, has the id that it had, and is told what has become of it. Nobody
+ * else may have that id: it would be told the same, and cancelling goes by ids.
+ */
 function idProblem(turn: Turn, resource: ResourceName, id: string | undefined, holder: string): string | undefined {
   if (id === undefined) return undefined;
   if (id.startsWith(OWN_NAME)) return `id is ${shown(id)}; accepted are those that do not begin with ${OWN_NAME}`;
-  if (lookUp(turn.manager.arrivals, id) !== undefined)
-    return `id is ${shown(id)}, which is that of a request that waits`;
-  const holds = holdsOf(turn, resource);
-  const own = ownHold(holds, holder, turn.at);
-  const taken = holds.some((hold) => hold.id === id && hold !== own);
-  return taken ? `id is ${shown(id)}, which is that of another hold of ${resource}` : undefined;
+  const { record, waiting } = stateOf(turn, resource);
+  const here = [...record.holds, ...waiting].find((one) => one.id === id);
+  if (here?.holder === holder) return undefined;
+  const taken = here !== undefined || lookUp(turn.manager.arrivals, id) !== undefined;
+  return taken ? `id is ${shown(id)}, which is that of another request; accepted is one that nobody uses` : undefined;
 }
 
 function leaseProblem(turn: Turn, { lease, ttlMs }: Asking): string | undefined {

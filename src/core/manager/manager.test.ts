@@ -437,6 +437,18 @@ describe('a command that makes no sense', () => {
     expect(desk.acquire('lock/docs', 'c', { id: 'b1' }).outcome.kind).toBe('invalid');
   });
 
+  it('is not one that comes again because its answer got lost: nothing is granted or queued twice', () => {
+    const desk = new Desk();
+    const first = desk.acquire('lock/main', 'a', { id: 'mine' }).outcome;
+    expect(desk.acquire('lock/main', 'a', { id: 'mine' }).outcome).toEqual(first);
+    desk.acquire('lock/main', 'b', { id: 'b1', wait: true });
+    expect(desk.acquire('lock/main', 'b', { id: 'b1', wait: true }).outcome).toMatchObject({
+      kind: 'queued',
+      position: 1,
+    });
+    expect(desk.lock.waiting).toHaveLength(1);
+  });
+
   it('is one without a time', () => {
     expect(handle(emptyManager, { kind: 'renew', holder: 'a' }, { now: Number.NaN }).outcome.kind).toBe('invalid');
     expect(tick(emptyManager, { now: Infinity }).outcome.kind).toBe('invalid');

@@ -1,10 +1,8 @@
 /** A run of neighbouring entries, short enough that making room in it costs little. */
 import { compareAge, type Entry, isLive, type LiveEntry } from './entry.ts';
 
-export const FULL = 64;
-
 export class Chunk {
-  /** It holds the keys from here up to the next chunk's `low`; the first chunk's is ''. */
+  /** It holds the keys from here up to the next chunk's `low`; the first chunk's is the empty string. */
   low: string;
   readonly entries: Entry[];
   /** Raised when entries move: positions known from before no longer hold. */
@@ -29,31 +27,6 @@ export class Chunk {
     this.version++;
   }
 
-  /** Takes out the entries whose keys do not exist, and says how many they were. */
-  clear(): number {
-    const { entries } = this;
-    let kept = 0;
-    for (const entry of entries) {
-      if (isLive(entry)) entries[kept++] = entry;
-      else entry.chunk = undefined;
-    }
-    const cleared = entries.length - kept;
-    entries.length = kept;
-    // What was cleared at the front is the chunk before's again: a range that ends there then lies in one chunk.
-    if (kept > 0 && this.low !== '') this.low = (entries[0] as Entry).key;
-    this.version++;
-    return cleared;
-  }
-
-  /** Takes out the upper half. */
-  halve(): Entry[] {
-    const upper = this.entries.splice(this.entries.length >>> 1);
-    for (const entry of upper) if (isLive(entry)) this.live--;
-    this.#byAge = undefined;
-    this.version++;
-    return upper;
-  }
-
   cameToBe(entry: LiveEntry): void {
     this.live++;
     if (this.#byAge !== undefined) insertByAge(this.#byAge, entry);
@@ -68,13 +41,32 @@ export class Chunk {
     this.#byAge ??= this.entries.filter(isLive).sort(compareAge);
     return this.#byAge;
   }
-}
 
-/** `splice` for one element, at a third of its price. */
-function insertAt<T>(list: T[], at: number, item: T): void {
-  list.push(item);
-  for (let i = list.length - 1; i > at; i--) list[i] = list[i - 1] as T;
-  list[at] = item;
+  /** Moves the upper half to a new chunk. */
+  split(): Chunk {
+    const upper = this.entries.splice(this.entries.length >>> 1);
+    const above = new Chunk((upper[0] as Entry).key, upper);
+    this.live -= above.live;
+    this.#byAge = undefined;
+    this.version++;
+    return above;
+  }
+
+  /** Takes out the entries whose keys do not exist, and says how many they were. */
+  clear(): number {
+    const { entries } = this;
+    let kept = 0;
+    for (const entry of entries) {
+      if (isLive(entry)) entries[kept++] = entry;
+      else entry.chunk = undefined;
+    }
+    const cleared = entries.length - kept;
+    entries.length = kept;
+    // What was cleared at the front belongs to the chunk before again, so that a range which ends there lies in that one.
+    if (kept > 0 && this.low !== '') this.low = (entries[0] as Entry).key;
+    this.version++;
+    return cleared;
+  }
 }
 
 /** From the end: a key that just came to be is the youngest, but for those made in the same transaction. */
@@ -82,4 +74,11 @@ export function insertByAge(byAge: LiveEntry[], entry: LiveEntry): void {
   let at = byAge.length;
   while (at > 0 && compareAge(byAge[at - 1] as LiveEntry, entry) > 0) at--;
   insertAt(byAge, at, entry);
+}
+
+/** `splice` of one element, at a third of the price. */
+function insertAt<T>(list: T[], at: number, item: T): void {
+  list.push(item);
+  for (let i = list.length - 1; i > at; i--) list[i] = list[i - 1] as T;
+  list[at] = item;
 }

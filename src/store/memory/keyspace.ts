@@ -5,6 +5,7 @@ import { holds } from './compare.ts';
 import { compareEntries, Entry, isLive, type LiveEntry } from './entry.ts';
 import type { Changed } from './history.ts';
 import { attach, detach, type HeldLease, type Leases } from './leases.ts';
+import { byAge, byKey, countIn } from './part.ts';
 import { SortedEntries } from './sorted-entries.ts';
 
 /** So many entries are kept for keys that are gone and may come back; past that, the longest gone are cleared, a few at a time. */
@@ -37,15 +38,16 @@ export class Keyspace {
     if (end === undefined) return holds(compare, this.#find(key)?.pair);
     if (this.#sorted.isEmpty(key, end)) return holds(compare, undefined);
     if (compare.target === 'version' && compare.is === '=' && compare.than === 0) return false;
-    return this.#sorted.byKey(key, end).every((entry) => holds(compare, entry.pair));
+    return byKey(this.#sorted.partsOf(key, end)).every((entry) => holds(compare, entry.pair));
   }
 
   read({ key, end, limit, order, countOnly = false }: Read): ReadResult {
     if (end === undefined) return this.#readKey(key, countOnly);
-    const count = this.#sorted.count(key, end);
+    const parts = this.#sorted.partsOf(key, end);
+    const count = countIn(parts);
     if (countOnly) return { do: 'read', pairs: [], more: false, count };
     const most = Math.min(limit ?? count, count);
-    const entries = order === 'create' ? this.#sorted.byAge(key, end, most) : this.#sorted.byKey(key, end, most);
+    const entries = order === 'create' ? byAge(parts, most) : byKey(parts, most);
     return { do: 'read', pairs: entries.map((entry) => entry.pair), more: most < count, count };
   }
 
@@ -83,7 +85,7 @@ export class Keyspace {
       return isLive(entry) ? this.#remove([entry], revision) : 0;
     }
     if (this.#sorted.isEmpty(key, end)) return 0;
-    return this.#remove(this.#sorted.byKey(key, end), revision);
+    return this.#remove(byKey(this.#sorted.partsOf(key, end)), revision);
   }
 
   /** Deletes what hangs on a lease, by key. */

@@ -1,33 +1,28 @@
 /**
- * The entries in order of their keys. It changes only when a key comes that is not in it yet, or a place is cleared:
- * not when a key is put again, nor when it is deleted and comes back.
+ * The entries in order of their keys. It changes only when a key comes that has no place in it yet, or places are
+ * cleared: not when a key is put again, nor when it is deleted and comes back.
  *
  *     low ''                 low 'q/lock/b/…'       low 'r/lock/…'
- *     [ a… q/lock/a/… ]      [ q/lock/b/… q/… ]     [ r/lock/… ]
+ *     [ a… q/lock/a/… ]      [ q/lock/b/… q/… ]     [ r/lock/… ]         chunks
  *
  * Finding a key takes one binary search over the chunks' lows and one in a chunk.
  */
 import { compareKeys, isPlain, NO_END } from '../key-order.ts';
-import { Chunk, FULL, insertByAge } from './chunk.ts';
-import { compareAge, type Entry, isLive, type LiveEntry } from './entry.ts';
+import { Chunk } from './chunk.ts';
+import { type Entry, isLive } from './entry.ts';
+import type { Part } from './part.ts';
 
-/** Where a range lies, if it lies in one chunk. */
-interface Slice {
+/** Where a range was found to lie, all in one chunk. */
+interface Slice extends Part {
   readonly end: string;
-  readonly chunk: Chunk;
   readonly version: number;
-  readonly from: number;
-  readonly to: number;
 }
 
-interface Part {
-  readonly chunk: Chunk;
-  readonly from: number;
-  readonly to: number;
-}
-
+/** Longer chunks cost more to make room in, shorter ones more to find. */
+const FULL = 64;
+/** So many places of keys that are gone may lie in the way of a look at a range. */
 const FEW_PLACES = 8;
-/** So many slices are remembered whatever the size of the store. */
+/** So many slices are remembered however small the store is. */
 const FEW_SLICES = 1024;
 
 export class SortedEntries {
@@ -43,19 +38,17 @@ export class SortedEntries {
     const chunk = this.#chunks[number] as Chunk;
     chunk.insert(this.#positionIn(chunk, entry.key), entry);
     this.#size++;
-    if (chunk.entries.length <= FULL) return;
-    const upper = chunk.halve();
-    this.#chunks.splice(number + 1, 0, new Chunk((upper[0] as Entry).key, upper));
+    if (chunk.entries.length > FULL) this.#chunks.splice(number + 1, 0, chunk.split());
   }
 
-  /** Takes out all of a chunk's entries whose keys do not exist. */
+  /** Takes out, where this entry has its place, all whose keys do not exist. */
+  clearAround(entry: Entry): void {
+    if (entry.chunk !== undefined) this.#clear(entry.chunk);
+  }
+
   #clear(chunk: Chunk): void {
     this.#size -= chunk.clear();
     if (chunk.entries.length === 0 && chunk.low !== '') this.#chunks.splice(this.#chunkOf(chunk.low), 1);
-  }
-
-  clearAround(entry: Entry): void {
-    if (entry.chunk !== undefined) this.#clear(entry.chunk);
   }
 
   /**
@@ -66,21 +59,21 @@ export class SortedEntries {
     const slice = this.#slices.get(first);
     if (slice === undefined || slice.version !== slice.chunk.version || slice.end !== end) return this.#lookWhetherEmpty(first, end);
     const { entries } = slice.chunk;
-    for (let at = slice.from; at < slice.to; at++) if ((entries[at] as Entry).pair !== undefined) return false;
-    // A queue that was long and is over: nobody shall walk past the places of those who waited at every acquire from now on.
+    for (let at = slice.from; at < slice.to; at++) if (isLive(entries[at])) return false;
+    // A queue was long and is over: nobody shall walk past the places of those who waited at each acquire from now on.
     if (slice.to - slice.from > FEW_PLACES) this.#clear(slice.chunk);
     return true;
   }
 
   #lookWhetherEmpty(first: string, end: string): boolean {
     const number = this.#chunkOf(first);
-    const chunk = this.#chunks[number] as Chunk;
     for (;;) {
       const next = this.#chunks[number + 1];
       if (next === undefined || !this.#isBeforeEnd(next.low, end)) break;
       if (isLive(next.entries[0])) return false;
       this.#clear(next);
     }
+    const chunk = this.#chunks[number] as Chunk;
     const from = this.#positionIn(chunk, first);
     const to = end === NO_END ? chunk.entries.length : this.#positionIn(chunk, end);
     if (this.#slices.size >= Math.max(FEW_SLICES, this.#size)) this.#slices.clear();
@@ -88,45 +81,7 @@ export class SortedEntries {
     return !chunk.entries.slice(from, to).some(isLive);
   }
 
-  count(first: string, end: string): number {
-    let count = 0;
-    for (const { chunk, from, to } of this.#partsOf(first, end)) {
-      if (to - from === chunk.entries.length) count += chunk.live;
-      else for (let at = from; at < to; at++) if (isLive(chunk.entries[at])) count++;
-    }
-    return count;
-  }
-
-  /** Those in a range whose keys exist, by key, at most `limit` of them. */
-  byKey(first: string, end: string, limit = Number.POSITIVE_INFINITY): LiveEntry[] {
-    const found: LiveEntry[] = [];
-    for (const { chunk, from, to } of this.#partsOf(first, end)) {
-      for (let at = from; at < to && found.length < limit; at++) {
-        const entry = chunk.entries[at];
-        if (isLive(entry)) found.push(entry);
-      }
-    }
-    return found;
-  }
-
-  /** The oldest of them. */
-  byAge(first: string, end: string, limit: number): LiveEntry[] {
-    const oldest: LiveEntry[] = [];
-    for (const { chunk, from, to } of this.#partsOf(first, end)) {
-      if (to - from === chunk.entries.length) {
-        for (const entry of chunk.byAge) if (!keepIfOld(oldest, entry, limit)) break;
-      } else {
-        for (let at = from; at < to; at++) {
-          const entry = chunk.entries[at];
-          if (isLive(entry)) keepIfOld(oldest, entry, limit);
-        }
-      }
-    }
-    return oldest;
-  }
-
-  /** Each chunk that the range touches, and which part of it. */
-  #partsOf(first: string, end: string): Part[] {
+  partsOf(first: string, end: string): Part[] {
     const parts: Part[] = [];
     const head = this.#chunkOf(first);
     const tail = end === NO_END ? this.#chunks.length - 1 : this.#chunkOf(end);
@@ -171,14 +126,4 @@ export class SortedEntries {
   #isBeforeEnd(key: string, end: string): boolean {
     return end === NO_END || this.#isBefore(key, end);
   }
-}
-
-/** Whether it is among the `limit` oldest so far. */
-function keepIfOld(oldest: LiveEntry[], entry: LiveEntry, limit: number): boolean {
-  if (oldest.length === limit) {
-    if (compareAge(entry, oldest[limit - 1] as LiveEntry) > 0) return false;
-    oldest.pop();
-  }
-  insertByAge(oldest, entry);
-  return true;
 }

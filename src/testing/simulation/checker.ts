@@ -70,7 +70,7 @@ export class Checker {
     }
     if (!isExclusive) return;
     const before = this.#touched.get(hold.resource) ?? 0;
-    if (hold.token < before && !this.#forced.has(`${hold.resource} #${hold.token}`)) this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
+    if (hold.token < before && !this.#wasForced(hold)) this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
     this.#touched.set(hold.resource, Math.max(before, hold.token));
   }
 
@@ -86,12 +86,16 @@ export class Checker {
       (other) =>
         other !== believer &&
         other.hold.id !== believer.hold.id &&
-        !this.#forced.has(`${other.hold.resource} #${other.hold.token}`) &&
-        !this.#forced.has(`${believer.hold.resource} #${believer.hold.token}`) &&
+        !this.#wasForced(other.hold) &&
+        !this.#wasForced(believer.hold) &&
         (other.isExclusive || believer.isExclusive) &&
         !other.process.isDead &&
         !other.process.isPaused,
     );
+  }
+
+  #wasForced({ resource, holder }: Hold): boolean {
+    return this.#forced.has(`${resource} ${holder}`);
   }
 
   #of(resource: string): Set<Believer> {
@@ -111,7 +115,7 @@ export class Checker {
       if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
-        for (const { type, token } of events) if (type.endsWith(':forced')) this.#forced.add(`${resource} #${String(token)}`);
+        for (const { type, holder } of events) if (type.endsWith(':forced')) this.#forced.add(`${resource} ${holder}`);
         written.push([resource, record]);
       } else if (change.kind === 'put') {
         const { request } = decode<TicketDocument<Ticket['request']>>(change.pair);

@@ -36,8 +36,8 @@ async function runSeeds(first: number, count: number): Promise<number> {
     virtualMs += report.virtualMs;
     if (report.violation !== undefined || values.trace) console.log(report.trace.join('\n'));
     if (report.violation !== undefined) {
-      console.error(`\nseed ${seed}: ${report.violation.message}`);
-      console.error(`again with: npm run simulate -- --seed ${seed}`);
+      console.log(`\nseed ${seed}: ${report.violation.message}`);
+      console.log(`again with: npm run simulate -- --seed ${seed}`);
       return 1;
     }
     if ((seed - first + 1) % 100 === 0) console.log(`${seed - first + 1} of ${count} seeds, ${grants} grants`);

@@ -6,8 +6,8 @@ import type { Clock, Timer } from '../../clock.ts';
 import type { Random } from './random.ts';
 
 interface Happening {
-  readonly at: number;
-  readonly order: number;
+  at: number;
+  order: number;
   readonly call: () => void;
   readonly owner: SimulatedProcess | undefined;
   cancelled: boolean;
@@ -49,6 +49,13 @@ export class World {
     return { cancel: () => void (happening.cancelled = true) };
   }
 
+  /** Back into the queue, for now. */
+  put(happening: Happening): void {
+    happening.at = this.#now;
+    happening.order = this.#order++;
+    this.#insert(happening);
+  }
+
   sleep(delayMs: number, owner?: SimulatedProcess): Promise<void> {
     return new Promise((resolve) => this.schedule(delayMs, resolve, owner));
   }
@@ -71,7 +78,7 @@ export class World {
       this.#happenings.shift();
       if (next.cancelled || next.owner?.isDead === true) continue;
       if (next.owner?.isPaused === true) {
-        next.owner.hold(next.call);
+        next.owner.hold(next);
         continue;
       }
       this.#now = Math.max(this.#now, next.at);
@@ -104,7 +111,7 @@ export class SimulatedProcess {
   /** How much faster than the store's its clock runs; within what a real one may drift. */
   readonly #rate: number;
   #wallOffset = 0;
-  #held: (() => void)[] = [];
+  #held: Happening[] = [];
 
   constructor(world: World, name: string, rate: number) {
     this.world = world;
@@ -136,8 +143,9 @@ export class SimulatedProcess {
     this.world.note(this.name, `wall clock jumps by ${ms} ms`);
   }
 
-  hold(call: () => void): void {
-    this.#held.push(call);
+  /** Comes when the process goes on, unless it is cancelled until then. */
+  hold(happening: Happening): void {
+    this.#held.push(happening);
   }
 
   #resume(): void {
@@ -147,7 +155,7 @@ export class SimulatedProcess {
     // All that came meanwhile is there at once, in the order in which it came: as after SIGCONT.
     const held = this.#held;
     this.#held = [];
-    for (const call of held) this.world.schedule(0, call, this);
+    for (const happening of held) this.world.put(happening);
   }
 }
 

@@ -1,0 +1,38 @@
+/**
+ * What a `faultyStore` asks on the way of every call, and what may be answered. A decision may come late, as a promise:
+ * that is how calls are delayed, and the only way time enters.
+ *
+ *     caller ──▸ before ──▸ store ──▸ after ──▸ caller
+ *                  │                    │
+ *                  │                    ├─ drop   applied; the caller is told `outcome-unknown`
+ *                  │                    └─ hang   applied; the caller never hears
+ *                  ├─ fail   not applied; the caller is told `unavailable`
+ *                  ├─ drop   not applied; the caller is told `outcome-unknown`
+ *                  └─ hang   not applied; the caller never hears: its process is as good as dead
+ */
+import type { Changes, KeyRange, LeaseId, Revision, Transaction } from '../store/contract.ts';
+
+export type Call =
+  | { readonly kind: 'transaction'; readonly transaction: Transaction }
+  | { readonly kind: 'watch'; readonly range: KeyRange; readonly since: Revision | 'now' }
+  | { readonly kind: 'grantLease'; readonly ttlMs: number }
+  | { readonly kind: 'keepLeaseAlive'; readonly id: LeaseId }
+  | { readonly kind: 'revokeLease'; readonly id: LeaseId }
+  | { readonly kind: 'leaseState'; readonly id: LeaseId }
+  | { readonly kind: 'compact'; readonly revision: Revision }
+  | { readonly kind: 'health' };
+
+export type Decision<T> = T | Promise<T>;
+export type Before = 'pass' | 'fail' | 'drop' | 'hang';
+export type After = 'pass' | 'drop' | 'hang';
+
+export interface Faults {
+  /** Asked before the call reaches the store. */
+  before(call: Call): Decision<Before>;
+  /** Asked once the store has answered, before the caller hears of it. */
+  after(call: Call): Decision<After>;
+  /** Asked before a watch delivers; it delivers nothing more until this has been answered. `cut` loses it, as a broken connection would. */
+  delivery(range: KeyRange, changes: Changes): Decision<'pass' | 'cut'>;
+  /** Asked when a watch opens: aborting this signal cuts it. */
+  cutSignal(range: KeyRange): AbortSignal | undefined;
+}

@@ -1,0 +1,25 @@
+/** What the contract suite is given to try a store with, and the promises it is made of. */
+import type { Store } from '../../store/contract.ts';
+
+export interface ContractSubject {
+  /** Empty, and nobody else's: what the suite writes is all that is written. */
+  readonly store: Store;
+  /** Another handle on the same data, where there can be one. */
+  readonly reopen?: () => Promise<Store>;
+  /** Lets time pass, for the store and for those who wait for it. */
+  advance(ms: number): Promise<void>;
+  /** The shortest lease that the store grants as asked. */
+  readonly minTtlMs: number;
+  close(): Promise<void>;
+}
+
+export interface StorePromise {
+  /** A sentence that is true of every store. */
+  readonly name: string;
+  /** Throws if it is not true of this one. */
+  run(subject: ContractSubject): Promise<void>;
+}
+
+export function promise(name: string, run: (subject: ContractSubject) => Promise<void>): StorePromise {
+  return { name, run };
+}

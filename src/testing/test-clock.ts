@@ -1,0 +1,132 @@
+/**
+ * Time that passes when a test says so. Nothing here waits for real time: `advance` takes as long as the code under
+ * test needs to run, whether it stands for a millisecond or a week.
+ */
+import type { Clock, Timer } from '../clock.ts';
+import { Failure, shown } from '../failure.ts';
+
+interface Scheduled {
+  /** On the monotonic clock. */
+  readonly due: number;
+  readonly call: () => void;
+}
+
+/** A timer that sets itself again without any delay would otherwise keep `advance` busy for ever. */
+const MOST_TIMERS_AT_ONE_INSTANT = 10_000;
+
+export class TestClock implements Clock {
+  #wall: number;
+  // Not the wall clock's origin: code that takes one for the other is to fail at once.
+  #monotonic = 0;
+  /** By due time; those due together in the order in which they were set. */
+  readonly #timers: Scheduled[] = [];
+  #advancing = false;
+
+  constructor(startMs: number = Date.UTC(2026, 0, 1)) {
+    this.#wall = checked(startMs);
+  }
+
+  now(): number {
+    return this.#wall;
+  }
+
+  monotonic(): number {
+    return this.#monotonic;
+  }
+
+  timer(delayMs: number, call: () => void): Timer {
+    const scheduled = { due: this.#monotonic + Math.max(0, checked(delayMs)), call };
+    this.#timers.splice(this.#placeOf(scheduled.due), 0, scheduled);
+    return { cancel: () => this.#cancel(scheduled) };
+  }
+
+  /** How many timers are set and have not rung. */
+  get pendingTimers(): number {
+    return this.#timers.length;
+  }
+
+  /** How long until the next one rings. */
+  get nextTimerMs(): number | undefined {
+    const next = this.#timers[0];
+    return next === undefined ? undefined : Math.max(0, next.due - this.#monotonic);
+  }
+
+  /**
+   * Lets time pass. Timers ring in the order in which they are due, each at its own time, those that are set
+   * meanwhile too; and before each, everything that was only waiting for its turn gets it.
+   */
+  async advance(ms: number): Promise<void> {
+    if (checked(ms) < 0) throw new Failure('invalid', `advancing by ${shown(ms)} ms: time only passes forward; jumpWall sets the wall clock back`);
+    if (this.#advancing) throw new Failure('invalid', 'this clock is being advanced already: await that first');
+    this.#advancing = true;
+    try {
+      await this.#ringUntil(this.#monotonic + ms);
+    } finally {
+      this.#advancing = false;
+    }
+  }
+
+  async #ringUntil(end: number): Promise<void> {
+    let atThisInstant = 0;
+    await settle();
+    for (let next = this.#timers[0]; next !== undefined && next.due <= end; next = this.#timers[0]) {
+      atThisInstant = next.due > this.#monotonic ? 0 : atThisInstant + 1;
+      if (atThisInstant > MOST_TIMERS_AT_ONE_INSTANT) throw new Failure('invalid', 'a timer sets itself again without delay, without end');
+      this.#pass(next.due - this.#monotonic);
+      this.#timers.shift();
+      next.call();
+      await settle();
+    }
+    this.#pass(end - this.#monotonic);
+  }
+
+  /** Sets the wall clock. Forward, that time has passed on the monotonic clock too; timers that came due ring at the next `advance`. */
+  setMillis(ms: number): void {
+    const passed = checked(ms) - this.#wall;
+    this.#monotonic += Math.max(0, passed);
+    this.#wall = ms;
+  }
+
+  /** The wall clock is set forward or back, or the machine was suspended: the monotonic clock did not move. */
+  jumpWall(ms: number): void {
+    this.#wall += checked(ms);
+  }
+
+  #pass(ms: number): void {
+    // Late timers, after `setMillis`, ring now and not in the past.
+    this.#monotonic += Math.max(0, ms);
+    this.#wall += Math.max(0, ms);
+  }
+
+  #placeOf(due: number): number {
+    let low = 0;
+    let high = this.#timers.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#timers[middle] as Scheduled).due <= due) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #cancel(scheduled: Scheduled): void {
+    const at = this.#timers.indexOf(scheduled);
+    if (at >= 0) this.#timers.splice(at, 1);
+  }
+}
+
+// Taken before a test can replace it by a fake one.
+const realImmediate = setImmediate;
+
+/** Each turn of the event loop runs promise continuations until none is left; a few turns also carry those who take one themselves. */
+const TURNS = 4;
+
+/** Lets everything run that waits for nothing but its turn. Time does not pass. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await new Promise<void>((resolve) => realImmediate(resolve));
+}
+
+function checked(ms: number): number {
+  if (!Number.isFinite(ms)) throw new Failure('invalid', `${shown(ms)} is no time: expected a finite number of milliseconds`);
+  return ms;
+}

@@ -1,0 +1,47 @@
+/**
+ * Bugs planted on purpose: a copy of the source with one line made wrong, to see that the simulator notices. The line
+ * has to be there exactly once, so that a mutant cannot silently turn into the real thing.
+ */
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import type { simulate } from '../../src/testing/simulation/simulate.ts';
+
+export interface Mutant {
+  /** What a user would suffer. */
+  readonly name: string;
+  readonly file: string;
+  readonly right: string;
+  readonly wrong: string;
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+export async function simulatorOf(mutant: Mutant): Promise<typeof simulate> {
+  const copy = join(root, '.cache/mutants', mutant.name.replaceAll(/\W+/g, '-'));
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(copy, { recursive: true });
+  cpSync(join(root, 'src'), copy, { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
+  const path = join(copy, mutant.file);
+  const source = readFileSync(path, 'utf8');
+  const places = source.split(mutant.right).length - 1;
+  if (places !== 1) throw new Error(`${mutant.file} has ${places} places like «${mutant.right}», not one`);
+  writeFileSync(path, source.replace(mutant.right, () => mutant.wrong));
+  const module = (await import(pathToFileURL(join(copy, 'testing/simulation/simulate.ts')).href)) as {
+    simulate: typeof simulate;
+  };
+  return module.simulate;
+}
+
+/** The first seed that shows the bug, and what it shows; undefined if none does. */
+export async function caught(
+  mutant: Mutant,
+  seeds: number,
+): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
+  const simulateMutant = await simulatorOf(mutant);
+  for (let seed = 1; seed <= seeds; seed++) {
+    const { violation } = await simulateMutant(seed);
+    if (violation !== undefined) return { seed, violation: violation.message };
+  }
+  return undefined;
+}
