@@ -86,11 +86,15 @@ const merging = await box.lock('main-branch').acquire({ holder: 'worker:7', reas
 const occupied = await staging.acquire({ holder: 'job:tests', weight: 2 });
 const deploying = passed().then(() => console.log('\nNow it may deploy.'));
 
-await sleep(20);
+async function looked(times) {
+  while (outcomes.length < times) await sleep(5);
+}
+
+await looked(1);
 await merging.release();
-await sleep(20);
+await looked(2);
 await occupied.release();
-await sleep(20);
+await looked(3);
 await writeFile(notes, 'All is new.\n');
 await deploying;
 

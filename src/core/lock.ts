@@ -252,8 +252,10 @@ function join(lock: Lock, command: Acquire, own: LockHold | undefined, at: Momen
     if (covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
     return upgrade(lock, { ...command, kind: 'upgrade', id: own.id, token: own.token, request: command.id }, at);
   }
-  const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
-  if (stale !== undefined) return grantNewcomer(lock, command, stale, at);
+  if (!isTaken(lock, at)) {
+    const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
+    if (stale !== undefined) return grantNewcomer(lock, command, stale, at);
+  }
   if (!command.wait) return refused(lock, command, at);
   const position = placeFor(waiting, command.priority, record.passed);
   return step(
@@ -289,7 +291,7 @@ function grantNewcomer(lock: Lock, command: Acquire, stale: readonly LockHold[],
   if (waiting.length === 0) return so;
   const answers: Answer<LockOutcome>[] = [];
   // Even one who has it for itself leaves something to do: force may have taken holds that others wanted to upgrade.
-  return serveQueue({ ...so, state: joinOwn(so.state, hold, answers), answers }, serve, at);
+  return serveQueue({ ...so, state: joinOwn(so.state, hold, answers), answers }, serve, isTaken, at);
 }
 
 /** Takes it from everyone in the way, past everyone who waits. */
@@ -435,12 +437,12 @@ function configure(lock: Lock, onStale: OnStale, at: Moment): LockStep {
 // The queue
 
 function settle(so: LockStep, at: Moment): LockStep {
-  return isTaken(so.state.record, at) ? so : serveQueue(so, serve, at);
+  return isTaken(so.state, at) ? so : serveQueue(so, serve, isTaken, at);
 }
 
 /** One has it for itself and is alive: nobody in the queue need be looked at. */
-function isTaken({ holds }: LockRecord, at: Moment): boolean {
-  const [hold] = holds;
+function isTaken({ record }: Lock, at: Moment): boolean {
+  const hold = record.holds[0];
   return hold !== undefined && hold.mode === 'exclusive' && !isStale(hold, at);
 }
 
@@ -455,14 +457,19 @@ function serve(lock: Lock, place: number, at: Moment): Served<Lock, LockOutcome>
   // An upgrade is a new grant: readers beside it may have got, and written with, larger tokens since.
   const hold: LockHold =
     own === undefined ? newHold(head, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: head.id };
-  const holds = [...record.holds.filter((other) => other !== own && !stale.includes(other)), hold];
+  const others = own === undefined && stale.length === 0 ? record.holds : record.holds.filter((other) => other !== own && !stale.includes(other));
+  const holds = others.length === 0 ? [hold] : [...others, hold];
   const passed = passing(waiting, place, record.passed);
   const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: answerTo(hold, own, stale) }];
-  const granted: Lock = { record: { ...record, token, holds, passed }, waiting: without(waiting, place) };
+  const { onStale } = record;
+  const granted: Lock = {
+    record: { v: 1, kind: 'lock', token, holds, onStale, passed },
+    waiting: without(waiting, place),
+  };
   const acquired = event('lock:acquired', hold, at, { token, mode: hold.mode });
   return {
     state: joinOwn(granted, hold, answers),
-    events: [...stale.map((lost) => told('lock:reclaimed', lost, at)), acquired],
+    events: stale.length === 0 ? [acquired] : [...stale.map((lost) => told('lock:reclaimed', lost, at)), acquired],
     answers,
     losses: losses(stale, 'reclaimed', { by: hold.holder }),
   };
@@ -517,9 +524,16 @@ function newHold(request: LockRequest, token: Token, at: Moment): LockHold {
   return describedBy(request, { id, holder, token, lease, mode, acquiredAt: at.now });
 }
 
-function requestOf(command: Acquire): LockRequest {
-  const { kind: _kind, wait: _wait, force: _force, again: _again, ...request } = command;
-  return request;
+function requestOf({ id, holder, lease, priority, mode, maxHoldMs, reason, metadata, steal }: Acquire): LockRequest {
+  const request: LockRequest = { id, holder, lease, priority, mode };
+  if (maxHoldMs === undefined && reason === undefined && metadata === undefined && steal === undefined) return request;
+  return {
+    ...request,
+    ...(maxHoldMs !== undefined && { maxHoldMs }),
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+    ...(steal !== undefined && { steal }),
+  };
 }
 
 function step(

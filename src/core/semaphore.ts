@@ -441,7 +441,12 @@ function resize(
 // The queue
 
 function settle(so: SemaphoreStep, at: Moment): SemaphoreStep {
-  return serveQueue(so, serve, at);
+  return serveQueue(so, serve, isFull, at);
+}
+
+/** No slot is free, and none can be taken back: nobody in the queue need be looked at. */
+function isFull({ record }: Semaphore, at: Moment): boolean {
+  return freeIn(record) <= 0 && staleOf(record.holds, at).length === 0;
 }
 
 function serve(semaphore: Semaphore, place: number, at: Moment): Served<Semaphore, SemaphoreOutcome> | undefined {

@@ -32,7 +32,8 @@ export interface LockOptions extends RequestOptions {
 export type LockAttempt =
   | { readonly kind: 'acquired'; readonly hold: LockHold }
   | { readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
-  | { readonly kind: 'extended'; readonly hold: LockHold }
+  /** The same holder had it already; `upgraded` if it only read. */
+  | { readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
   | Extract<Refusal, { kind: 'busy' | 'upgrade-conflict' | 'lost' }>;
 
 export interface LockView {
@@ -119,13 +120,21 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
   ): LockHold | Promise<LockHold> | undefined => {
     const { runtime } = this;
     if (outcome.hold === undefined) return undefined;
-    const reentry = outcome.kind === 'extended';
-    const hold = new LockHold(runtime, this.anyDesk, outcome.hold as LockGrant, runtime.sender.id, reentry);
+    const grant = outcome.hold as LockGrant;
+    const outer = outcome.kind === 'upgraded' ? runtime.holds.get(grant.id) : undefined;
+    if (outer instanceof LockHold) outer.grew(grant);
+    const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
+    const hold = new LockHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
     return options?.maxHoldMs === undefined || reentry ? hold : this.limited(hold, options.maxHoldMs);
   };
 }
 
 export class LockHold extends Hold<LockGrant> {
+  /** For the runtime: the same hold may write now. */
+  grew(grant: LockGrant): void {
+    this.grant = grant;
+  }
+
   get mode(): LockMode {
     return this.grant.mode;
   }

@@ -4,7 +4,7 @@
  */
 import { isStale, type Hold } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import { type KeyValue, prefixed, type ReadResult } from '../store/index.ts';
+import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import type { Timer } from '../clock.ts';
 import { anchorKey, ANCHORS, decode, encode, MAINTAINER, type RecordDocument, RECORDS, resourceOfRecord } from './layout.ts';
 import type { Coordinated } from './machines.ts';
@@ -85,7 +85,7 @@ export class Maintenance {
     const { end } = prefixed(RECORDS);
     for (;;) {
       const page = await this.#read({ key, end, limit: PAGE });
-      for (const pair of page.pairs) await this.#tend(pair, swept);
+      for (const pair of page.pairs) await this.#tend(pair, swept, anchors.revision);
       const last = page.pairs.at(-1);
       if (!page.more || last === undefined) break;
       key = `${last.key}\0`;
@@ -96,7 +96,8 @@ export class Maintenance {
     return swept;
   }
 
-  async #tend(pair: KeyValue, swept: { -readonly [K in keyof Swept]: number }): Promise<void> {
+  /** `listed`: when it was looked who is alive. */
+  async #tend(pair: KeyValue, swept: { -readonly [K in keyof Swept]: number }, listed: Revision): Promise<void> {
     swept.records += 1;
     const resource = resourceOfRecord(pair.key);
     const { record } = decode<RecordDocument<Coordinated['record'] & { onStale: string; kind: string }>>(pair);
@@ -109,16 +110,17 @@ export class Maintenance {
       const outcome = await this.#submit(resource, { kind: 'maintain' });
       swept.reclaimed += (outcome as unknown as { reclaimed?: readonly unknown[] }).reclaimed?.length ?? 0;
     } else if (holds.length === 0 && record.kind === 'lock' && record.onStale === 'reclaim') {
-      swept.forgotten += await this.#forget(pair, record.token);
+      swept.forgotten += await this.#forget(pair, record.token, listed);
     }
   }
 
   /**
    * The record of a free lock says nothing but its last token. Whoever acquires it next without having read anything
-   * takes a token above the revision its session began at; so only a token that is older than every session may go.
+   * takes a token above the revision its session began at; so only a token that is older than every session may go,
+   * those included that began since it was looked. Tokens can be ahead of the store: one write may grant many times.
    */
-  async #forget(pair: KeyValue, token: number): Promise<number> {
-    if (token >= this.#runtime.anchors.oldest) return 0;
+  async #forget(pair: KeyValue, token: number, listed: Revision): Promise<number> {
+    if (token >= Math.min(this.#runtime.anchors.oldest, listed)) return 0;
     const result = await this.#runtime.store.transaction(
       {
         compare: [{ key: pair.key, target: 'mod', is: '=', than: pair.modRevision }],

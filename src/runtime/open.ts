@@ -39,7 +39,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
       throw new Failure('invalid', `${name} is ${shown(value)}; accepted is a number of milliseconds above zero`);
     }
   }
-  const store = isStore(urlOrStore) ? urlOrStore : storeAt(urlOrStore ?? process.env['SIGNALBOX_URL'], clock);
+  const store = isStore(urlOrStore) ? urlOrStore : storeAt(urlOrStore === undefined ? process.env['SIGNALBOX_URL'] : urlOrStore, clock);
   const runtime = new Runtime(store, { clock, newId, sessionTtlMs, requestTimeoutMs, about });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
   await store.health();

@@ -181,7 +181,7 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
   protected async askDetached(
     options: DetachedOptions,
   ): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
-    const problem = problemOf(options);
+    const problem = problemOf(options) ?? requestProblem({ holder: options.holder }, ['holder']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     const session = await this.runtime.ready();
     const sent = this.runtime.clock.monotonic();
@@ -191,7 +191,10 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
       const wait = options.strategy !== 'fail-fast';
       const grant = await this.#askUnder(session, options, wait, (outcome) => outcome.hold, lease.name);
       if (!renewing.isAlive()) throw new NotAcquired(this.resource, { kind: 'lost' });
-      const detached = { resource: this.resource, holder: grant.holder, token: grant.token, id: grant.id, ttlMs: lease.ttlMs };
+      let { ttlMs } = lease;
+      if (grant.lease !== lease.name) ttlMs = await this.#heldBefore(grant, lease.leaseId);
+      else if (options.maxHoldMs !== undefined) await this.#limitDetached(session, grant, options.maxHoldMs);
+      const detached = { resource: this.resource, holder: grant.holder, token: grant.token, id: grant.id, ttlMs };
       return { grant, detached };
     } catch (error) {
       await this.runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
@@ -200,6 +203,21 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
       renewing.cancel();
       this.runtime.forgetLease(lease.name);
     }
+  }
+
+  /** The same holder had it already: for its full time again, on the lease that it has. */
+  async #heldBefore(grant: Grant, leaseId: string): Promise<number> {
+    const renewed = await this.renew(grant);
+    if (renewed.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
+    await this.runtime.store.revokeLease(leaseId).catch(() => undefined);
+    return renewed.ttlMs;
+  }
+
+  async #limitDetached(session: Session, { holder, id }: Grant, maxHoldMs: number): Promise<void> {
+    const limit = await this.runtime.anchorLease(session, maxHoldMs);
+    this.runtime.forgetLease(limit.name);
+    const outcome = await this.submit({ kind: 'extend', holder, id, limit: limit.name });
+    if (outcome.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
   }
 
   /** `sent`: when its lease was asked for. An answer that comes after the lease may have ended is no grant. */

@@ -419,7 +419,9 @@ export class Runtime implements Office {
       this.#sender = this.#nobody;
     }
     const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
-    const held = [...this.holds.values()].filter((hold) => hold.process === session.id);
+    // A re-entry may rest on a hold of another process, which goes on.
+    const inner = [...this.reentries.values()].flatMap((some) => [...some]);
+    const held = [...this.holds.values(), ...inner].filter((hold) => hold.process === session.id);
     for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
     const waiting = [...this.waiters.values()].filter((waiter) => waiter.process === session.id);
     for (const waiter of waiting) waiter.sessionEnded();

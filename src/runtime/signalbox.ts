@@ -113,7 +113,9 @@ export class Signalbox implements AsyncDisposable {
 
   readonly #parts = {
     hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
-      const reentry = outcome.kind === 'extended' || outcome.kind === 'already-held' || outcome.kind === 'increased';
+      const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
+      const outer = reentry ? this.#runtime.holds.get(outcome.hold?.id ?? '') : undefined;
+      if (outer instanceof LockHold || outer instanceof SemaphoreHold) outer.grew(outcome.hold as never);
       if ('lock' in want) {
         const desk = this.lock(want.lock).desk as unknown as AnyDesk;
         return new LockHold(this.#runtime, desk, outcome.hold as never, process, reentry);

@@ -9,7 +9,7 @@
  */
 import type { Value } from './value.ts';
 
-/** One counter for the whole store: every transaction that changes something raises it by one. */
+/** One counter for the whole store, 1 when it is new: every transaction that changes something raises it by one. */
 export type Revision = number;
 
 /** A string, because etcd's lease ids exceed what a JavaScript number holds. */
@@ -26,7 +26,11 @@ export interface KeyValue {
   readonly lease: LeaseId | null;
 }
 
-/** The keys from `key` up to but not including `end`, in order of their UTF-8 bytes; without `end`, just `key`. */
+/**
+ * The keys from `key` up to but not including `end`, in order of their UTF-8 bytes; without `end`, just `key`. As in
+ * etcd, the end `'\0'` (before which no key can be) says that there is none: every key from `key` on. A range that ends
+ * before it begins is empty. Neither key nor end may be the empty string, and a key that is put must be well-formed Unicode.
+ */
 export interface KeyRange {
   readonly key: string;
   readonly end?: string | undefined;
@@ -52,7 +56,7 @@ export interface Put {
   readonly do: 'put';
   readonly key: string;
   readonly value: Value;
-  /** The lease whose end deletes the key; `keep` leaves the lease it has; absent means none. */
+  /** The lease whose end deletes the key; `keep` leaves the lease it has; absent means none, whatever it had. */
   readonly lease?: LeaseId | 'keep' | undefined;
 }
 
@@ -62,20 +66,29 @@ export interface Delete extends KeyRange {
 
 export interface Read extends KeyRange {
   readonly do: 'read';
-  /** At most this many pairs; `more` then tells whether there were others. */
+  /** At most this many pairs, from 1; `more` then tells whether there were others. */
   readonly limit?: number | undefined;
   /** By key (the default), or by age: create revision, then key. */
   readonly order?: 'key' | 'create' | undefined;
-  /** Only the count: no pairs are returned. */
+  /** Only the count: no pairs are returned, and `more` is false. */
   readonly countOnly?: boolean | undefined;
 }
 
+/**
+ * At most 128 comparisons, and as many operations in each branch; what is nested has as many to itself as the longest
+ * list around it left of the 128. No key may be put twice, or put and deleted, by operations that could be applied
+ * together; the two branches of one transaction could not. Deletions may overlap.
+ */
 export interface Transaction {
   readonly compare: readonly Compare[];
   readonly success: readonly Operation[];
   readonly failure: readonly Operation[];
 }
 
+/**
+ * Part of the transaction around it: applied with it, in its revision. Its comparisons look at the store as it was
+ * before any of the whole was applied (as in etcd: they do not see the puts beside them, though its reads do).
+ */
 export interface Nested extends Transaction {
   readonly do: 'transaction';
 }
@@ -109,12 +122,13 @@ export type Change =
   | { readonly kind: 'put'; readonly pair: KeyValue }
   | { readonly kind: 'delete'; readonly key: string; readonly revision: Revision };
 
-/** All that one revision changed in the watched range; never a part of it. */
+/** All that one revision changed in the watched range, in the order of the operations; never a part of it. */
 export interface Changes {
   readonly revision: Revision;
   readonly changes: readonly Change[];
 }
 
+/** Read once: whoever iterates it again goes on where the one before left off. */
 export interface Watch extends AsyncIterable<Changes> {
   /** Every change after this revision will be delivered: in order, none skipped, none twice. */
   readonly since: Revision;
@@ -133,33 +147,46 @@ export interface LeaseState extends Lease {
 
 export interface Health {
   readonly revision: Revision;
-  /** Watches may start after this revision and later ones. */
+  /** History up to and including this is forgotten (0: none is): watches may start since it, or later. */
   readonly compacted: Revision;
 }
 
+/**
+ * A call whose signal is aborted throws the signal's reason. If it was aborted before the call, nothing was applied;
+ * if later, it may have been.
+ */
 export interface Store {
   /**
    * Applies `success` if every comparison holds, else `failure`; all or nothing. Operations see
-   * the ones before them. No key may be changed twice. A lease that is gone, or `keep` on a key
-   * that is not there, throws `not-found` and changes nothing.
+   * the ones before them. A lease that is gone, or `keep` on a key that is not there, in the
+   * branch that is to be applied, throws `not-found` and changes nothing.
    */
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult>;
 
   /**
    * The same, answered at once: for engines that live in this process. The runtime uses it where
    * it exists, so that an uncontended acquire costs no more promises than its caller awaits.
+   * Whoever watches is woken, but runs only after it has returned.
    */
   transactionNow?(transaction: Transaction): TransactionResult;
 
   /**
    * Changes after `since`, or from now on. Resolves once the store has confirmed it: whatever is
    * written after that is delivered. Iterating throws `compacted` if history was compacted past
-   * what is to be delivered next, `unavailable` if the connection broke; then open another one
-   * after the last revision that was delivered. Ends, without an error, when `signal` aborts.
+   * what is to be delivered next, and always if `since` lies before `compacted`; `unavailable` if
+   * the connection broke; then open another one after the last revision that was delivered. Ends,
+   * without an error, when `signal` aborts.
+   *
+   * (etcd itself accepts a watch whose first wanted revision is the compacted one, and before
+   * 3.4.36 and 3.5.18 then loses the deletions of that revision. An engine on etcd asks for `since`
+   * instead of `since + 1` and drops what comes for `since`: the server then refuses as it should.)
    */
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch>;
 
-  /** Keys put with this lease are deleted, as an ordinary change, when it ends. */
+  /**
+   * Keys put with this lease are deleted when it ends: all in one revision, by key, as an ordinary
+   * change. `ttlMs` is a finite number above 0.
+   */
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease>;
   /** Full time again. `null` if the lease has ended: it never comes back. */
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null>;
@@ -167,10 +194,13 @@ export interface Store {
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
 
-  /** Forgets history up to and including `revision`; current values stay. */
+  /**
+   * Forgets history up to and including `revision`; current values stay. Throws `compacted` if that is forgotten already,
+   * `invalid` if it is still to come or no revision.
+   */
   compact(revision: Revision, signal?: AbortSignal): Promise<void>;
   health(signal?: AbortSignal): Promise<Health>;
-  /** Ends watches and refuses further calls with `closed`. Leases run on until they end. */
+  /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */
   close(): Promise<void>;
 }
 

@@ -15,7 +15,7 @@ export function resentTransaction<T extends Transaction>(transaction: T): T {
 }
 
 function resentOperation(operation: Operation): Operation {
-  if (operation.do === 'put') return { ...operation, value: resentValue(operation.value) };
+  if (operation.do === 'put' && operation.value instanceof Value) return { ...operation, value: resentValue(operation.value) };
   return operation.do === 'transaction' ? resentTransaction(operation) : operation;
 }
 

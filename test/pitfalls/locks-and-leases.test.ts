@@ -375,17 +375,22 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect(await box.lock('db').isFree()).toBe(true);
     });
 
-    it.skipIf(atOnce)('a hold whose longest time passed while the store was slow to confirm it is not handed out', async () => {
-      const fleet = new Fleet(atOnce);
-      const { box, link } = await fleet.start('slow');
-      await (await box.lock('db').acquire()).release();
-      let writes = 0;
-      link.next('transaction', 'held', (transaction) => changesRecord(transaction) && ++writes === 2);
-      const late = box.lock('db').acquire({ maxHoldMs: 1000 });
-      await fleet.advance(2000);
-      link.answerHeld();
-      expect(await errorOf(late)).toMatchObject({ name: expect.stringMatching(/^(NotAcquired|HoldLost)$/) as string });
-    });
+    it.skipIf(atOnce)(
+      'a hold whose longest time passed while the store was slow to confirm it is not handed out',
+      async () => {
+        const fleet = new Fleet(atOnce);
+        const { box, link } = await fleet.start('slow');
+        await (await box.lock('db').acquire()).release();
+        let writes = 0;
+        link.next('transaction', 'held', (transaction) => changesRecord(transaction) && ++writes === 2);
+        const late = box.lock('db').acquire({ maxHoldMs: 1000 });
+        await fleet.advance(2000);
+        link.answerHeld();
+        expect(await errorOf(late)).toMatchObject({
+          name: expect.stringMatching(/^(NotAcquired|HoldLost)$/) as string,
+        });
+      },
+    );
   });
 
   describe('10. the renewal fails and nobody is told', () => {
@@ -584,16 +589,19 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
   });
 
   describe('16. the clocks of clients decide who expired', () => {
-    it.each([-86_400_000, 86_400_000])('a process whose clock is wrong by %d ms takes nothing from a living holder', async (wrongBy) => {
-      const fleet = new Fleet(atOnce);
-      const [holder, wrong] = await fleet.startAll('holder', 'wrong');
-      wrong!.clock.jumpWall(wrongBy);
-      const hold = await holder!.box.lock('db').acquire({ maxHoldMs: 3_600_000 });
-      expect(await wrong!.box.lock('db').tryAcquire({ strategy: 'steal-stale' })).toMatchObject({ kind: 'busy' });
-      expect(await wrong!.box.lock('db').isStale()).toBe(false);
-      expect(await wrong!.box.maintain()).toMatchObject({ warned: 0, reclaimed: 0 });
-      expect(hold.isValid).toBe(true);
-    });
+    it.each([-86_400_000, 86_400_000])(
+      'a process whose clock is wrong by %d ms takes nothing from a living holder',
+      async (wrongBy) => {
+        const fleet = new Fleet(atOnce);
+        const [holder, wrong] = await fleet.startAll('holder', 'wrong');
+        wrong!.clock.jumpWall(wrongBy);
+        const hold = await holder!.box.lock('db').acquire({ maxHoldMs: 3_600_000 });
+        expect(await wrong!.box.lock('db').tryAcquire({ strategy: 'steal-stale' })).toMatchObject({ kind: 'busy' });
+        expect(await wrong!.box.lock('db').isStale()).toBe(false);
+        expect(await wrong!.box.maintain()).toMatchObject({ warned: 0, reclaimed: 0 });
+        expect(hold.isValid).toBe(true);
+      },
+    );
 
     it('the longest time of a hold is measured by the store, whatever the clock of its holder said', async () => {
       const fleet = new Fleet(atOnce);

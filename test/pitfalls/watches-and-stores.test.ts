@@ -96,19 +96,22 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await behind).isValid).toBe(true);
     });
 
-    it.each(unknown)('a release whose answer is lost (%s) releases once, and the next one is let in', async (trouble) => {
-      const fleet = new Fleet(atOnce);
-      const [unlucky, next] = await fleet.startAll('unlucky', 'next');
-      const hold = await unlucky!.box.lock('db').acquire();
-      const waiting = next!.box.lock('db').acquire();
-      await settled();
-      unlucky!.link.next('transaction', trouble, changesRecord);
-      expect(await hold.release()).toEqual({ kind: 'released' });
-      const held = await waiting;
-      unlucky!.link.applyLate();
-      await settled();
-      expect((await next!.box.lock('db').inspect()).holders).toMatchObject([{ token: held.token }]);
-    });
+    it.each(unknown)(
+      'a release whose answer is lost (%s) releases once, and the next one is let in',
+      async (trouble) => {
+        const fleet = new Fleet(atOnce);
+        const [unlucky, next] = await fleet.startAll('unlucky', 'next');
+        const hold = await unlucky!.box.lock('db').acquire();
+        const waiting = next!.box.lock('db').acquire();
+        await settled();
+        unlucky!.link.next('transaction', trouble, changesRecord);
+        expect(await hold.release()).toEqual({ kind: 'released' });
+        const held = await waiting;
+        unlucky!.link.applyLate();
+        await settled();
+        expect((await next!.box.lock('db').inspect()).holders).toMatchObject([{ token: held.token }]);
+      },
+    );
 
     it.each(unknown)('several at once whose answer is lost (%s) are held once, or not at all', async (trouble) => {
       const fleet = new Fleet(atOnce);

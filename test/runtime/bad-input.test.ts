@@ -30,38 +30,81 @@ const bad: readonly [string, Call, string, RegExp][] = [
   ['an unknown mode', (box) => box.lock('a').acquire({ mode: 'weird' as never }), 'weird', /"exclusive" or "shared"/],
   ['an unknown strategy', (box) => box.lock('a').acquire({ strategy: 'beg' as never }), 'beg', /"retry", "fail-fast"/],
   ['metadata over 64 KiB', (box) => box.lock('a').acquire({ metadata: 'x'.repeat(65 * 1024) }), '66562', /64 KiB/],
-  ['metadata that is no JSON', (box) => box.lock('a').acquire({ metadata: { when: new Date(0) } as never }), 'metadata.when is a Date', /plain JSON/],
-  ['metadata with NaN', (box) => box.lock('a').acquire({ metadata: { load: [Number.NaN] } }), 'metadata.load[0] is NaN', /JSON/],
+  [
+    'metadata that is no JSON',
+    (box) => box.lock('a').acquire({ metadata: { when: new Date(0) } as never }),
+    'metadata.when is a Date',
+    /plain JSON/,
+  ],
+  [
+    'metadata with NaN',
+    (box) => box.lock('a').acquire({ metadata: { load: [Number.NaN] } }),
+    'metadata.load[0] is NaN',
+    /JSON/,
+  ],
   ['a reason that is no text', (box) => box.lock('a').acquire({ reason: 7 as never }), '7', /string/],
   ['a reason over 64 KiB', (box) => box.lock('a').acquire({ reason: 'x'.repeat(65 * 1024) }), 'reason', /64 KiB/],
-  ['a time to live of zero', (box) => box.lock('a').acquireDetached({ holder: 'me', ttlMs: 0 }), 'ttlMs is 0', /above zero/],
+  [
+    'a time to live of zero',
+    (box) => box.lock('a').acquireDetached({ holder: 'me', ttlMs: 0 }),
+    'ttlMs is 0',
+    /above zero/,
+  ],
   ['a time to live that is no number', (box) => box.lock('a').extend(claim, Number.NaN), 'NaN', /above zero/],
-  ['a claim without a token', (box) => box.lock('a').renew({ holder: 'me' } as never), 'token is undefined', /whole number/],
-  ['a claim with NaN as token', (box) => box.lock('a').release({ holder: 'me', token: Number.NaN }), 'NaN', /whole number/],
-  ['a claim without a holder', (box) => box.lock('a').release({ token: 1 } as never), 'holder is undefined', /printable/],
+  [
+    'a claim without a token',
+    (box) => box.lock('a').renew({ holder: 'me' } as never),
+    'token is undefined',
+    /whole number/,
+  ],
+  [
+    'a claim with NaN as token',
+    (box) => box.lock('a').release({ holder: 'me', token: Number.NaN }),
+    'NaN',
+    /whole number/,
+  ],
+  [
+    'a claim without a holder',
+    (box) => box.lock('a').release({ token: 1 } as never),
+    'holder is undefined',
+    /printable/,
+  ],
   ['breaking without a reason', (box) => box.lock('a').break({ holder: 'me' } as never), 'reason', /string/],
-  ['breaking without a name', (box) => box.lock('a').break({ holder: '', reason: 'x' }), 'holder is empty', /printable/],
-  ['an unknown onStale', (box) => box.lock('a').configure({ onStale: 'shrug' as never }), 'shrug', /"reclaim" or "alert"/],
+  [
+    'breaking without a name',
+    (box) => box.lock('a').break({ holder: '', reason: 'x' }),
+    'holder is empty',
+    /printable/,
+  ],
+  [
+    'an unknown onStale',
+    (box) => box.lock('a').configure({ onStale: 'shrug' as never }),
+    'shrug',
+    /"reclaim" or "alert"/,
+  ],
   ['a capacity to resize to of zero', (box) => box.semaphore('s').resize(0), 'capacity is 0', /whole number/],
 ];
 
 describe.each(transports)('bad input on $transport', ({ atOnce }) => {
-  it.each(bad)('%s: the error shows it and says what is accepted, and nothing is changed', async (_what, call, shown, accepted) => {
-    const fleet = new Fleet(atOnce);
-    const [process] = await fleet.startAll('process');
-    const before = await fleet.revision();
-    let error: unknown;
-    try {
-      await call(process!.box);
-    } catch (thrown) {
-      error = thrown;
-    }
-    expect(error).toBeInstanceOf(Failure);
-    expect(error).toMatchObject({ code: 'invalid' });
-    expect((error as Failure).message).toContain(shown);
-    expect((error as Failure).message).toMatch(accepted);
-    expect(await fleet.revision()).toBe(before);
-  });
+  it.each(bad)(
+    '%s: the error shows it and says what is accepted, and nothing is changed',
+    async (_what, call, shown, accepted) => {
+      const fleet = new Fleet(atOnce);
+      const [process] = await fleet.startAll('process');
+      const before = await fleet.revision();
+      let error: unknown;
+      try {
+        await call(process!.box);
+      } catch (thrown) {
+        error = thrown;
+      }
+      expect(error).toBeInstanceOf(Failure);
+      expect(error).toMatchObject({ code: 'invalid' });
+      expect((error as Failure).message).toContain(shown);
+      expect((error as Failure).message).toMatch(accepted);
+      expect(await fleet.revision()).toBe(before);
+    },
+  );
 
   it('what is just within the limits is accepted', async () => {
     const fleet = new Fleet(atOnce);

@@ -14,7 +14,9 @@ describe.each(transports)('a deadlock on $transport', ({ atOnce }) => {
     await other!.lock('b').acquire({ holder: 'bert' });
     const first = one!.lock('b').acquire({ holder: 'anna' });
     await settled();
-    const error = (await errorOf(other!.lock('a').acquire({ holder: 'bert' }))) as Error & { refusal: { cycle: unknown[] } };
+    const error = (await errorOf(other!.lock('a').acquire({ holder: 'bert' }))) as Error & {
+      refusal: { cycle: unknown[] };
+    };
     expect(error).toMatchObject({ code: 'not-acquired', refusal: { kind: 'deadlock' } });
     expect(error.message).toContain('anna waits for lock/b behind bert');
     expect(error.message).toContain('bert waits for lock/a behind anna');
@@ -76,7 +78,12 @@ describe.each(transports)('a deadlock on $transport', ({ atOnce }) => {
     await settled();
     const reader = one!.lock('b').acquire({ holder: 'reader' });
     const first = await Promise.race(
-      [writing, late, reader].map((wait, place) => wait.then(() => `granted ${place}`, (error: { refusal: { kind: string } }) => error.refusal.kind)),
+      [writing, late, reader].map((wait, place) =>
+        wait.then(
+          () => `granted ${place}`,
+          (error: { refusal: { kind: string } }) => error.refusal.kind,
+        ),
+      ),
     );
     expect(first).toBe('deadlock');
     expect(reading.isValid).toBe(true);

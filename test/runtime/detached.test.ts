@@ -103,7 +103,9 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const [holder, script] = await fleet.startAll('holder', 'script');
     await holder!.box.lock('deploy').acquire();
     const lock = script!.box.lock('deploy');
-    expect(await refusalOf(lock.acquireDetached({ holder: 'user:anna', strategy: 'fail-fast' }))).toMatchObject({ kind: 'busy' });
+    expect(await refusalOf(lock.acquireDetached({ holder: 'user:anna', strategy: 'fail-fast' }))).toMatchObject({
+      kind: 'busy',
+    });
     const timedOut = refusalOf(lock.acquireDetached({ holder: 'user:anna', waitMs: 1000 }));
     await fleet.advance(1000);
     expect(await timedOut).toMatchObject({ kind: 'timed-out' });
@@ -145,7 +147,9 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
   it('of a semaphore has its slots, and gives them back', async () => {
     const fleet = new Fleet(atOnce);
     const [script, later] = await fleet.startAll('script', 'later');
-    const hold = await script!.box.semaphore('ports', { capacity: 4 }).acquireDetached({ holder: 'user:anna', weight: 2 });
+    const hold = await script!.box
+      .semaphore('ports', { capacity: 4 })
+      .acquireDetached({ holder: 'user:anna', weight: 2 });
     expect(hold).toMatchObject({ resource: 'semaphore/ports', weight: 2, slots: [0, 1] });
     await script!.box.close();
     const ports = later!.box.semaphore('ports');
@@ -182,7 +186,9 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
       const kept = await owner!.box.lock('kept').acquire();
       const hold = await owner!.box.lock('deploy').acquire({ holder: 'worker:1' });
       const { signal } = hold;
-      expect(await other!.box.lock('deploy').release({ holder: hold.holder, token: hold.token })).toEqual({ kind: 'released' });
+      expect(await other!.box.lock('deploy').release({ holder: hold.holder, token: hold.token })).toEqual({
+        kind: 'released',
+      });
       expect(await other!.box.lock('kept').tryAcquire()).toMatchObject({ kind: 'busy' });
       await fleet.advance(TTL_MS);
       expect(kept.isValid).toBe(true);

@@ -58,14 +58,17 @@ describe('opening', () => {
     },
   );
 
-  it.each(['sessionTtlMs', 'requestTimeoutMs', 'maintenanceMs'])('with a %s that makes no sense is refused', async (option) => {
-    for (const value of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '15']) {
-      const error = await errorOf(open('memory:', { [option]: value }));
-      expect(error).toMatchObject({ code: 'invalid' });
-      expect((error as Error).message).toContain(option);
-      expect((error as Error).message).toContain(String(value));
-    }
-  });
+  it.each(['sessionTtlMs', 'requestTimeoutMs', 'maintenanceMs'])(
+    'with a %s that makes no sense is refused',
+    async (option) => {
+      for (const value of [0, -1, Number.NaN, Number.POSITIVE_INFINITY, '15']) {
+        const error = await errorOf(open('memory:', { [option]: value }));
+        expect(error).toMatchObject({ code: 'invalid' });
+        expect((error as Error).message).toContain(option);
+        expect((error as Error).message).toContain(String(value));
+      }
+    },
+  );
 });
 
 describe.each(transports)('closing on $transport', ({ atOnce }) => {

@@ -42,7 +42,11 @@ describe.each(transports)('a long queue on $transport', ({ atOnce }) => {
     const all: Promise<unknown>[] = [];
     for (let place = 0; place < 200; place++) {
       const options = place % 2 === 0 ? { signal: quit.signal } : {};
-      all.push(processes[place % 3 === 0 ? 0 : 1]!.box.lock('db').run(() => void order.push(place), options).catch(() => 'gave up'));
+      all.push(
+        processes[place % 3 === 0 ? 0 : 1]!.box.lock('db')
+          .run(() => void order.push(place), options)
+          .catch(() => 'gave up'),
+      );
       await settled();
     }
     quit.abort();

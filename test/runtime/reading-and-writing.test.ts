@@ -27,7 +27,11 @@ describe.each(transports)('reading and writing on $transport', ({ atOnce }) => {
   it('nobody reads while one writes, and all who wait to read come in together', async () => {
     const { here, there } = await two();
     const writer = await here.acquire();
-    const readers = [there.acquire({ mode: 'shared' }), here.acquire({ mode: 'shared' }), there.acquire({ mode: 'shared' })];
+    const readers = [
+      there.acquire({ mode: 'shared' }),
+      here.acquire({ mode: 'shared' }),
+      there.acquire({ mode: 'shared' }),
+    ];
     expect(await isPending(Promise.race(readers))).toBe(true);
     await writer.release();
     const holds = await Promise.all(readers);
@@ -211,10 +215,13 @@ describe.each(transports)('reading and writing on $transport', ({ atOnce }) => {
       expect(signals.map((signal) => lossOf(signal)?.why)).toEqual(['forced', 'forced']);
     });
 
-    it('a try that succeeds says that the hold was extended', async () => {
+    it('a try that succeeds says that the hold was upgraded', async () => {
       const { here } = await two();
       await here.acquire({ mode: 'shared', holder: 'me' });
-      expect((await here.tryAcquire({ mode: 'exclusive', holder: 'me' })).kind).toBe('extended');
+      expect(await here.tryAcquire({ mode: 'exclusive', holder: 'me' })).toMatchObject({
+        kind: 'upgraded',
+        hold: { mode: 'exclusive', holder: 'me' },
+      });
     });
   });
 });

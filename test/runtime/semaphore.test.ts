@@ -50,7 +50,9 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
     it('given to several processes are never the same', async () => {
       const fleet = new Fleet(atOnce);
       const processes = await fleet.startAll('one', 'two', 'three');
-      const holds = await Promise.all(processes.map(({ box }) => box.semaphore('ports', { capacity: 6 }).acquire({ weight: 2 })));
+      const holds = await Promise.all(
+        processes.map(({ box }) => box.semaphore('ports', { capacity: 6 }).acquire({ weight: 2 })),
+      );
       expect(holds.flatMap(({ slots }) => slots).sort()).toEqual([0, 1, 2, 3, 4, 5]);
     });
 
@@ -70,7 +72,9 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
         usedSlots: 3,
         availableSlots: 2,
         onStale: 'reclaim',
-        holders: [{ holder: 'me', weight: 3, slots: [0, 1, 2], reason: 'building', metadata: { job: 7 }, isStale: false }],
+        holders: [
+          { holder: 'me', weight: 3, slots: [0, 1, 2], reason: 'building', metadata: { job: 7 }, isStale: false },
+        ],
         waiting: [{ holder: 'heavy', weight: 4, priority: 0 }],
       });
       expect(await slots.staleHolders()).toEqual([]);
@@ -106,17 +110,20 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
       expect((error as Error).message).toBe('semaphore/pool: only 1 free; held by worker:1 (building)');
     });
 
-    it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 4])('for %d of three slots is impossible', async (weight) => {
-      const { fleet, pool: slots } = await pool(3);
-      await (await slots.acquire()).release();
-      const before = await fleet.revision();
-      const attempt = await slots.tryAcquire({ weight });
-      expect(attempt).toMatchObject({ kind: 'impossible', capacity: 3 });
-      const error = await errorOf(slots.acquire({ weight }));
-      expect(error).toMatchObject({ code: 'not-acquired', refusal: { kind: 'impossible' } });
-      expect((error as Error).message).toContain(String(weight));
-      expect(await fleet.revision()).toBe(before);
-    });
+    it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 4])(
+      'for %d of three slots is impossible',
+      async (weight) => {
+        const { fleet, pool: slots } = await pool(3);
+        await (await slots.acquire()).release();
+        const before = await fleet.revision();
+        const attempt = await slots.tryAcquire({ weight });
+        expect(attempt).toMatchObject({ kind: 'impossible', capacity: 3 });
+        const error = await errorOf(slots.acquire({ weight }));
+        expect(error).toMatchObject({ code: 'not-acquired', refusal: { kind: 'impossible' } });
+        expect((error as Error).message).toContain(String(weight));
+        expect(await fleet.revision()).toBe(before);
+      },
+    );
 
     it('that is impossible does not make a semaphore that nobody has used', async () => {
       const { fleet, pool: slots } = await pool(3);

@@ -15,12 +15,15 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
   }
 
   describe('a stale hold', () => {
-    it.each(['retry', 'fail-fast', 'steal-stale'] as const)('is taken by "%s", and the token goes on', async (strategy) => {
-      const { next, token } = await stale('reclaim');
-      const hold = await next.box.lock('db').acquire({ strategy });
-      expect(hold.token).toBeGreaterThan(token);
-      expect((await next.box.lock('db').inspect()).holders).toHaveLength(1);
-    });
+    it.each(['retry', 'fail-fast', 'steal-stale'] as const)(
+      'is taken by "%s", and the token goes on',
+      async (strategy) => {
+        const { next, token } = await stale('reclaim');
+        const hold = await next.box.lock('db').acquire({ strategy });
+        expect(hold.token).toBeGreaterThan(token);
+        expect((await next.box.lock('db').inspect()).holders).toHaveLength(1);
+      },
+    );
 
     it('is taken by a try that says from whom', async () => {
       const { next, token } = await stale('reclaim');
@@ -171,7 +174,9 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
       const pool = one!.box.semaphore('pool', { capacity: 3 });
       const holds = [await pool.acquire(), await pool.acquire(), await pool.acquire()];
       const signals = holds.map(({ signal }) => signal);
-      await admin!.box.semaphore('pool').acquire({ strategy: 'force', holder: 'user:anna', reason: 'outage', weight: 1 });
+      await admin!.box
+        .semaphore('pool')
+        .acquire({ strategy: 'force', holder: 'user:anna', reason: 'outage', weight: 1 });
       await settled();
       expect(signals.map((signal) => lossOf(signal)?.why)).toEqual([undefined, undefined, 'forced']);
       expect(await pool.usedSlots()).toBe(3);
@@ -211,10 +216,13 @@ describe.each(transports)('conflicts on $transport', ({ atOnce }) => {
       const hold = await one!.box.lock('db').acquire({ maxHoldMs: 60_000 });
       const order: string[] = [];
       hold.signal.addEventListener('abort', () => order.push('told'));
-      const waiting = other!.box.lock('db').acquire().then((next) => {
-        order.push('granted');
-        return next;
-      });
+      const waiting = other!.box
+        .lock('db')
+        .acquire()
+        .then((next) => {
+          order.push('granted');
+          return next;
+        });
       await fleet.advance(50_000);
       expect(hold.isValid).toBe(true);
       await fleet.advance(5_000);

@@ -10,7 +10,11 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     return { fleet, here: here!.box, there: there!.box };
   }
 
-  const wants: readonly Want[] = [{ lock: 'b' }, { lock: 'a', mode: 'shared' }, { semaphore: 'pool', weight: 2, capacity: 3 }];
+  const wants: readonly Want[] = [
+    { lock: 'b' },
+    { lock: 'a', mode: 'shared' },
+    { semaphore: 'pool', weight: 2, capacity: 3 },
+  ];
 
   it('are all held, or none', async () => {
     const { here, there } = await two();
@@ -97,7 +101,9 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
   it('are not waited for with a wait of zero', async () => {
     const { here, there } = await two();
     await here.lock('b').acquire();
-    expect(await refusalOf(there.acquireAll([{ lock: 'a' }, { lock: 'b' }], { waitMs: 0 }))).toMatchObject({ kind: 'busy' });
+    expect(await refusalOf(there.acquireAll([{ lock: 'a' }, { lock: 'b' }], { waitMs: 0 }))).toMatchObject({
+      kind: 'busy',
+    });
     expect(await here.lock('a').isFree()).toBe(true);
   });
 
@@ -154,7 +160,10 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     await settled();
     // The set has `a` and waits for `z`; the nested one has `z` and now wants `a`.
     const nested = here.lock('a').acquire({ holder: 'nested' });
-    const inner = await nested.then((hold) => hold.release(), (error: { refusal: unknown }) => error.refusal);
+    const inner = await nested.then(
+      (hold) => hold.release(),
+      (error: { refusal: unknown }) => error.refusal,
+    );
     await z.release();
     const outer = await set.catch((error: { refusal: unknown }) => error.refusal);
     expect([inner, outer]).toContainEqual(expect.objectContaining({ kind: 'deadlock' }));

@@ -1,6 +1,8 @@
 /**
  * What lies between one process and the store: passes everything on until a test says otherwise. With `atOnce` it
- * answers as the memory engine does, in the call itself; without it, as a store elsewhere does.
+ * answers as the memory engine does, in the call itself; without it, as a store elsewhere does. Beyond what the
+ * `faultyStore` of the testing kit can do, it fails calls that are answered at once, applies late what was given up
+ * on, and singles out a transaction by what it changes.
  */
 import { Failure } from 'signalbox';
 import type {
@@ -17,7 +19,8 @@ import type {
   Watch,
 } from 'signalbox/store';
 
-type Call = 'transaction' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease' | 'leaseState' | 'compact' | 'health' | 'watch';
+type Call =
+  'transaction' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease' | 'leaseState' | 'compact' | 'health' | 'watch';
 
 /**
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.
@@ -119,10 +122,14 @@ export class Link implements Store {
     const over = new AbortController();
     const both = AbortSignal.any([signal, over.signal]);
     const inner = await this.#call('watch', () => this.#inner.watch(range, since, both));
-    const watch: LinkWatch = new LinkWatch(inner, () => this.#newsHeld, () => {
-      over.abort();
-      this.#watches.delete(watch);
-    });
+    const watch: LinkWatch = new LinkWatch(
+      inner,
+      () => this.#newsHeld,
+      () => {
+        over.abort();
+        this.#watches.delete(watch);
+      },
+    );
     this.#watches.add(watch);
     signal.addEventListener('abort', () => watch.end());
     return watch;
@@ -180,7 +187,7 @@ class LinkWatch implements Watch {
   readonly #isHeld: () => boolean;
   readonly #closed: () => void;
   readonly #queue: Changes[] = [];
-  #failure: unknown;
+  #failure: Error | undefined;
   #ended = false;
   #wake: (() => void) | undefined;
 
@@ -224,7 +231,7 @@ class LinkWatch implements Watch {
         this.wake();
       }
     } catch (error) {
-      this.#failure ??= error;
+      this.#failure ??= error as Error;
       this.wake();
     }
   }

@@ -67,7 +67,14 @@ function acquireInFull(turn: Turn, resource: ResourceName, asked: Asking & Manne
 
 function acquireOf(resource: ResourceName, manner: Manner, request: Request): Acquire {
   const { mode = 'exclusive', weight = 1, capacity, wait = false } = manner;
-  const common = { ...request, kind: 'acquire' as const, wait, ...(manner.force === true && { force: true as const }) };
+  // Nobody tells the manager that an answer got lost: any request may be one that comes again.
+  const common = {
+    ...request,
+    kind: 'acquire' as const,
+    wait,
+    again: true as const,
+    ...(manner.force === true && { force: true as const }),
+  };
   if (kindOf(resource) === 'lock') return { ...common, mode };
   return { ...common, weight, ...(capacity !== undefined && { capacity }) };
 }
@@ -113,7 +120,8 @@ function upgradeInFull(turn: Turn, asked: Upgrade): InFull<Command> {
   if (problem !== undefined) return { problem };
   const holds = holdsOf(turn, resource);
   const lease = holds[placeOf(holds, asked)]?.lease ?? '';
-  const command = { ...rest, request: asked.request ?? nextName(turn), lease, wait: asked.wait === true };
+  const request = asked.request ?? nextName(turn);
+  const command = { ...rest, request, lease, wait: asked.wait === true, again: true as const };
   return { command, terms: {} };
 }
 

@@ -2,7 +2,7 @@
  * What the last revisions changed, for watches that start in the past or fall behind. Bounded: the oldest revision
  * makes room for the newest, and whoever still needed it is told `compacted`.
  */
-import type { Change, Changes, Revision } from '../contract.ts';
+import type { Change, Revision } from '../contract.ts';
 
 /** What one revision changed: mostly one key, and then without a list around it. */
 export type Changed = Change | readonly Change[];
@@ -42,13 +42,15 @@ export class History {
   }
 
   /** The first revision from `from` on, which must not be forgotten, that changed a key of which `isWanted` is true. */
-  next(from: Revision, isWanted: (key: string) => boolean): Changes | undefined {
-    for (let revision = from; revision <= this.#revision; revision++) {
-      const changed = this.#slots[revision % this.#limit];
-      const changes = changed === undefined ? undefined : select(changed, isWanted);
-      if (changes !== undefined) return { revision, changes };
-    }
+  find(from: Revision, isWanted: (key: string) => boolean): Revision | undefined {
+    for (let revision = from; revision <= this.#revision; revision++) if (this.at(revision, isWanted) !== undefined) return revision;
     return undefined;
+  }
+
+  /** What this revision changed of what is wanted. */
+  at(revision: Revision, isWanted: (key: string) => boolean): readonly Change[] | undefined {
+    const changed = this.#slots[revision % this.#limit];
+    return changed === undefined ? undefined : select(changed, isWanted);
   }
 }
 

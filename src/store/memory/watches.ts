@@ -1,10 +1,10 @@
 /**
  * A watch is a cursor into the one history, not a queue of its own; a reader that dawdles costs nothing but its place.
  *
- *     level    has been given everything: each commit asks whether it concerns it
- *     behind   something it wants lies at or after its cursor: it reads history at its own pace, commits pass it by
+ *     level    has been given all there is for it: each commit asks whether it concerns it
+ *     behind   there is something for it at its cursor: it reads history at its own pace, and commits pass it by
  *
- * Whoever is level is not harmed by history being forgotten, however long it has been quiet: it needs only what is to come.
+ * Whoever is level is not harmed when history is forgotten, however long it has been quiet: it needs only what is to come.
  */
 import { Failure } from '../../failure.ts';
 import type { Changes, KeyRange, Revision, Watch } from '../contract.ts';
@@ -20,9 +20,7 @@ export class Watches {
   }
 
   open(range: KeyRange, since: Revision, signal: AbortSignal, onEnd: () => void): MemoryWatch {
-    const watch = new MemoryWatch(this, this.#history, range, since, signal, onEnd);
-    if (since >= this.#history.revision) this.#level.push(watch);
-    return watch;
+    return new MemoryWatch(this, this.#history, range, since, signal, onEnd);
   }
 
   /** Called by every commit. What it wakes runs later, as promises do: never in the middle of a transaction. */
@@ -64,8 +62,7 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
   readonly #onEnd: () => void;
   /** Calls of `next` that wait for something to happen. */
   readonly #readers: Reader[] = [];
-  /** When behind: the first revision not yet looked at. */
-  #cursor: Revision | 'level';
+  #cursor: Revision | 'level' = 'level';
   #ended = false;
 
   constructor(watches: Watches, history: History, range: KeyRange, since: Revision, signal: AbortSignal, onEnd: () => void) {
@@ -73,10 +70,12 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
     this.#history = history;
     this.#isWanted = rangeTest(range);
     this.since = since;
-    this.#cursor = since >= history.revision ? 'level' : since + 1;
     this.#signal = signal;
     this.#onEnd = onEnd;
     signal.addEventListener('abort', this.end);
+    // What it wants is forgotten already: it stays where it is, and whoever reads it is told.
+    if (since < history.compacted) this.#cursor = since + 1;
+    else this.#seek(since + 1);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<Changes, undefined> {
@@ -85,12 +84,12 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
 
   next(): Promise<IteratorResult<Changes, undefined>> {
     if (this.#ended) return Promise.resolve(DONE);
-    if (this.#cursor !== 'level') {
-      if (this.#cursor <= this.#history.compacted) return Promise.reject(this.#overtaken(this.#cursor));
-      const changes = this.#read(this.#cursor);
-      if (changes !== undefined) return Promise.resolve({ done: false, value: changes });
-    }
-    return new Promise((resolve) => this.#readers.push(resolve));
+    const revision = this.#cursor;
+    if (revision === 'level') return new Promise((resolve) => this.#readers.push(resolve));
+    if (revision <= this.#history.compacted) return Promise.reject(this.#overtaken(revision));
+    const changes = this.#history.at(revision, this.#isWanted) ?? [];
+    this.#seek(revision + 1);
+    return Promise.resolve({ done: false, value: { revision, changes } });
   }
 
   return(): Promise<IteratorResult<Changes, undefined>> {
@@ -103,15 +102,10 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
     return new Failure('compacted', `revision ${wanted} is forgotten, as is all history up to ${this.#history.compacted}: list again`);
   }
 
-  #read(from: Revision): Changes | undefined {
-    const changes = this.#history.next(from, this.#isWanted);
-    if (changes === undefined) {
-      this.#cursor = 'level';
-      this.#watches.caughtUp(this);
-    } else {
-      this.#cursor = changes.revision + 1;
-    }
-    return changes;
+  /** Goes to the next revision that there is for it. */
+  #seek(from: Revision): void {
+    this.#cursor = this.#history.find(from, this.#isWanted) ?? 'level';
+    if (this.#cursor === 'level') this.#watches.caughtUp(this);
   }
 
   /** A new revision, to a watch that was level. Answers whether it still is. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Transaction } from '../../store/contract.ts';
+import type { Transaction, TransactionResult } from '../../store/contract.ts';
 import { Failure } from '../../failure.ts';
 import { apply, choose, EVERYTHING, get, isMissing, keys, put, Reader, refuses, revisionOf } from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
@@ -51,7 +51,7 @@ export const handlePromises: readonly StorePromise[] = [
     if (other === undefined) return;
     for (let i = 0; i < 25; i++) {
       const key = `k/${i}`;
-      const tries = await Promise.all([store, other, store, other].map((handle, n) => choose(handle, [isMissing(key)], [put(key, String(n))])));
+      const tries: TransactionResult[] = await Promise.all([store, other, store, other].map((handle, n) => choose(handle, [isMissing(key)], [put(key, String(n))])));
       assert.equal(tries.filter((each) => each.succeeded).length, 1);
       assert.equal((await get(other, key))?.value.text, String(tries.findIndex((each) => each.succeeded)));
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { prefixed } from '../../store/contract.ts';
-import { apply, choose, EVERYTHING, exists, isMissing, nested, put, Reader, refuses, remove, revisionOf, told } from './steps.ts';
+import { apply, choose, EVERYTHING, exists, isMissing, nested, put, Reader, refuses, remove, revisionOf, soon, told } from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
 
 export const watchPromises: readonly StorePromise[] = [
@@ -164,10 +164,10 @@ export const watchPromises: readonly StorePromise[] = [
     const abort = new AbortController();
     const watch = await subject.store.watch({ key: 'a' }, 'now', abort.signal);
     const iterator = watch[Symbol.asyncIterator]();
-    const reader = { first: iterator.next(), second: iterator.next() };
+    const both = Promise.all([iterator.next(), iterator.next()]);
     await apply(subject.store, put('a', '1'));
     await apply(subject.store, put('a', '2'));
-    const steps = await Promise.all([reader.first, reader.second]);
+    const steps = await soon(subject, both, 'not both were delivered');
     assert.deepEqual(steps.map((step) => (step.done ? 'done' : step.value.changes.map(told).join())), ['put a=1', 'put a=2']);
     abort.abort();
   }),
@@ -195,10 +195,11 @@ export const watchPromises: readonly StorePromise[] = [
   promise('leaving the loop that reads it ends a watch', async (subject) => {
     const watch = await subject.store.watch({ key: 'a' }, 'now', new AbortController().signal);
     await apply(subject.store, put('a'));
-    for await (const { changes } of watch) {
-      assert.deepEqual(changes.map(told), ['put a=x']);
-      break;
-    }
+    const readOne = async (): Promise<string[]> => {
+      for await (const { changes } of watch) return changes.map(told);
+      return [];
+    };
+    assert.deepEqual(await soon(subject, readOne(), 'nothing was delivered'), ['put a=x']);
     await new Reader(watch, subject, new AbortController()).end();
   }),
 
