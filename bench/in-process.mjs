@@ -21,9 +21,15 @@ async function peer(operations) {
   }
 }
 
-const by = (workers, work) => (operations) => Promise.all(Array.from({ length: workers }, () => work(operations / workers)));
+const by = (workers, work) => (operations) =>
+  Promise.all(Array.from({ length: workers }, () => work(operations / workers)));
 
-row('acquire+release, uncontended', await inTurns({ signalbox: ours, 'async-mutex': peer }), 'signalbox', 'async-mutex');
+row(
+  'acquire+release, uncontended',
+  await inTurns({ signalbox: ours, 'async-mutex': peer }),
+  'signalbox',
+  'async-mutex',
+);
 row(
   'acquire+release, 64 workers',
   await inTurns({ signalbox: by(64, ours), 'async-mutex': by(64, peer) }, { operations: 6400 }),

@@ -6,6 +6,8 @@ export interface Clock {
   monotonic(): number;
   /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
   timer(delayMs: number, call: () => void): Timer;
+  /** Keeps the process alive until it is cancelled: while somebody waits, there is something left to happen. */
+  keepAlive?(): Timer;
 }
 
 export interface Timer {
@@ -22,5 +24,9 @@ export const systemClock: Clock = {
     const handle = setTimeout(call, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
     handle.unref();
     return { cancel: () => clearTimeout(handle) };
+  },
+  keepAlive() {
+    const handle = setInterval(() => undefined, LONGEST_DELAY_MS);
+    return { cancel: () => clearInterval(handle) };
   },
 };

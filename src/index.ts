@@ -16,13 +16,7 @@ export {
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
 export type { WaitOptions } from './runtime/acquisition.ts';
-export type {
-  EventHandler,
-  EventPattern,
-  EventType,
-  SignalboxEvent,
-  Subscription,
-} from './runtime/events.ts';
+export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
 export type { Swept } from './runtime/maintenance.ts';
@@ -38,6 +32,12 @@ export type {
   RequestOptions,
   Strategy,
 } from './runtime/resource.ts';
-export type { Semaphore, SemaphoreAttempt, SemaphoreHold, SemaphoreOptions, SemaphoreView } from './runtime/semaphore.ts';
+export type {
+  Semaphore,
+  SemaphoreAttempt,
+  SemaphoreHold,
+  SemaphoreOptions,
+  SemaphoreView,
+} from './runtime/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';

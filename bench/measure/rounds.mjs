@@ -30,8 +30,11 @@ async function timed(work, operations) {
 /** One line: median and spread of both, and the ratio (above 1: ours takes longer). */
 export function row(question, times, ours, peer) {
   const ratios = times[ours].map((time, round) => time / times[peer][round]);
-  const told = (name) => `${name} ${us(median(times[name]))} µs (${us(quantile(times[name], 0.1))}–${us(quantile(times[name], 0.9))})`;
-  console.log(`${question.padEnd(44)} ${told(ours)} | ${told(peer)} | ratio ${median(ratios).toFixed(2)} (${quantile(ratios, 0.1).toFixed(2)}–${quantile(ratios, 0.9).toFixed(2)})`);
+  const told = (name) =>
+    `${name} ${us(median(times[name]))} µs (${us(quantile(times[name], 0.1))}–${us(quantile(times[name], 0.9))})`;
+  console.log(
+    `${question.padEnd(44)} ${told(ours)} | ${told(peer)} | ratio ${median(ratios).toFixed(2)} (${quantile(ratios, 0.1).toFixed(2)}–${quantile(ratios, 0.9).toFixed(2)})`,
+  );
 }
 
 const us = (nanoseconds) => (nanoseconds / 1000).toFixed(2);

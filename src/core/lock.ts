@@ -98,7 +98,8 @@ export type LockCommand =
       /** It may have been asked before, and the answer got lost. */
       readonly again?: true;
     })
-  | (Claim & { readonly kind: 'release' })
+  /** `elsewhere`: not by the one who has the hold in its hands, who has to be told. */
+  | (Claim & { readonly kind: 'release'; readonly elsewhere?: true })
   /** An administrator ends every hold. */
   | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
   | (Claim & { readonly kind: 'heartbeat' })
@@ -308,13 +309,14 @@ function force(lock: Lock, command: Acquire, own: LockHold | undefined, at: Mome
   };
 }
 
-function release(lock: Lock, claim: Claim, at: Moment): LockStep {
+function release(lock: Lock, claim: Claim & { readonly elsewhere?: true }, at: Moment): LockStep {
   const { holds } = lock.record;
   const place = placeOf(holds, claim);
   const hold = holds[place];
   if (hold === undefined) return step(lock, absent(lock));
   const freed = withHolds(lock, holds.length === 1 ? NONE : without(holds, place));
-  return settle(step(freed, { kind: 'released', hold }, [told('lock:released', hold, at)]), at);
+  const lost = claim.elsewhere === true ? losses([hold], 'released-elsewhere') : NONE;
+  return settle(step(freed, { kind: 'released', hold }, [told('lock:released', hold, at)], lost), at);
 }
 
 function breakHolds(lock: Lock, command: Extract<LockCommand, { kind: 'break' }>, at: Moment): LockStep {
@@ -457,7 +459,10 @@ function serve(lock: Lock, place: number, at: Moment): Served<Lock, LockOutcome>
   // An upgrade is a new grant: readers beside it may have got, and written with, larger tokens since.
   const hold: LockHold =
     own === undefined ? newHold(head, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: head.id };
-  const others = own === undefined && stale.length === 0 ? record.holds : record.holds.filter((other) => other !== own && !stale.includes(other));
+  const others =
+    own === undefined && stale.length === 0
+      ? record.holds
+      : record.holds.filter((other) => other !== own && !stale.includes(other));
   const holds = others.length === 0 ? [hold] : [...others, hold];
   const passed = passing(waiting, place, record.passed);
   const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: answerTo(hold, own, stale) }];

@@ -26,6 +26,8 @@ export interface Moment {
   readonly revision: number;
   /** Whether a lease is known to have ended. One that nothing is known of counts as alive. */
   readonly gone: (lease: string) => boolean;
+  /** How many waiting requests one step may serve; stores limit what one transaction can hold. The rest wants another. */
+  readonly most?: number;
 }
 
 export interface Step<State, Outcome> {

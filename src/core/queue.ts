@@ -104,7 +104,8 @@ export function serveQueue<State extends Queued, Outcome>(
   const answers: Answer<Outcome | Lost>[] = [...so.answers];
   const losses = [...so.losses];
   let state = dropOrphans(so.state, answers, at);
-  while (!isFull(state, at)) {
+  const most = at.most ?? Number.POSITIVE_INFINITY;
+  for (let served = 0; served < most && !isFull(state, at);) {
     const place = nextInLine(state.waiting, state.record.passed);
     const head = state.waiting[place];
     if (head === undefined) break;
@@ -113,12 +114,13 @@ export function serveQueue<State extends Queued, Outcome>(
       state = withWaiting(state, without(state.waiting, place));
       continue;
     }
-    const served = serve(state, place, at);
-    if (served === undefined) break;
-    events.push(...served.events);
-    answers.push(...served.answers);
-    losses.push(...served.losses);
-    state = served.losses.length === 0 ? served.state : dropOrphans(served.state, answers, at);
+    const grant = serve(state, place, at);
+    if (grant === undefined) break;
+    served += 1;
+    events.push(...grant.events);
+    answers.push(...grant.answers);
+    losses.push(...grant.losses);
+    state = grant.losses.length === 0 ? grant.state : dropOrphans(grant.state, answers, at);
   }
   return { state, outcome: so.outcome, events, answers, losses };
 }

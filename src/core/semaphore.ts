@@ -102,7 +102,8 @@ export type SemaphoreCommand =
       /** It may have been asked before, and the answer got lost. */
       readonly again?: true;
     })
-  | (Claim & { readonly kind: 'release' })
+  /** `elsewhere`: not by the one who has the hold in its hands, who has to be told. */
+  | (Claim & { readonly kind: 'release'; readonly elsewhere?: true })
   /** An administrator ends every hold. */
   | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
   | (Claim & { readonly kind: 'heartbeat' })
@@ -320,13 +321,14 @@ function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | unde
   };
 }
 
-function release(semaphore: Semaphore, claim: Claim, at: Moment): SemaphoreStep {
+function release(semaphore: Semaphore, claim: Claim & { readonly elsewhere?: true }, at: Moment): SemaphoreStep {
   const { holds } = semaphore.record;
   const place = placeOf(holds, claim);
   const hold = holds[place];
   if (hold === undefined) return step(semaphore, absent(semaphore));
   const freed = withHolds(semaphore, holds.length === 1 ? NONE : without(holds, place));
-  return settle(step(freed, { kind: 'released', hold }, [told('semaphore:released', hold, at)]), at);
+  const lost = claim.elsewhere === true ? losses([hold], 'released-elsewhere') : NONE;
+  return settle(step(freed, { kind: 'released', hold }, [told('semaphore:released', hold, at)], lost), at);
 }
 
 function breakHolds(

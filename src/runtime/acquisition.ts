@@ -103,7 +103,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
     if (waitMs !== undefined) {
-      this.#timer = this.#runtime.clock.timer(waitMs, () => this.#giveUp({ kind: 'timed-out', waitedMs: waitMs }, true));
+      this.#timer = this.#runtime.clock.timer(waitMs, () =>
+        this.#giveUp({ kind: 'timed-out', waitedMs: waitMs }, true),
+      );
     }
     return false;
   }
@@ -144,6 +146,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
       return this.#reject(new NotAcquired(this.desk.resource, { kind: 'session-lost' }));
     }
+    if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder);
     const value = this.#deliver(granted, this.#options);
     if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, granted as unknown as Refusal));
     else this.#resolve(value);
@@ -162,12 +165,12 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #expect(): void {
     this.#isExpected = true;
-    this.#runtime.waiters.set(this.#ticketId, this);
+    this.#runtime.expect(this.#ticketId, this);
   }
 
   #finish(end: 'answered' | 'given-up'): void {
     this.#end = end;
-    if (this.#isExpected) this.#runtime.waiters.delete(this.#ticketId);
+    if (this.#isExpected) this.#runtime.expectNoMore(this.#ticketId);
     this.#timer?.cancel();
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }

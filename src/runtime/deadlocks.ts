@@ -2,9 +2,24 @@
  * Looks for deadlocks when somebody begins to wait who may hold something else. The core decides who gives way; here
  * the states of all resources are read, at one revision, and the victims are told.
  */
-import { type Cycle, findDeadlocks, type Lock, type LockRequest, type Resource, type Semaphore } from '../core/index.ts';
+import {
+  type Cycle,
+  findDeadlocks,
+  type Lock,
+  type LockRequest,
+  type Resource,
+  type Semaphore,
+} from '../core/index.ts';
 import { prefixed, type ReadResult } from '../store/index.ts';
-import { decode, type RecordDocument, RECORDS, resourceOfRecord, resourceOfTicket, type TicketDocument, TICKETS } from './layout.ts';
+import {
+  decode,
+  type RecordDocument,
+  RECORDS,
+  resourceOfRecord,
+  resourceOfTicket,
+  type TicketDocument,
+  TICKETS,
+} from './layout.ts';
 import { Unheard } from './pending.ts';
 import type { Runtime } from './runtime.ts';
 

@@ -27,7 +27,7 @@ export interface Office {
   readonly answersAtOnce: boolean;
   /** The newest revision this process has seen. */
   readonly revision: Revision;
-  moment(revision: Revision): Moment;
+  moment(revision: Revision, most?: number): Moment;
   monotonic(): number;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
   later(delayMs: number, call: () => void): void;
@@ -45,6 +45,8 @@ export interface Office {
 
 /** So many commands at most go into one transaction; stores limit its operations. */
 const BATCH = 24;
+/** And so many of those who wait are served by one. */
+const SERVED = 32;
 const RETRY_MS = 20;
 const LONGEST_RETRY_MS = 1000;
 
@@ -147,14 +149,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   #decide(batch: readonly Pending<Command, Outcome>[]): Draft<State> {
     const { revision } = this.#office;
-    const at = this.#office.moment(revision);
+    const at = this.#office.moment(revision, SERVED);
     const draft = new Draft(this.#view.state, at.now);
     // Plain loops here and below: every acquire and every release passes them.
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as Pending<Command, Outcome>;
       const { command } = pending;
       const before = draft.state;
-      const step = this.#machine.transition(before, command, at);
+      const served = draft.answers.length;
+      const step = this.#machine.transition(before, command, served === 0 ? at : { ...at, most: SERVED - served });
       const { outcome } = step;
       pending.outcome = outcome;
       pending.effective = step.state !== before;
@@ -170,7 +173,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (outcome.kind === 'queued') {
         // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
         const request = command as unknown as Request;
-        if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id) draft.restsOnRecord = true;
+        if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id)
+          draft.restsOnRecord = true;
       } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
         const request = command as unknown as Request;
         draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
@@ -235,6 +239,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (view === undefined) return this.#learn(batch, true);
     this.#view = view;
     this.#knownSince = asked;
+    for (const { lease } of view.state.waiting) {
+      // A ticket that was read proves that its lease was alive.
+      if (this.#isGone(lease)) this.#office.sawLease(lease, 1, revision);
+    }
     if (this.#mustReconcile) {
       this.#mustReconcile = false;
       this.#office.reconcile(this.resource, new Set(view.state.record.holds.map(({ id }) => id)));
@@ -266,7 +274,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     }
     for (let i = 0; i < draft.losses.length; i++) this.#office.lose(draft.losses[i] as Loss);
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
-    if (mayServeMore && !this.#machine.isClosed(view.state)) this.settle();
+    const servedAll = draft.answers.length < SERVED;
+    if ((mayServeMore || !servedAll) && !this.#machine.isClosed(view.state)) this.settle();
     if (again === undefined) this.#next();
     else this.#attempt(again);
   }
@@ -309,10 +318,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       view.complete = false;
       view.arrivals.clear();
     }
-    if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#isGone(hold.lease))) return;
+    if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#mayBeStale(hold))) return;
     const alone = { ...view.state, waiting: commit.arriving };
     const at = this.#office.moment(result.revision);
     if (this.#machine.transition(alone, this.#machine.settle, at).state !== alone) this.settle();
+  }
+
+  #mayBeStale({ lease, limit }: { readonly lease: string; readonly limit?: string }): boolean {
+    return this.#isGone(lease) || (limit !== undefined && this.#isGone(limit));
   }
 
   #isGone(lease: string): boolean {

@@ -2,7 +2,16 @@
  * A draft: what a batch of commands would make of what is known, and the transaction that makes it so. The
  * transaction's comparisons are exactly what the decision relied on; everything else may change under it.
  */
-import { type Answer, type Event, type Hold, type Loss, NONE, type Request, type Step } from '../core/index.ts';
+import {
+  type Answer,
+  type Event,
+  type Hold,
+  type Loss,
+  nextInLine,
+  NONE,
+  type Request,
+  type Step,
+} from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import {
   anchorKey,
@@ -64,7 +73,8 @@ export class Draft<State extends Coordinated> {
   take(step: Step<State, AnyOutcome>): void {
     this.state = step.state;
     // That somebody waits is told by its ticket.
-    const events = step.outcome.kind === 'queued' ? step.events.filter(({ type }) => !type.endsWith(':queued')) : step.events;
+    const events =
+      step.outcome.kind === 'queued' ? step.events.filter(({ type }) => !type.endsWith(':queued')) : step.events;
     this.events = joined(this.events, events);
     this.answers = joined(this.answers, step.answers);
     this.losses = joined(this.losses, step.losses);
@@ -114,8 +124,15 @@ export function commitOf<State extends Coordinated>(
 ): Commit | undefined {
   const before = view.state;
   const after = draft.state;
-  const changesRecord = after.record !== before.record;
-  if (mayQueue === undefined && changesRecord && draft.isPlain && before.waiting.length === 0 && after.waiting.length === 0) {
+  // What happens in the queue alone is told by the record too, where there is something to tell.
+  const changesRecord = after.record !== before.record || draft.events.length > 0;
+  if (
+    mayQueue === undefined &&
+    changesRecord &&
+    draft.isPlain &&
+    before.waiting.length === 0 &&
+    after.waiting.length === 0
+  ) {
     return plainCommit(keys, view, draft, sender, isClosed);
   }
   const compare: Compare[] = [];
@@ -164,6 +181,11 @@ export function commitOf<State extends Coordinated>(
       relyOn(request.lease, '=', 0);
     }
   }
+  if (changesRecord && !isClosed && after.waiting.length > 0) {
+    // The next in line was found to have to wait; somebody before it would perhaps not.
+    const next = after.waiting[nextInLine(after.waiting, after.record.passed)];
+    if (next !== undefined && ticketClass(next) > lowest) lowest = ticketClass(next);
+  }
   if (lowest > '!' && !provesQueue) {
     // Nobody of a higher priority has slipped in since the queue was read.
     compare.push(nobodyElse(keys, view.queueRevision, keys.queue + lowest));
@@ -172,7 +194,13 @@ export function commitOf<State extends Coordinated>(
     if (!leaving.some(({ id }) => id === request.id)) success.push({ do: 'delete', key: ticketKey(keys, request) });
   }
 
-  for (const request of arriving) success.push(ticketPut(keys, request, draft.at, sender));
+  for (const request of arriving) {
+    success.push(ticketPut(keys, request, draft.at, sender));
+    // Two who wait for each other to leave would wait for ever: only one may want to become the writer.
+    if (request.upgrades !== undefined) {
+      compare.push({ key: `${keys.queue}!`, end: `${keys.queue}"`, target: 'version', is: '=', than: 0 });
+    }
+  }
   if (draft.answers.length > 0 || draft.losses.length > 0) {
     for (const [process, letter] of lettersOf(keys.resource, draft, sender)) {
       compare.push({ key: mailboxKey(process), target: 'version', is: '>', than: 0 });
@@ -183,7 +211,14 @@ export function commitOf<State extends Coordinated>(
   if (!changesRecord) success.push({ do: 'read', key: keys.record });
 
   if (mayQueue === undefined) {
-    return { transaction: { compare, success, failure: NONE }, arriving, provesQueue, fallback: NONE, leases, changesRecord };
+    return {
+      transaction: { compare, success, failure: NONE },
+      arriving,
+      provesQueue,
+      fallback: NONE,
+      leases,
+      changesRecord,
+    };
   }
   const fallback = mayQueue.filter((request) => request.holder === request.id);
   const failure: Operation[] = [];

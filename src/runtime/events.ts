@@ -21,8 +21,10 @@ import {
 import { afterPrefix } from '../store/index.ts';
 import type { Runtime } from './runtime.ts';
 
-export type LockEventType = `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
-export type SemaphoreEventType = `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
+export type LockEventType =
+  `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
+export type SemaphoreEventType =
+  `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
 export type EventType = LockEventType | SemaphoreEventType | 'resync';
 export type EventPattern = EventType | 'lock:*' | 'semaphore:*' | '*';
 

@@ -2,7 +2,9 @@
 import type { Hold as Grant, LossReason, Token } from '../core/index.ts';
 import type { Timer } from '../clock.ts';
 import type { AnyDesk } from './acquisition.ts';
-import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
+import { processOf } from './layout.ts';
+import { followOuter } from './outer.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf, Pending } from './pending.ts';
 import { HoldLost } from './refusal.ts';
 import type { Held, Runtime } from './runtime.ts';
 
@@ -26,6 +28,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #releasing: Releasing | undefined;
   #limit: Timer | undefined;
   #endsAt = Number.POSITIVE_INFINITY;
+  #following: AbortController | undefined;
 
   constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
     this.runtime = runtime;
@@ -100,6 +103,15 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     this.#controller?.abort(this.#lost);
   }
 
+  /** For the runtime: the process gives it up. */
+  async surrender(): Promise<void> {
+    if (this.#releasing !== undefined) return void (await this.release());
+    this.lose({ why: 'released-elsewhere' });
+    if (this.#reentry) return;
+    const command = { kind: 'release', holder: this.grant.holder, id: this.grant.id } as AnyCommand;
+    await outcomeOf(this.desk, command, this.runtime.giveUpAt()).catch(() => undefined);
+  }
+
   /** For the runtime: it will end at this time on the monotonic clock, however well it is renewed. */
   endsAt(monotonic: number): void {
     this.#limit?.cancel();
@@ -129,14 +141,24 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   }
 
   #leave(): void {
-    if (this.#reentry) this.runtime.reentries.get(this.grant.id)?.delete(this);
+    if (this.#reentry) this.#restNoMore(this.grant.id);
     else this.runtime.holds.delete(this.grant.id);
     this.#limit?.cancel();
   }
 
   #restOn(outer: string): void {
-    const inner = this.runtime.reentries.get(outer) ?? new Set();
-    this.runtime.reentries.set(outer, inner.add(this));
+    const { reentries } = this.runtime;
+    reentries.set(outer, (reentries.get(outer) ?? new Set()).add(this));
+    if (processOf(outer) === this.process) return;
+    this.#following = new AbortController();
+    followOuter(this.runtime, this.desk.keys.record, this.grant, this, this.#following.signal);
+  }
+
+  #restNoMore(outer: string): void {
+    this.#following?.abort();
+    const inner = this.runtime.reentries.get(outer);
+    inner?.delete(this);
+    if (inner?.size === 0) this.runtime.reentries.delete(outer);
   }
 }
 

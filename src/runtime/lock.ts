@@ -22,6 +22,7 @@ import {
   requestFields,
   type RequestOptions,
   Resource,
+  runUnder,
 } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -71,7 +72,7 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
   }
 
   async run<T>(work: (hold: LockHold) => T | Promise<T>, options?: LockOptions & WaitOptions): Promise<T> {
-    return this.runUnder(await this.acquire(options), work);
+    return runUnder(await this.acquire(options), work);
   }
 
   /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
@@ -88,7 +89,13 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
       isFree: record.holds.length === 0,
       onStale: record.onStale,
       holders: holders.map((holder, place) => ({ ...holder, mode: record.holds[place]?.mode ?? 'exclusive' })),
-      waiting: waiting.map(({ holder, mode, priority, reason, metadata }) => ({ holder, mode, priority, reason, metadata })),
+      waiting: waiting.map(({ holder, mode, priority, reason, metadata }) => ({
+        holder,
+        mode,
+        priority,
+        reason,
+        metadata,
+      })),
     };
   }
 

@@ -8,6 +8,7 @@ import {
   type Moment,
   newSemaphore,
   NONE,
+  type Passed,
   type Request,
   type Semaphore,
   type SemaphoreCommand,
@@ -20,7 +21,12 @@ import type { ResourceKind } from './layout.ts';
 
 /** What every coordinated state looks like to the runtime. */
 export interface Coordinated {
-  readonly record: { readonly v: number; readonly token: number; readonly holds: readonly { id: string; lease: string; limit?: string }[] };
+  readonly record: {
+    readonly v: number;
+    readonly token: number;
+    readonly holds: readonly { readonly id: string; readonly lease: string; readonly limit?: string }[];
+    readonly passed: Passed | null;
+  };
   readonly waiting: readonly (Request & { readonly upgrades?: string })[];
 }
 
@@ -63,7 +69,13 @@ export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOut
     }
     if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
     const why = 'nobody has used this semaphore yet, so its capacity must be named';
-    return { state: semaphore, outcome: { kind: 'impossible', why, capacity: 0 }, events: NONE, answers: NONE, losses: NONE };
+    return {
+      state: semaphore,
+      outcome: { kind: 'impossible', why, capacity: 0 },
+      events: NONE,
+      answers: NONE,
+      losses: NONE,
+    };
   },
   isClosed: (semaphore) => usedSlots(semaphore) >= semaphore.record.capacity,
   settle: { kind: 'settle' },

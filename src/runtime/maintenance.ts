@@ -6,7 +6,16 @@ import { isStale, type Hold } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import type { Timer } from '../clock.ts';
-import { anchorKey, ANCHORS, decode, encode, MAINTAINER, type RecordDocument, RECORDS, resourceOfRecord } from './layout.ts';
+import {
+  anchorKey,
+  ANCHORS,
+  decode,
+  encode,
+  MAINTAINER,
+  type RecordDocument,
+  RECORDS,
+  resourceOfRecord,
+} from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { Runtime } from './runtime.ts';
 import type { Deadlocks } from './deadlocks.ts';

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { openMemory, openSharedMemory, type Store } from '../store/index.ts';
+import { withDeadlines } from './deadline.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
@@ -39,10 +40,13 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
       throw new Failure('invalid', `${name} is ${shown(value)}; accepted is a number of milliseconds above zero`);
     }
   }
-  const store = isStore(urlOrStore) ? urlOrStore : storeAt(urlOrStore === undefined ? process.env['SIGNALBOX_URL'] : urlOrStore, clock);
-  const runtime = new Runtime(store, { clock, newId, sessionTtlMs, requestTimeoutMs, about });
+  const store = isStore(urlOrStore)
+    ? urlOrStore
+    : storeAt(urlOrStore === undefined ? process.env['SIGNALBOX_URL'] : urlOrStore, clock);
+  const bounded = withDeadlines(store, clock, requestTimeoutMs);
+  const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
-  await store.health();
+  await bounded.health();
   return new Signalbox(runtime, { maintenanceMs, reclaim });
 }
 
@@ -54,6 +58,7 @@ function storeAt(url: unknown, clock: Clock): Store {
   const accepted = 'accepted is memory: or memory:NAME';
   if (url === undefined) throw new Failure('invalid', `no store was named, here or in SIGNALBOX_URL; ${accepted}`);
   if (url === 'memory:') return openMemory({ clock });
-  if (typeof url === 'string' && url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
+  if (typeof url === 'string' && url.startsWith('memory:'))
+    return openSharedMemory(url.slice('memory:'.length), { clock });
   throw new Failure('invalid', `the store is ${shown(url)}; ${accepted}`);
 }

@@ -70,12 +70,7 @@ export class Asked<Command, Outcome> extends Pending<Command, Outcome> {
   readonly settled: (outcome: Outcome) => void;
   readonly failed: (error: unknown) => void;
 
-  constructor(
-    command: Command,
-    until: number,
-    settled: (outcome: Outcome) => void,
-    failed: (error: unknown) => void,
-  ) {
+  constructor(command: Command, until: number, settled: (outcome: Outcome) => void, failed: (error: unknown) => void) {
     super(command, until);
     this.settled = settled;
     this.failed = failed;

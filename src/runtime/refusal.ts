@@ -73,17 +73,29 @@ function explained(refusal: Refusal): string {
 }
 
 function told(holders: readonly (LockGrant | SemaphoreGrant)[]): string {
-  const some = holders.slice(0, 5).map(({ holder, reason }) => (reason === undefined ? holder : `${holder} (${reason})`));
+  const some = holders
+    .slice(0, 5)
+    .map(({ holder, reason }) => (reason === undefined ? holder : `${holder} (${reason})`));
   const more = holders.length - some.length;
   return (some.length === 0 ? 'nobody, but others wait' : some.join(', ')) + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** `a waits for lock/x, held by b; b waits for lock/y, held by a`. */
 function cycleTold(cycle: Cycle): string {
-  return cycle.map(({ holder, resource, blockedBy }) => `${holder} waits for ${resource} behind ${blockedBy}`).join('; ');
+  return cycle
+    .map(({ holder, resource, blockedBy }) => `${holder} waits for ${resource} behind ${blockedBy}`)
+    .join('; ');
 }
 
-function lossTold({ why, by, reason }: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): string {
+function lossTold({
+  why,
+  by,
+  reason,
+}: {
+  readonly why: LossReason;
+  readonly by?: string;
+  readonly reason?: string;
+}): string {
   const who = (by === undefined ? '' : ` by ${by}`) + (reason === undefined || reason === '' ? '' : ` (${reason})`);
   switch (why) {
     case 'expired':

@@ -15,7 +15,7 @@ import type { Hold } from './hold.ts';
 import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
-import { NotAcquired, type Refusal } from './refusal.ts';
+import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
 import { MARGIN, type Session } from './session.ts';
 import type { View } from './view.ts';
@@ -58,11 +58,10 @@ export interface DetachedHold extends HoldClaim {
 }
 
 export type RenewOutcome =
-  | { readonly kind: 'refreshed'; readonly ttlMs: number }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'not-owner' };
+  { readonly kind: 'refreshed'; readonly ttlMs: number } | { readonly kind: 'lost' } | { readonly kind: 'not-owner' };
 
-export type ClaimReleaseOutcome = { readonly kind: 'released' } | { readonly kind: 'not-owner' } | { readonly kind: 'already-free' };
+export type ClaimReleaseOutcome =
+  { readonly kind: 'released' } | { readonly kind: 'not-owner' } | { readonly kind: 'already-free' };
 
 export interface HolderView {
   readonly holder: string;
@@ -77,7 +76,12 @@ export interface HolderView {
 
 export const DETACHED_TTL_MS = 60_000;
 
-export abstract class Resource<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome, H extends Hold> {
+export abstract class Resource<
+  State extends Coordinated,
+  Command extends AnyCommand,
+  Outcome extends AnyOutcome,
+  H extends Hold,
+> {
   readonly name: string;
   protected readonly runtime: Runtime;
   /** For the runtime. */
@@ -91,21 +95,6 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
 
   get resource(): string {
     return this.desk.resource;
-  }
-
-  /** Waits, does `work` under the hold, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
-  protected async runUnder<T>(hold: H, work: (hold: H) => T | Promise<T>): Promise<T> {
-    let result: T;
-    try {
-      result = await work(hold);
-    } catch (error) {
-      // The error of the work is the one to tell; a failed release is retried or ends with the lease.
-      await hold.release().catch(() => undefined);
-      throw error;
-    }
-    await hold.release();
-    if (hold.lost !== undefined) throw hold.lost;
-    return result;
   }
 
   /** `wait`: whether it may be queued. */
@@ -155,6 +144,8 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
       return hold;
     } catch (error) {
       await hold.release().catch(() => undefined);
+      // The time was over before the hold could be handed out.
+      if (Failure.is(error, 'not-found')) throw new NotAcquired(this.resource, { kind: 'lost' });
       throw error;
     }
   }
@@ -272,7 +263,7 @@ export abstract class Resource<State extends Coordinated, Command extends AnyCom
 
   /** Releases a detached hold; a token of an earlier grant changes nothing. */
   async release(claim: HoldClaim): Promise<ClaimReleaseOutcome> {
-    const outcome = await this.submit({ kind: 'release', ...this.#checked(claim) });
+    const outcome = await this.submit({ kind: 'release', elsewhere: true, ...this.#checked(claim) });
     if (outcome.kind === 'released' && outcome.hold !== undefined) {
       const lease = await this.#ownLeaseIdOf(outcome.hold);
       if (lease !== undefined) await this.runtime.store.revokeLease(lease).catch(() => undefined);
@@ -353,6 +344,24 @@ function problemOf(options: RequestOptions & WaitOptions): string | undefined {
   if (strategy === 'force' && (options.reason ?? '') === '') return 'strategy is "force", which has to give a reason';
   // A weight that makes no sense is refused as impossible by the machine, like one that is too large.
   return requestProblem({ ...options, weight: undefined });
+}
+
+/** Does `work` under what is held, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
+export async function runUnder<H extends { release(): Promise<unknown>; readonly lost: HoldLost | undefined }, T>(
+  held: H,
+  work: (held: H) => T | Promise<T>,
+): Promise<T> {
+  let result: T;
+  try {
+    result = await work(held);
+  } catch (error) {
+    // The error of the work is the one to tell; a failed release is retried or ends with the lease.
+    await held.release().catch(() => undefined);
+    throw error;
+  }
+  await held.release();
+  if (held.lost !== undefined) throw held.lost;
+  return result;
 }
 
 /** The fields that every request has; those that were not given are left out. */

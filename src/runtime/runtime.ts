@@ -4,11 +4,11 @@
  */
 import type { Answer, Event, Loss, LossReason, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
 import { Anchors } from './anchors.ts';
 import { Desk, type Office } from './desk.ts';
-import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.ts';
 import type { Sender } from './draft.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey, processOf } from './layout.ts';
@@ -47,6 +47,8 @@ export interface Held {
   readonly process: string;
   readonly holder: string;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
+  /** The process gives it up: whoever uses it is told, and it is released. */
+  surrender(): Promise<void>;
 }
 
 export class Runtime implements Office {
@@ -54,7 +56,7 @@ export class Runtime implements Office {
   readonly clock: Clock;
   readonly options: RuntimeOptions;
   readonly answersAtOnce: boolean;
-  readonly waiters = new Map<string, Waiter>();
+  readonly waiters: ReadonlyMap<string, Waiter>;
   readonly holds = new Map<string, Held>();
   /** Re-entries, by the outer hold that they rest on. */
   readonly reentries = new Map<string, Set<Held>>();
@@ -74,6 +76,9 @@ export class Runtime implements Office {
   readonly #desks = new Map<string, Desk<never, never, never>>();
   /** Leases of our own besides the session's, by name. */
   readonly #leaseIds = new Map<string, string>();
+  readonly #waiters = new Map<string, Waiter>();
+  /** A process in which somebody waits must not end for want of anything else to do. */
+  #alive: Timer | undefined;
   #serial = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   readonly #nobody: Sender = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: this.#gone };
@@ -85,6 +90,7 @@ export class Runtime implements Office {
     this.options = options;
     this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
+    this.waiters = this.#waiters;
   }
 
   // For the objects users hold
@@ -169,29 +175,49 @@ export class Runtime implements Office {
     this.#leaseIds.delete(name);
   }
 
+  expect(id: string, waiter: Waiter): void {
+    this.#waiters.set(id, waiter);
+    this.#alive ??= this.clock.keepAlive?.();
+  }
+
+  expectNoMore(id: string): void {
+    this.#waiters.delete(id);
+    if (this.#waiters.size > 0) return;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+  }
+
+  /** Whoever waits for something else as well may now be waited for itself: that can close a circle. */
+  grantedTo(holder: string): void {
+    for (const waiter of this.#waiters.values()) if (waiter.holder === holder) return this.onWait?.();
+  }
+
   saw(revision: Revision): void {
     if (revision > this.revision) this.revision = revision;
   }
 
+  /** What is held is released, as if its holders had; what cannot be in time ends with the session's lease. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    const held = [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
+    const released = Promise.all(held.map((hold) => hold.surrender()));
+    await Promise.race([released, new Promise<void>((resolve) => this.later(this.options.requestTimeoutMs, resolve))]);
     const session = this.#session;
     session?.end('closed');
     if (session !== undefined) await this.store.revokeLease(session.leaseId).catch(() => undefined);
     this.#stop.abort();
-    await this.store.close();
+    await this.store.close().catch(() => undefined);
   }
 
   // The office of the desks
-
 
   get sender(): Sender {
     return this.#sender;
   }
 
-  moment(revision: Revision): Moment {
-    return { now: this.clock.now(), revision, gone: this.#gone };
+  moment(revision: Revision, most = Number.POSITIVE_INFINITY): Moment {
+    return { now: this.clock.now(), revision, gone: this.#gone, most };
   }
 
   monotonic(): number {
@@ -270,8 +296,9 @@ export class Runtime implements Office {
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {
-    for (const [id, hold] of [...this.holds]) {
-      if (hold.resource === resource && !holds.has(id)) this.#lose({ id, why: 'reclaimed' });
+    for (const [id, hold] of this.holds) {
+      // It may have been granted since that was read; a hold that is asked for by name is looked up anew.
+      if (hold.resource === resource && !holds.has(id)) void this.#loseIfGone(resource, id, hold.holder);
     }
     for (const waiter of [...this.waiters.values()]) if (waiter.desk.resource === resource) waiter.askAgain();
   }
@@ -289,7 +316,8 @@ export class Runtime implements Office {
         try {
           return await this.#tryStart();
         } catch (error) {
-          const again = Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown') || Failure.is(error, 'not-found');
+          const again =
+            Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown') || Failure.is(error, 'not-found');
           if (!again || this.clock.monotonic() >= giveUpAt) throw error;
           await new Promise<void>((resolve) => this.later(Math.min(50 * 2 ** attempt, 1000), resolve));
         }
@@ -402,6 +430,12 @@ export class Runtime implements Office {
   #leaseGone(): void {
     this.settleWaits();
     this.onLeaseGone?.();
+  }
+
+  async #loseIfGone(resource: string, id: string, holder: string): Promise<void> {
+    const command = { kind: 'heartbeat', holder, id } as AnyCommand;
+    const outcome = await outcomeOf(this.deskOf(resource), command, Number.POSITIVE_INFINITY).catch(() => undefined);
+    if (outcome !== undefined && outcome.kind !== 'refreshed') this.#lose({ id, why: 'reclaimed' });
   }
 
   #lose({ id, ...loss }: LossNotice): void {

@@ -21,6 +21,7 @@ import {
   requestFields,
   type RequestOptions,
   Resource,
+  runUnder,
 } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -52,11 +53,15 @@ export interface SemaphoreView {
 
 export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, SemaphoreHold> {
   /** What this process believes it to be; whoever is the first to acquire makes it so. */
-  readonly capacity: number | undefined;
+  #capacity: number | undefined;
 
   constructor(runtime: Runtime, name: string, capacity: number | undefined) {
     super(runtime, semaphoreMachine, name);
-    this.capacity = capacity;
+    this.#capacity = capacity;
+  }
+
+  get capacity(): number | undefined {
+    return this.#capacity;
   }
 
   /** Waits its turn. Throws `NotAcquired` if it does not get its slots. */
@@ -75,7 +80,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
   }
 
   async run<T>(work: (hold: SemaphoreHold) => T | Promise<T>, options?: SemaphoreOptions & WaitOptions): Promise<T> {
-    return this.runUnder(await this.acquire(options), work);
+    return runUnder(await this.acquire(options), work);
   }
 
   /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
@@ -92,6 +97,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     await this.submit({ kind: 'resize', capacity });
+    if (this.#capacity !== undefined) this.#capacity = capacity;
   }
 
   async inspect(): Promise<SemaphoreView> {

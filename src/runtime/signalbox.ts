@@ -9,10 +9,17 @@ import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type Swept } from './maintenance.ts';
-import type { RequestOptions } from './resource.ts';
+import { type RequestOptions, runUnder } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
-import { acquireAllTogether, type HoldSet, type TogetherAttempt, type TogetherOptions, tryTogether, type Want } from './together.ts';
+import {
+  acquireAllTogether,
+  type HoldSet,
+  type TogetherAttempt,
+  type TogetherOptions,
+  tryTogether,
+  type Want,
+} from './together.ts';
 
 export interface SignalboxSettings {
   readonly maintenanceMs: number;
@@ -44,6 +51,15 @@ export class Signalbox implements AsyncDisposable {
   /** All of them, or none: waits until all can be had. Throws `NotAcquired` if they cannot. */
   acquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<HoldSet> {
     return acquireAllTogether(this.#runtime, this.#parts, wants, options);
+  }
+
+  /** Waits for all of them, does `work`, and releases them whatever happens; `HoldLost` if one was lost meanwhile. */
+  async runAll<T>(
+    wants: readonly Want[],
+    work: (holds: HoldSet) => T | Promise<T>,
+    options?: TogetherOptions,
+  ): Promise<T> {
+    return runUnder(await this.acquireAll(wants, options), work);
   }
 
   /** All of them, or none, at once. */

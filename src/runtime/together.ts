@@ -22,7 +22,7 @@ import { commitOf, Draft } from './draft.ts';
 import type { Hold, ReleaseOutcome } from './hold.ts';
 import { encode, type Letter, resourceKeys } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
-import { NotAcquired, type Refusal } from './refusal.ts';
+import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import { requestFields, type RequestOptions } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
@@ -37,7 +37,10 @@ export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'str
 
 export type TogetherAttempt =
   | { readonly kind: 'acquired'; readonly holds: HoldSet }
-  | { readonly kind: 'refused'; readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[] };
+  | {
+      readonly kind: 'refused';
+      readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[];
+    };
 
 /** Makes the hold of a grant, and asks for one resource by itself: what `Signalbox` does for each kind. */
 export interface Parts {
@@ -62,6 +65,16 @@ export class HoldSet implements AsyncDisposable {
 
   get isValid(): boolean {
     return this.holds.every((hold) => hold.isValid);
+  }
+
+  /** The first loss, if one of them was lost. */
+  get lost(): HoldLost | undefined {
+    return this.holds.find((hold) => hold.lost !== undefined)?.lost;
+  }
+
+  /** Throws `HoldLost` if one of them is not ours any more. */
+  check(): void {
+    for (const hold of this.holds) hold.check();
   }
 
   async release(): Promise<readonly ReleaseOutcome[]> {
@@ -164,7 +177,10 @@ async function attempt(
     if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
     if (decided.kind === 'refused') {
       for (const { name, events } of decided.refusals) runtime.emit(name, events);
-      refusals = decided.refusals.map(({ name, outcome }) => ({ resource: name, refusal: outcome as unknown as Refusal }));
+      refusals = decided.refusals.map(({ name, outcome }) => ({
+        resource: name,
+        refusal: outcome as unknown as Refusal,
+      }));
       return { kind: 'refused', refusals };
     }
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
@@ -196,7 +212,10 @@ async function attempt(
     const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
     return { kind: 'acquired', holds: new HoldSet(holds) };
   }
-  return { kind: 'refused', refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })) };
+  return {
+    kind: 'refused',
+    refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })),
+  };
 }
 
 type Command = Request & AnyCommand;
@@ -287,10 +306,13 @@ function merge(transactions: readonly Transaction[]): Transaction {
     };
     letters.set(operation.key, { ...operation, value: encode(both) });
   }
-  return { compare: transactions.flatMap(({ compare }) => compare), success: [...success, ...letters.values()], failure: [] };
+  return {
+    compare: transactions.flatMap(({ compare }) => compare),
+    success: [...success, ...letters.values()],
+    failure: [],
+  };
 }
 
 function outcomeOf(step: { readonly outcome: LockOutcome | SemaphoreOutcome } | undefined): AnyOutcome {
   return step?.outcome as AnyOutcome;
 }
-

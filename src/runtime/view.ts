@@ -79,4 +79,3 @@ function allOfOneClass(waiting: Coordinated['waiting'], first: KeyValue | undefi
   const highest = first?.key.split('/').at(-2);
   return waiting.every((request) => ticketClass(request) === highest);
 }
-

@@ -18,7 +18,8 @@ export function checkTransaction(transaction: Transaction): void {
 
 function checkShape({ compare, success, failure }: Transaction, most: number): void {
   const longest = Math.max(compare.length, success.length, failure.length);
-  if (longest > most) throw invalid(`a transaction of ${longest} comparisons or operations`, `at most ${most} in each list`);
+  if (longest > most)
+    throw invalid(`a transaction of ${longest} comparisons or operations`, `at most ${most} in each list`);
   for (let i = 0; i < compare.length; i++) checkCompare(compare[i] as Compare);
   for (let i = 0; i < success.length; i++) checkOperation(success[i] as Operation, most - longest);
   for (let i = 0; i < failure.length; i++) checkOperation(failure[i] as Operation, most - longest);
@@ -60,12 +61,14 @@ function checkOperation(operation: Operation, most: number): void {
 function checkRead(read: Read): void {
   checkRange(read);
   const { limit } = read;
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
+    throw invalid(`the limit ${shown(limit)}`, 'a whole number from 1');
 }
 
 function checkRange(range: KeyRange): void {
   checkKey(range.key);
-  if (range.end === '') throw invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
+  if (range.end === '')
+    throw invalid('the empty string as the end of a range', "a key, '\\0' for no end, or none for a single key");
 }
 
 function checkKey(key: string): void {
@@ -79,8 +82,10 @@ export function checkWellFormed(key: string): void {
 
 export function checkWatch(range: KeyRange, since: Revision | 'now'): void {
   checkRange(range);
-  if (isBackwards(range)) throw invalid(`watching from ${shown(range.key)} to ${shown(range.end)}`, 'an end after the key');
-  if (since !== 'now' && !(Number.isSafeInteger(since) && since >= 0)) throw invalid(`watching since ${shown(since)}`, "a revision or 'now'");
+  if (isBackwards(range))
+    throw invalid(`watching from ${shown(range.key)} to ${shown(range.end)}`, 'an end after the key');
+  if (since !== 'now' && !(Number.isSafeInteger(since) && since >= 0))
+    throw invalid(`watching since ${shown(since)}`, "a revision or 'now'");
 }
 
 export function checkTtl(ttlMs: number): void {
@@ -93,7 +98,8 @@ export function checkCompaction(revision: Revision, current: Revision): void {
 }
 
 export function checkHistoryLimit(limit: number): void {
-  if (!(Number.isSafeInteger(limit) && limit > 0)) throw invalid(`a history of ${shown(limit)} revisions`, 'a whole number from 1');
+  if (!(Number.isSafeInteger(limit) && limit > 0))
+    throw invalid(`a history of ${shown(limit)} revisions`, 'a whole number from 1');
 }
 
 /** Up to here looking at every pair is cheaper than making a set. */
@@ -109,7 +115,8 @@ function checkOverlaps(operations: readonly Operation[]): void {
     checkOverlaps(operation.failure);
   }
   if (count <= FEW) {
-    for (let i = 1; i < count; i++) for (let j = 0; j < i; j++) refuseClash(operations[i] as Operation, operations[j] as Operation);
+    for (let i = 1; i < count; i++)
+      for (let j = 0; j < i; j++) refuseClash(operations[i] as Operation, operations[j] as Operation);
   } else {
     checkManyOverlaps(operations);
   }

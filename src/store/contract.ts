@@ -29,7 +29,7 @@ export interface KeyValue {
 /**
  * The keys from `key` up to but not including `end`, in order of their UTF-8 bytes; without `end`, just `key`. As in
  * etcd, the end `'\0'` (before which no key can be) says that there is none: every key from `key` on. A range that ends
- * before it begins is empty. Neither key nor end may be the empty string, and a key that is put must be well-formed Unicode.
+ * before it begins is empty. Neither key nor end may be the empty string, and a key that is put is well-formed Unicode.
  */
 export interface KeyRange {
   readonly key: string;
@@ -195,8 +195,8 @@ export interface Store {
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
 
   /**
-   * Forgets history up to and including `revision`; current values stay. Throws `compacted` if that is forgotten already,
-   * `invalid` if it is still to come or no revision.
+   * Forgets history up to and including `revision`; current values stay. Throws `compacted` if
+   * that is forgotten already, `invalid` if it is still to come or no revision.
    */
   compact(revision: Revision, signal?: AbortSignal): Promise<void>;
   health(signal?: AbortSignal): Promise<Health>;

@@ -3,7 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { compareKeys, isInRange, isPlain, rangeTest } from './key-order.ts';
 
 /** Short keys of characters on both sides of every border, so that most of them share a beginning. */
-const key = fc.string({ unit: fc.constantFrom('a', 'b', '/', '\0', 'é', '\ud7ff', '\ue000', '\uffff', '𐀀', '𝄞'), minLength: 1, maxLength: 4 });
+const key = fc.string({
+  unit: fc.constantFrom('a', 'b', '/', '\0', 'é', '\ud7ff', '\ue000', '\uffff', '𐀀', '𝄞'),
+  minLength: 1,
+  maxLength: 4,
+});
 
 function byBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
@@ -30,7 +34,8 @@ describe('the order of keys', () => {
     fc.assert(
       fc.property(key, key, fc.option(key, { nil: undefined }), (each, first, end) => {
         const range = { key: first, end };
-        const expected = end === undefined ? each === first : byBytes(each, first) >= 0 && (end === '\0' || byBytes(each, end) < 0);
+        const expected =
+          end === undefined ? each === first : byBytes(each, first) >= 0 && (end === '\0' || byBytes(each, end) < 0);
         expect(isInRange(each, range)).toBe(expected);
         expect(rangeTest(range)(each)).toBe(expected);
       }),

@@ -37,7 +37,7 @@ export function isInRange(key: string, range: KeyRange): boolean {
   return range.end === NO_END || compareKeys(key, range.end) < 0;
 }
 
-/** The same question asked many times of one range: the answer to it as a function, at the price of `<` where that is right. */
+/** The same, as a question that is asked many times of one range: at the price of `<` wherever that is right. */
 export function rangeTest(range: KeyRange): (key: string) => boolean {
   const { key: first, end } = range;
   if (end === undefined) return (key) => key === first;

@@ -31,7 +31,10 @@ export interface Faults {
   before(call: Call): Decision<Before>;
   /** Asked once the store has answered, before the caller hears of it. */
   after(call: Call): Decision<After>;
-  /** Asked before a watch delivers; it delivers nothing more until this has been answered. `cut` loses it, as a broken connection would. */
+  /**
+   * Asked before a watch delivers; it delivers nothing more until this has been answered. `cut` loses the changes and
+   * the watch, as a broken connection would.
+   */
   delivery(range: KeyRange, changes: Changes): Decision<'pass' | 'cut'>;
   /** Asked when a watch opens: aborting this signal cuts it. */
   cutSignal(range: KeyRange): AbortSignal | undefined;

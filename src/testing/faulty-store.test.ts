@@ -52,8 +52,16 @@ describe('a faulty store', () => {
   it('drops a request or its answer, and the caller cannot tell which', async () => {
     const { inner, store, faults } = open();
     faults.next('transaction', 'drop-request', 'pass', 'drop-answer');
-    expect([await put(store, 'a'), await put(store, 'b'), await put(store, 'c')]).toEqual(['outcome-unknown', 'answered', 'outcome-unknown']);
-    expect([await get(inner, 'a'), (await get(inner, 'b'))?.key, (await get(inner, 'c'))?.key]).toEqual([undefined, 'b', 'c']);
+    expect([await put(store, 'a'), await put(store, 'b'), await put(store, 'c')]).toEqual([
+      'outcome-unknown',
+      'answered',
+      'outcome-unknown',
+    ]);
+    expect([await get(inner, 'a'), (await get(inner, 'b'))?.key, (await get(inner, 'c'))?.key]).toEqual([
+      undefined,
+      'b',
+      'c',
+    ]);
   });
 
   it('calls it unavailable where nothing could have been applied', async () => {
@@ -61,9 +69,11 @@ describe('a faulty store', () => {
     for (const kind of ['health', 'leaseState', 'watch'] as const) faults.always(kind, 'drop-answer');
     faults.always('keepLeaseAlive', 'drop-answer');
     const { signal } = new AbortController();
-    expect([await answerOf(store.health()), await answerOf(store.leaseState('1')), await answerOf(store.watch({ key: 'a' }, 'now', signal))]).toEqual(
-      Array(3).fill('unavailable'),
-    );
+    expect([
+      await answerOf(store.health()),
+      await answerOf(store.leaseState('1')),
+      await answerOf(store.watch({ key: 'a' }, 'now', signal)),
+    ]).toEqual(Array(3).fill('unavailable'));
     expect(await answerOf(store.keepLeaseAlive('1'))).toBe('outcome-unknown');
   });
 

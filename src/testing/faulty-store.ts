@@ -17,17 +17,26 @@ export function faultyStore(inner: Store, faults: Faults): Store {
         resentResult(await inner.transaction(resentTransaction(transaction), signal)),
       ),
     watch: (range, since, signal) => openWatch(inner, faults, range, since, signal),
-    grantLease: (ttlMs, signal) => through(faults, { kind: 'grantLease', ttlMs }, signal, () => inner.grantLease(ttlMs, signal)),
-    keepLeaseAlive: (id, signal) => through(faults, { kind: 'keepLeaseAlive', id }, signal, () => inner.keepLeaseAlive(id, signal)),
-    revokeLease: (id, signal) => through(faults, { kind: 'revokeLease', id }, signal, () => inner.revokeLease(id, signal)),
+    grantLease: (ttlMs, signal) =>
+      through(faults, { kind: 'grantLease', ttlMs }, signal, () => inner.grantLease(ttlMs, signal)),
+    keepLeaseAlive: (id, signal) =>
+      through(faults, { kind: 'keepLeaseAlive', id }, signal, () => inner.keepLeaseAlive(id, signal)),
+    revokeLease: (id, signal) =>
+      through(faults, { kind: 'revokeLease', id }, signal, () => inner.revokeLease(id, signal)),
     leaseState: (id, signal) => through(faults, { kind: 'leaseState', id }, signal, () => inner.leaseState(id, signal)),
-    compact: (revision, signal) => through(faults, { kind: 'compact', revision }, signal, () => inner.compact(revision, signal)),
+    compact: (revision, signal) =>
+      through(faults, { kind: 'compact', revision }, signal, () => inner.compact(revision, signal)),
     health: (signal) => through(faults, { kind: 'health' }, signal, () => inner.health(signal)),
     close: () => inner.close(),
   };
 }
 
-async function through<T>(faults: Faults, call: Call, signal: AbortSignal | undefined, perform: () => Promise<T>): Promise<T> {
+async function through<T>(
+  faults: Faults,
+  call: Call,
+  signal: AbortSignal | undefined,
+  perform: () => Promise<T>,
+): Promise<T> {
   switch (await unlessAborted(faults.before(call), signal)) {
     case 'fail':
       throw new Failure('unavailable', `${call.kind}: the store could not be reached`);
@@ -54,7 +63,13 @@ function lost(call: Call): Failure {
   return new Failure(changesNothing ? 'unavailable' : 'outcome-unknown', `${call.kind}: no answer came`);
 }
 
-async function openWatch(inner: Store, faults: Faults, range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
+async function openWatch(
+  inner: Store,
+  faults: Faults,
+  range: KeyRange,
+  since: Revision | 'now',
+  signal: AbortSignal,
+): Promise<Watch> {
   const cut = faults.cutSignal(range);
   const connection = AbortSignal.any(cut === undefined ? [signal] : [signal, cut]);
   const abandoned = new AbortController();
@@ -96,7 +111,7 @@ function never(): Promise<never> {
 function unlessAborted<T>(decision: Decision<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!(decision instanceof Promise) || signal === undefined) return Promise.resolve(decision);
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
+    const abort = (): void => reject(signal.reason as Error);
     if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
     decision.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));

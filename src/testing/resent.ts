@@ -1,5 +1,12 @@
 /** Requests and answers as the other side of a connection gets them: nothing but their text came across. */
-import type { Changes, KeyValue, Operation, OperationResult, Transaction, TransactionResult } from '../store/contract.ts';
+import type {
+  Changes,
+  KeyValue,
+  Operation,
+  OperationResult,
+  Transaction,
+  TransactionResult,
+} from '../store/contract.ts';
 import { Value } from '../store/value.ts';
 
 function resentValue(value: Value): Value {
@@ -11,11 +18,16 @@ function resentPair(pair: KeyValue): KeyValue {
 }
 
 export function resentTransaction<T extends Transaction>(transaction: T): T {
-  return { ...transaction, success: transaction.success.map(resentOperation), failure: transaction.failure.map(resentOperation) };
+  return {
+    ...transaction,
+    success: transaction.success.map(resentOperation),
+    failure: transaction.failure.map(resentOperation),
+  };
 }
 
 function resentOperation(operation: Operation): Operation {
-  if (operation.do === 'put' && operation.value instanceof Value) return { ...operation, value: resentValue(operation.value) };
+  if (operation.do === 'put' && operation.value instanceof Value)
+    return { ...operation, value: resentValue(operation.value) };
   return operation.do === 'transaction' ? resentTransaction(operation) : operation;
 }
 
@@ -29,5 +41,8 @@ function resentOperationResult(result: OperationResult): OperationResult {
 }
 
 export function resentChanges({ revision, changes }: Changes): Changes {
-  return { revision, changes: changes.map((change) => (change.kind === 'put' ? { ...change, pair: resentPair(change.pair) } : change)) };
+  return {
+    revision,
+    changes: changes.map((change) => (change.kind === 'put' ? { ...change, pair: resentPair(change.pair) } : change)),
+  };
 }

@@ -56,7 +56,11 @@ export class TestClock implements Clock {
    * meanwhile too; and before each, everything that was only waiting for its turn gets it.
    */
   async advance(ms: number): Promise<void> {
-    if (checked(ms) < 0) throw new Failure('invalid', `advancing by ${shown(ms)} ms: time only passes forward; jumpWall sets the wall clock back`);
+    if (checked(ms) < 0)
+      throw new Failure(
+        'invalid',
+        `advancing by ${shown(ms)} ms: time only passes forward; jumpWall sets the wall clock back`,
+      );
     if (this.#advancing) throw new Failure('invalid', 'this clock is being advanced already: await that first');
     this.#advancing = true;
     try {
@@ -71,7 +75,8 @@ export class TestClock implements Clock {
     await settle();
     for (let next = this.#timers[0]; next !== undefined && next.due <= end; next = this.#timers[0]) {
       atThisInstant = next.due > this.#monotonic ? 0 : atThisInstant + 1;
-      if (atThisInstant > MOST_TIMERS_AT_ONE_INSTANT) throw new Failure('invalid', 'a timer sets itself again without delay, without end');
+      if (atThisInstant > MOST_TIMERS_AT_ONE_INSTANT)
+        throw new Failure('invalid', 'a timer sets itself again without delay, without end');
       this.#pass(next.due - this.#monotonic);
       this.#timers.shift();
       next.call();
@@ -80,7 +85,10 @@ export class TestClock implements Clock {
     this.#pass(end - this.#monotonic);
   }
 
-  /** Sets the wall clock. Forward, that time has passed on the monotonic clock too; timers that came due ring at the next `advance`. */
+  /**
+   * Sets the wall clock. Forward, that time has passed on the monotonic clock too, and timers that came due ring at the
+   * next `advance`.
+   */
   setMillis(ms: number): void {
     const passed = checked(ms) - this.#wall;
     this.#monotonic += Math.max(0, passed);
@@ -118,7 +126,10 @@ export class TestClock implements Clock {
 // Taken before a test can replace it by a fake one.
 const realImmediate = setImmediate;
 
-/** Each turn of the event loop runs promise continuations until none is left; a few turns also carry those who take one themselves. */
+/**
+ * Each turn of the event loop runs promise continuations until none is left; a few turns carry those along who take a
+ * turn themselves.
+ */
 const TURNS = 4;
 
 /** Lets everything run that waits for nothing but its turn. Time does not pass. */
@@ -127,6 +138,7 @@ export async function settle(): Promise<void> {
 }
 
 function checked(ms: number): number {
-  if (!Number.isFinite(ms)) throw new Failure('invalid', `${shown(ms)} is no time: expected a finite number of milliseconds`);
+  if (!Number.isFinite(ms))
+    throw new Failure('invalid', `${shown(ms)} is no time: expected a finite number of milliseconds`);
   return ms;
 }

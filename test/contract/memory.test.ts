@@ -33,4 +33,8 @@ storeContract('memory', alone(forwarding), runner);
 storeContract('memory that answers at once', alone(throughNow), runner);
 storeContract('shared memory', shared(forwarding), runner);
 storeContract('shared memory that answers at once', shared(throughNow), runner);
-storeContract('a faulty store without faults', shared((store) => faultyStore(store, new ScriptedFaults())), runner);
+storeContract(
+  'a faulty store without faults',
+  shared((store) => faultyStore(store, new ScriptedFaults())),
+  runner,
+);

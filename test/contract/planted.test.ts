@@ -25,12 +25,16 @@ const planted: readonly PlantedBug[] = [
   {
     bug: 'a watch that resumes one revision too late',
     breaks: 'a watch resumed after the last revision it delivered neither repeats nor skips',
-    plant: (inner) => ({ watch: (range, since, signal) => inner.watch(range, since === 'now' ? since : since + 1, signal) }),
+    plant: (inner) => ({
+      watch: (range, since, signal) => inner.watch(range, since === 'now' ? since : since + 1, signal),
+    }),
   },
   {
     bug: 'a watch that resumes one revision too early',
     breaks: 'a watch resumed after the last revision it delivered neither repeats nor skips',
-    plant: (inner) => ({ watch: (range, since, signal) => inner.watch(range, since === 'now' ? since : Math.max(0, since - 1), signal) }),
+    plant: (inner) => ({
+      watch: (range, since, signal) => inner.watch(range, since === 'now' ? since : Math.max(0, since - 1), signal),
+    }),
   },
   {
     bug: 'a watch that is not open yet when it says so',
@@ -50,7 +54,8 @@ const planted: readonly PlantedBug[] = [
     plant: (inner) => ({
       watch: async (range, since, signal) =>
         relayed(await inner.watch(range, since, signal), async function* (watch) {
-          for await (const { revision, changes } of watch) for (const change of changes) yield { revision, changes: [change] };
+          for await (const { revision, changes } of watch)
+            for (const change of changes) yield { revision, changes: [change] };
         }),
     }),
   },
@@ -91,19 +96,27 @@ const planted: readonly PlantedBug[] = [
   {
     bug: '`keep` that forgets the lease',
     breaks: '`keep` leaves a key on the lease it has, or on none',
-    plant: (inner) => rewriting(inner, (operation) => (operation.do === 'put' && operation.lease === 'keep' ? { ...operation, lease: undefined } : operation)),
+    plant: (inner) =>
+      rewriting(inner, (operation) =>
+        operation.do === 'put' && operation.lease === 'keep' ? { ...operation, lease: undefined } : operation,
+      ),
   },
   {
     bug: 'a comparison over an empty range that never holds',
     breaks: '"version = 0" over a range says that it is empty',
-    plant: (inner) => comparing(inner, async (compare) => compare.end === undefined || (await find(inner, compare)).length > 0),
+    plant: (inner) =>
+      comparing(inner, async (compare) => compare.end === undefined || (await find(inner, compare)).length > 0),
   },
   {
     bug: 'a comparison over a range that looks at its first key only',
     breaks: 'over a range a comparison must hold for every key in it',
     plant: (inner) => ({
       async transaction({ compare, ...branches }, signal) {
-        const first = async (each: Compare): Promise<Compare> => ({ ...each, key: (await find(inner, each))[0]?.key ?? each.key, end: undefined });
+        const first = async (each: Compare): Promise<Compare> => ({
+          ...each,
+          key: (await find(inner, each))[0]?.key ?? each.key,
+          end: undefined,
+        });
         return inner.transaction({ ...branches, compare: await Promise.all(compare.map(first)) }, signal);
       },
     }),
@@ -113,7 +126,11 @@ const planted: readonly PlantedBug[] = [
     breaks: 'a comparison of values never holds where there is no key, not even for "unequal" or the empty text',
     plant: (inner) => ({
       async transaction({ compare, ...branches }, signal) {
-        const missing = await Promise.all(compare.map(async (each) => each.target === 'value' && each.is === '!=' && (await find(inner, each)).length === 0));
+        const missing = await Promise.all(
+          compare.map(
+            async (each) => each.target === 'value' && each.is === '!=' && (await find(inner, each)).length === 0,
+          ),
+        );
         return inner.transaction({ ...branches, compare: compare.filter((_, i) => !missing[i]) }, signal);
       },
     }),
@@ -121,7 +138,9 @@ const planted: readonly PlantedBug[] = [
   {
     bug: 'a failure branch of which only the first operation is applied',
     breaks: 'the failure branch is applied, all of it, if one comparison does not hold',
-    plant: (inner) => ({ transaction: (each, signal) => inner.transaction({ ...each, failure: each.failure.slice(0, 1) }, signal) }),
+    plant: (inner) => ({
+      transaction: (each, signal) => inner.transaction({ ...each, failure: each.failure.slice(0, 1) }, signal),
+    }),
   },
   {
     bug: 'comparisons that are looked at before the writing, not with it',
@@ -129,7 +148,10 @@ const planted: readonly PlantedBug[] = [
     plant: (inner) => ({
       async transaction({ compare, success, failure }, signal) {
         const { succeeded } = await inner.transaction({ compare, success: [], failure: [] }, signal);
-        return { ...(await inner.transaction({ compare: [], success: succeeded ? success : failure, failure: [] }, signal)), succeeded };
+        return {
+          ...(await inner.transaction({ compare: [], success: succeeded ? success : failure, failure: [] }, signal)),
+          succeeded,
+        };
       },
     }),
   },
@@ -183,7 +205,8 @@ describe('the contract suite finds an engine with', () => {
   for (const { bug, breaks, plant } of planted) {
     it(bug, async () => {
       const broken: string[] = [];
-      for (const promise of storePromises) await keepsPromise(promise, opener(plant)).catch(() => broken.push(promise.name));
+      for (const promise of storePromises)
+        await keepsPromise(promise, opener(plant)).catch(() => broken.push(promise.name));
       expect(broken).toContain(breaks);
     });
   }
@@ -230,11 +253,21 @@ function comparing(inner: Store, passes: (compare: Compare) => Promise<boolean>)
   };
 }
 
-function rewriting(inner: Store, rewrite: (operation: Operation) => Operation, shown: (pair: KeyValue) => KeyValue = (pair) => pair): Partial<Store> {
+function rewriting(
+  inner: Store,
+  rewrite: (operation: Operation) => Operation,
+  shown: (pair: KeyValue) => KeyValue = (pair) => pair,
+): Partial<Store> {
   return {
     async transaction({ compare, success, failure }, signal) {
-      const result = await inner.transaction({ compare, success: success.map(rewrite), failure: failure.map(rewrite) }, signal);
-      return { ...result, results: result.results.map((each) => (each.do === 'read' ? { ...each, pairs: each.pairs.map(shown) } : each)) };
+      const result = await inner.transaction(
+        { compare, success: success.map(rewrite), failure: failure.map(rewrite) },
+        signal,
+      );
+      return {
+        ...result,
+        results: result.results.map((each) => (each.do === 'read' ? { ...each, pairs: each.pairs.map(shown) } : each)),
+      };
     },
   };
 }

@@ -304,13 +304,13 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       const { box, link } = await fleet.start('slow');
       const hold = await box.lock('db').acquire();
       link.next('keepLeaseAlive', 'held');
-      await fleet.advance(TTL_MS / 3 + 7000);
+      await fleet.advance(TTL_MS / 3 + 4000);
       link.answerHeld();
       await settled();
       link.cutOff('refusing');
 
-      // Sent at 5 s, answered at 12 s: valid until 5 s + 13.5 s.
-      await fleet.advance(6400);
+      // Sent at 5 s, answered at 9 s: valid until 5 s + 13.5 s.
+      await fleet.advance(9400);
       expect(hold.isValid).toBe(true);
       await fleet.advance(200);
       expect(hold.isValid).toBe(false);

@@ -98,7 +98,8 @@ describe.each(transports)('closing on $transport', ({ atOnce }) => {
     await settled();
     await next!.box.lock('a').acquire();
     await settled();
-    expect(told).toEqual(['lock:acquired', 'lock:released', 'lock:acquired']);
+    // Whoever finds it used before may have to look at the queue first.
+    expect(told.filter((type) => type !== 'lock:queued')).toEqual(['lock:acquired', 'lock:released', 'lock:acquired']);
   });
 
   it('tells the holds that were left', async () => {

@@ -26,7 +26,10 @@ export async function simulatorOf(mutant: Mutant): Promise<typeof simulate> {
   const source = readFileSync(path, 'utf8');
   const places = source.split(mutant.right).length - 1;
   if (places !== 1) throw new Error(`${mutant.file} has ${places} places like «${mutant.right}», not one`);
-  writeFileSync(path, source.replace(mutant.right, () => mutant.wrong));
+  writeFileSync(
+    path,
+    source.replace(mutant.right, () => mutant.wrong),
+  );
   const module = (await import(pathToFileURL(join(copy, 'testing/simulation/simulate.ts')).href)) as {
     simulate: typeof simulate;
   };

@@ -8,7 +8,15 @@
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
 import { checkCompaction, checkHistoryLimit, checkTransaction } from '../check.ts';
-import type { Compare, Operation, OperationResult, Put, Revision, Transaction, TransactionResult } from '../contract.ts';
+import type {
+  Compare,
+  Operation,
+  OperationResult,
+  Put,
+  Revision,
+  Transaction,
+  TransactionResult,
+} from '../contract.ts';
 import { History } from './history.ts';
 import { Keyspace } from './keyspace.ts';
 import { type HeldLease, Leases } from './leases.ts';
@@ -66,7 +74,10 @@ export class MemoryEngine {
   compact(revision: Revision): void {
     checkCompaction(revision, this.history.revision);
     if (revision <= this.history.compacted) {
-      throw new Failure('compacted', `revision ${revision} is forgotten already, as is all history up to ${this.history.compacted}`);
+      throw new Failure(
+        'compacted',
+        `revision ${revision} is forgotten already, as is all history up to ${this.history.compacted}`,
+      );
     }
     this.history.compact(revision);
   }

@@ -1,6 +1,6 @@
 /**
- * A key and what it holds. Locks make and delete the same few keys over and over, so an entry outlives its key: it stays
- * in its place, without a pair, until the key comes back or the place is needed. (A `Map` would otherwise walk
+ * A key and what it holds. Locks make and delete the same few keys over and over, so an entry outlives its key: it
+ * stays in its place, without a pair, until the key comes back or the place is needed. (A `Map` would otherwise walk
  * past every earlier deletion of a key to find it: 50 µs in a store of 100,000 keys.)
  */
 import type { KeyValue } from '../contract.ts';

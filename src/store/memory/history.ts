@@ -37,13 +37,15 @@ export class History {
   }
 
   compact(upTo: Revision): void {
-    for (let revision = this.#compacted + 1; revision <= upTo; revision++) this.#slots[revision % this.#limit] = undefined;
+    for (let revision = this.#compacted + 1; revision <= upTo; revision++)
+      this.#slots[revision % this.#limit] = undefined;
     this.#compacted = upTo;
   }
 
   /** The first revision from `from` on, which must not be forgotten, that changed a key of which `isWanted` is true. */
   find(from: Revision, isWanted: (key: string) => boolean): Revision | undefined {
-    for (let revision = from; revision <= this.#revision; revision++) if (this.at(revision, isWanted) !== undefined) return revision;
+    for (let revision = from; revision <= this.#revision; revision++)
+      if (this.at(revision, isWanted) !== undefined) return revision;
     return undefined;
   }
 

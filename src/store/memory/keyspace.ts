@@ -1,4 +1,4 @@
-/** The keys and what they hold. It does as it is told, at the revision it is told: whether it may was decided before. */
+/** The keys and what they hold. It does as it is told, at the revision it is told. Whether it may was decided before. */
 import { checkWellFormed } from '../check.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { holds } from './compare.ts';
@@ -8,7 +8,7 @@ import { attach, detach, type HeldLease, type Leases } from './leases.ts';
 import { byAge, byKey, countIn } from './part.ts';
 import { SortedEntries } from './sorted-entries.ts';
 
-/** So many entries are kept for keys that are gone and may come back; past that, the longest gone are cleared, a few at a time. */
+/** So many entries are kept of keys that are gone and may come back; past that, the longest gone are cleared. */
 const KEPT_GONE = 16_384;
 const CLEARED_AT_ONCE = 256;
 

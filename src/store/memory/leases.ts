@@ -33,7 +33,13 @@ export class Leases {
   grant(ttlMs: number): HeldLease {
     const id = String(++this.#granted);
     const deadline = this.#clock.monotonic() + ttlMs;
-    const lease: HeldLease = { id, ttlMs, entries: [], deadline, timer: this.#clock.timer(ttlMs, () => this.#ring(lease)) };
+    const lease: HeldLease = {
+      id,
+      ttlMs,
+      entries: [],
+      deadline,
+      timer: this.#clock.timer(ttlMs, () => this.#ring(lease)),
+    };
     this.#held.set(id, lease);
     return lease;
   }

@@ -33,10 +33,13 @@ function leave(name: string, shared: Shared): void {
   open.delete(name);
 }
 
-/** Whoever asks for something else than what is there would be surprised later; whoever asks for nothing takes what is there. */
+/** Whoever asks for something else than there is would be surprised later; whoever asks for nothing takes what there is. */
 function refuseOtherOptions(name: string, existing: MemoryOptions, asked: MemoryOptions): void {
   for (const option of ['clock', 'historyLimit'] as const) {
     if (asked[option] === undefined || asked[option] === existing[option]) continue;
-    throw new Failure('invalid', `memory:${name} is open with another ${option}, ${shown(existing[option])}: open it with the same or none`);
+    throw new Failure(
+      'invalid',
+      `memory:${name} is open with another ${option}, ${shown(existing[option])}: open it with the same or none`,
+    );
   }
 }

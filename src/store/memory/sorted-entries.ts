@@ -57,7 +57,8 @@ export class SortedEntries {
    */
   isEmpty(first: string, end: string): boolean {
     const slice = this.#slices.get(first);
-    if (slice === undefined || slice.version !== slice.chunk.version || slice.end !== end) return this.#lookWhetherEmpty(first, end);
+    if (slice === undefined || slice.version !== slice.chunk.version || slice.end !== end)
+      return this.#lookWhetherEmpty(first, end);
     const { entries } = slice.chunk;
     for (let at = slice.from; at < slice.to; at++) if (isLive(entries[at])) return false;
     // A queue was long and is over: nobody shall walk past the places of those who waited at each acquire from now on.

@@ -1,7 +1,18 @@
-/** A handle on a memory engine: what one opener sees. Closing it ends its watches and refuses its calls, nobody else's. */
+/** A handle on a memory engine, as one opener has it: closing it ends its watches and refuses its calls, no one else's. */
 import { Failure } from '../../failure.ts';
 import { checkTtl, checkWatch } from '../check.ts';
-import type { Health, KeyRange, Lease, LeaseId, LeaseState, Revision, Store, Transaction, TransactionResult, Watch } from '../contract.ts';
+import type {
+  Health,
+  KeyRange,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+  Watch,
+} from '../contract.ts';
 import { compareKeys } from '../key-order.ts';
 import { MemoryEngine, type MemoryOptions } from './engine.ts';
 import type { HeldLease } from './leases.ts';
@@ -38,7 +49,9 @@ export class MemoryStore implements Store {
     this.#check();
     checkWatch(range, since);
     const { watches, history } = this.#engine;
-    const watch = watches.open(range, since === 'now' ? history.revision : since, signal, () => this.#watches.delete(watch));
+    const watch = watches.open(range, since === 'now' ? history.revision : since, signal, () =>
+      this.#watches.delete(watch),
+    );
     this.#watches.add(watch);
     if (signal.aborted) watch.end();
     return watch;
@@ -68,7 +81,11 @@ export class MemoryStore implements Store {
     this.#check(signal);
     const lease = this.#engine.leases.getUnexpired(id);
     if (lease === undefined) return null;
-    return { ...shownLease(lease), remainingMs: this.#engine.leases.remainingMs(lease), keys: lease.entries.map((entry) => entry.key).sort(compareKeys) };
+    return {
+      ...shownLease(lease),
+      remainingMs: this.#engine.leases.remainingMs(lease),
+      keys: lease.entries.map((entry) => entry.key).sort(compareKeys),
+    };
   }
 
   async compact(revision: Revision, signal?: AbortSignal): Promise<void> {

@@ -4,7 +4,7 @@
  *     level    has been given all there is for it: each commit asks whether it concerns it
  *     behind   there is something for it at its cursor: it reads history at its own pace, and commits pass it by
  *
- * Whoever is level is not harmed when history is forgotten, however long it has been quiet: it needs only what is to come.
+ * Whoever is level is not harmed when history is forgotten, however long it was quiet: it needs only what is to come.
  */
 import { Failure } from '../../failure.ts';
 import type { Changes, KeyRange, Revision, Watch } from '../contract.ts';
@@ -65,7 +65,14 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
   #cursor: Revision | 'level' = 'level';
   #ended = false;
 
-  constructor(watches: Watches, history: History, range: KeyRange, since: Revision, signal: AbortSignal, onEnd: () => void) {
+  constructor(
+    watches: Watches,
+    history: History,
+    range: KeyRange,
+    since: Revision,
+    signal: AbortSignal,
+    onEnd: () => void,
+  ) {
     this.#watches = watches;
     this.#history = history;
     this.#isWanted = rangeTest(range);
@@ -99,7 +106,10 @@ export class MemoryWatch implements Watch, AsyncIterator<Changes, undefined> {
 
   #overtaken(wanted: Revision): Failure {
     this.end();
-    return new Failure('compacted', `revision ${wanted} is forgotten, as is all history up to ${this.#history.compacted}: list again`);
+    return new Failure(
+      'compacted',
+      `revision ${wanted} is forgotten, as is all history up to ${this.#history.compacted}: list again`,
+    );
   }
 
   /** Goes to the next revision that there is for it. */

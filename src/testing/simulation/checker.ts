@@ -4,7 +4,14 @@
  */
 import type { LockHold as LockGrant, LockRequest, SemaphoreHold as SemaphoreGrant } from '../../core/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
-import { decode, type RecordDocument, RECORDS, resourceOfRecord, resourceOfTicket, type TicketDocument } from '../../runtime/layout.ts';
+import {
+  decode,
+  type RecordDocument,
+  RECORDS,
+  resourceOfRecord,
+  resourceOfTicket,
+  type TicketDocument,
+} from '../../runtime/layout.ts';
 import type { Changes } from '../../store/index.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
@@ -65,12 +72,15 @@ export class Checker {
     if (!hold.isValid) return;
     for (const other of this.#others(believer)) {
       if (other.hold.isValid) {
-        this.fail(`${hold.resource} is used by ${process.name} (#${hold.token}) and by ${other.process.name} (#${other.hold.token}) at once`);
+        this.fail(
+          `${hold.resource} is used by ${process.name} (#${hold.token}) and by ${other.process.name} (#${other.hold.token}) at once`,
+        );
       }
     }
     if (!isExclusive) return;
     const before = this.#touched.get(hold.resource) ?? 0;
-    if (hold.token < before && !this.#wasForced(hold)) this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
+    if (hold.token < before && !this.#wasForced(hold))
+      this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
     this.#touched.set(hold.resource, Math.max(before, hold.token));
   }
 
@@ -203,7 +213,8 @@ export class Checker {
   /** After all is over nothing may be held and nobody may wait. */
   atTheEnd(): void {
     for (const [resource, { holds }] of this.#records) {
-      if (holds.length > 0) this.fail(`${resource} is still held by ${holds.map(({ holder }) => holder).join(', ')} at the end`);
+      if (holds.length > 0)
+        this.fail(`${resource} is still held by ${holds.map(({ holder }) => holder).join(', ')} at the end`);
     }
     for (const [resource, queue] of this.#tickets) {
       if (queue.size > 0) this.fail(`${resource} is still waited for by ${[...queue.keys()].join(', ')} at the end`);

@@ -74,7 +74,9 @@ export class Network implements Store {
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
     const over = new AbortController();
-    const inner = await this.#call('read', () => this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])));
+    const inner = await this.#call('read', () =>
+      this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])),
+    );
     const watch = new CutWatch(this.#world, this.#process, this.#faults, inner.since, () => {
       over.abort();
       this.#watches.delete(watch);
@@ -233,6 +235,8 @@ function decodedPair(pair: KeyValue): KeyValue {
 function decodedChanges({ revision, changes }: Changes): Changes {
   return {
     revision,
-    changes: changes.map((change) => (change.kind === 'put' ? { kind: 'put', pair: decodedPair(change.pair) } : change)),
+    changes: changes.map((change) =>
+      change.kind === 'put' ? { kind: 'put', pair: decodedPair(change.pair) } : change,
+    ),
   };
 }

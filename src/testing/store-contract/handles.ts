@@ -51,7 +51,9 @@ export const handlePromises: readonly StorePromise[] = [
     if (other === undefined) return;
     for (let i = 0; i < 25; i++) {
       const key = `k/${i}`;
-      const tries: TransactionResult[] = await Promise.all([store, other, store, other].map((handle, n) => choose(handle, [isMissing(key)], [put(key, String(n))])));
+      const tries: TransactionResult[] = await Promise.all(
+        [store, other, store, other].map((handle, n) => choose(handle, [isMissing(key)], [put(key, String(n))])),
+      );
       assert.equal(tries.filter((each) => each.succeeded).length, 1);
       assert.equal((await get(other, key))?.value.text, String(tries.findIndex((each) => each.succeeded)));
     }
@@ -63,11 +65,15 @@ export const handlePromises: readonly StorePromise[] = [
     if (other === undefined) return;
     await apply(subject.store, put('counter', '0'));
     const increment = async (store: typeof other): Promise<void> => {
-      for (let succeeded = false; !succeeded; ) {
+      for (let succeeded = false; !succeeded;) {
         const seen = await get(store, 'counter');
         assert.ok(seen);
         const next = put('counter', String(Number(seen.value.text) + 1));
-        ({ succeeded } = await choose(store, [{ key: 'counter', target: 'value', is: '=', than: seen.value.text }], [next]));
+        ({ succeeded } = await choose(
+          store,
+          [{ key: 'counter', target: 'value', is: '=', than: seen.value.text }],
+          [next],
+        ));
       }
     };
     await Promise.all(Array.from({ length: 40 }, (_, i) => increment(i % 2 === 0 ? subject.store : other)));
@@ -114,8 +120,14 @@ export const handlePromises: readonly StorePromise[] = [
     assert.deepEqual([first.succeeded, first.revision], [true, (await store.health()).revision]);
     assert.deepEqual(await delivered, ['put a=now']);
     assert.equal((await store.transaction(transaction)).succeeded, false);
-    assert.throws(() => store.transactionNow?.({ compare: [], success: [put('')], failure: [] }), (error) => Failure.is(error, 'invalid'));
+    assert.throws(
+      () => store.transactionNow?.({ compare: [], success: [put('')], failure: [] }),
+      (error) => Failure.is(error, 'invalid'),
+    );
     await store.close();
-    assert.throws(() => store.transactionNow?.(transaction), (error) => Failure.is(error, 'closed'));
+    assert.throws(
+      () => store.transactionNow?.(transaction),
+      (error) => Failure.is(error, 'closed'),
+    );
   }),
 ];

@@ -11,7 +11,10 @@ export const historyPromises: readonly StorePromise[] = [
     const { revision } = await store.health();
     await store.compact(revision);
     const after = await list(store);
-    assert.deepEqual(after.pairs.map((pair) => ({ ...pair, value: pair.value.text })), before.pairs.map((pair) => ({ ...pair, value: pair.value.text })));
+    assert.deepEqual(
+      after.pairs.map((pair) => ({ ...pair, value: pair.value.text })),
+      before.pairs.map((pair) => ({ ...pair, value: pair.value.text })),
+    );
     assert.deepEqual(await store.health(), { revision, compacted: revision });
   }),
 
@@ -35,7 +38,11 @@ export const historyPromises: readonly StorePromise[] = [
     await store.compact(revision);
     for (const since of [0, revision - 2, revision - 1]) {
       const failure = await (await Reader.open(subject, { key: 'a' }, since)).failure();
-      assert.equal(failure?.code, 'compacted', `since ${since}, compacted ${revision}: ${failure?.message ?? 'something was delivered'}`);
+      assert.equal(
+        failure?.code,
+        'compacted',
+        `since ${since}, compacted ${revision}: ${failure?.message ?? 'something was delivered'}`,
+      );
     }
   }),
 
@@ -53,22 +60,25 @@ export const historyPromises: readonly StorePromise[] = [
     assert.deepEqual(await quiet.tell(1), ['put quiet=x']);
   }),
 
-  promise('a reader that compaction overtakes gets every change or is told `compacted`: never a gap', async (subject) => {
-    const { store } = subject;
-    const reader = await Reader.open(subject, EVERYTHING, 'now');
-    for (let i = 0; i < 20; i++) await apply(store, put('a', String(i)));
-    assert.deepEqual(await reader.tell(1), ['put a=0']);
-    await store.compact((await revisionOf(store)) - 5);
-    for (let i = 1; i < 20; i++) {
-      const changes = await reader.next().catch((error: unknown) => error);
-      if (changes instanceof Error) {
-        assert.equal((changes as { code?: string }).code, 'compacted');
-        await reader.end();
-        return;
+  promise(
+    'a reader that compaction overtakes gets every change or is told `compacted`: never a gap',
+    async (subject) => {
+      const { store } = subject;
+      const reader = await Reader.open(subject, EVERYTHING, 'now');
+      for (let i = 0; i < 20; i++) await apply(store, put('a', String(i)));
+      assert.deepEqual(await reader.tell(1), ['put a=0']);
+      await store.compact((await revisionOf(store)) - 5);
+      for (let i = 1; i < 20; i++) {
+        const changes = await reader.next().catch((error: unknown) => error);
+        if (changes instanceof Error) {
+          assert.equal((changes as { code?: string }).code, 'compacted');
+          await reader.end();
+          return;
+        }
+        assert.deepEqual((changes as { changes: never[] }).changes.map(told), [`put a=${i}`]);
       }
-      assert.deepEqual((changes as { changes: never[] }).changes.map(told), [`put a=${i}`]);
-    }
-  }),
+    },
+  ),
 
   promise('history is compacted once, and not before it has happened', async ({ store }) => {
     for (let i = 0; i < 5; i++) await apply(store, put('a', String(i)));

@@ -1,7 +1,20 @@
 import assert from 'node:assert/strict';
 import type { Store } from '../../store/contract.ts';
 import { prefixed } from '../../store/contract.ts';
-import { apply, EVERYTHING, eventually, get, keys, put, Reader, refuses, remove, revisionOf, told } from './steps.ts';
+import {
+  apply,
+  EVERYTHING,
+  eventually,
+  get,
+  keys,
+  list,
+  put,
+  Reader,
+  refuses,
+  remove,
+  revisionOf,
+  told,
+} from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
 
 const LONG_MS = 60_000;
@@ -12,7 +25,11 @@ async function attachedTo(store: Store, id: string): Promise<string[]> {
 
 export const leasePromises: readonly StorePromise[] = [
   promise('a lease is granted for at least the time asked for, under an id of its own', async ({ store, minTtlMs }) => {
-    const leases = [await store.grantLease(minTtlMs), await store.grantLease(minTtlMs), await store.grantLease(LONG_MS)];
+    const leases = [
+      await store.grantLease(minTtlMs),
+      await store.grantLease(minTtlMs),
+      await store.grantLease(LONG_MS),
+    ];
     assert.equal(new Set(leases.map((lease) => lease.id)).size, 3);
     assert.ok((leases[0]?.ttlMs ?? 0) >= minTtlMs);
     assert.ok((leases[2]?.ttlMs ?? 0) >= LONG_MS);
@@ -23,23 +40,34 @@ export const leasePromises: readonly StorePromise[] = [
   }),
 
   promise('a time to live that is no finite number above 0 is refused', async ({ store }) => {
-    for (const ttlMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) await refuses('invalid', () => store.grantLease(ttlMs));
+    for (const ttlMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
+      await refuses('invalid', () => store.grantLease(ttlMs));
   }),
 
-  promise('when a lease runs out its keys are deleted in one revision, in order, and other keys stay', async (subject) => {
-    const { store, minTtlMs } = subject;
-    const { id } = await store.grantLease(minTtlMs);
-    for (const key of ['k/c', 'k/a', 'é', '𝄞', '\ufffd', 'k/b']) await apply(store, put(key, 'x', id));
-    await apply(store, put('stays'));
-    const before = await revisionOf(store);
-    const reader = await Reader.open(subject, EVERYTHING, 'now');
-    const { revision, changes } = await reader.next();
-    assert.deepEqual(changes.map(told), ['delete k/a', 'delete k/b', 'delete k/c', 'delete é', 'delete \ufffd', 'delete 𝄞']);
-    for (const change of changes) assert.equal(change.kind === 'delete' && change.revision, revision);
-    assert.equal(revision, before + 1);
-    assert.deepEqual(await keys(store), ['stays']);
-    assert.equal(await store.leaseState(id), null);
-  }),
+  promise(
+    'when a lease runs out its keys are deleted in one revision, in order, and other keys stay',
+    async (subject) => {
+      const { store, minTtlMs } = subject;
+      const { id } = await store.grantLease(minTtlMs);
+      for (const key of ['k/c', 'k/a', 'é', '𝄞', '\ufffd', 'k/b']) await apply(store, put(key, 'x', id));
+      await apply(store, put('stays'));
+      const before = await revisionOf(store);
+      const reader = await Reader.open(subject, EVERYTHING, 'now');
+      const { revision, changes } = await reader.next();
+      assert.deepEqual(changes.map(told), [
+        'delete k/a',
+        'delete k/b',
+        'delete k/c',
+        'delete é',
+        'delete \ufffd',
+        'delete 𝄞',
+      ]);
+      for (const change of changes) assert.equal(change.kind === 'delete' && change.revision, revision);
+      assert.equal(revision, before + 1);
+      assert.deepEqual(await keys(store), ['stays']);
+      assert.equal(await store.leaseState(id), null);
+    },
+  ),
 
   promise('a lease does not run out before its time', async (subject) => {
     const { store, minTtlMs } = subject;
@@ -124,7 +152,11 @@ export const leasePromises: readonly StorePromise[] = [
 
   promise('a lease is asked for only where the put is applied', async ({ store }) => {
     const gone = '7387894723462';
-    await store.transaction({ compare: [], success: [put('a')], failure: [put('b', 'x', gone), put('c', 'x', 'keep')] });
+    await store.transaction({
+      compare: [],
+      success: [put('a')],
+      failure: [put('b', 'x', gone), put('c', 'x', 'keep')],
+    });
     assert.deepEqual(await keys(store), ['a']);
   }),
 
@@ -179,12 +211,33 @@ export const leasePromises: readonly StorePromise[] = [
 
   promise('keys of many leases come and go, and each lease takes its own with it', async ({ store }) => {
     const ids = await Promise.all(Array.from({ length: 8 }, async () => (await store.grantLease(LONG_MS)).id));
-    for (let i = 0; i < 160; i++) await apply(store, put(`k/${i % 40}`, String(i), ids[(i * 7) % 8]), ...(i % 5 === 0 ? [remove(`k/${(i + 20) % 40}`)] : []));
+    for (let i = 0; i < 300; i++) {
+      // Keys change leases, lose them and are deleted, in no order that an index could get right by luck.
+      const key = (step: number): string => `k/${(i * step) % 37}`;
+      const gone = new Set([key(11), key(23)]);
+      gone.delete(key(5));
+      await apply(
+        store,
+        put(key(5), String(i), ids[(i * i) % 7]),
+        ...(i % 3 === 0 ? [...gone].map((each) => remove(each)) : []),
+      );
+      if (i % 7 === 0) await apply(store, put(key(29)));
+    }
+    await apply(
+      store,
+      ...(await list(store)).pairs.filter((pair) => pair.lease === null).map((pair) => remove(pair.key)),
+    );
     const all = await Promise.all(ids.map((id) => attachedTo(store, id)));
     assert.deepEqual(all.flat().sort(), [...(await keys(store, prefixed('k/')))].sort());
     for (const [i, id] of ids.entries()) {
       await store.revokeLease(id);
-      assert.deepEqual((await keys(store)).sort(), all.slice(i + 1).flat().sort());
+      assert.deepEqual(
+        (await keys(store)).sort(),
+        all
+          .slice(i + 1)
+          .flat()
+          .sort(),
+      );
     }
   }),
 ];

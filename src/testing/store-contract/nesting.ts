@@ -6,7 +6,11 @@ import { promise, type StorePromise } from './subject.ts';
 export const nestingPromises: readonly StorePromise[] = [
   promise('a nested transaction chooses a branch of its own and answers which', async ({ store }) => {
     await apply(store, put('a'));
-    const { results } = await apply(store, nested([exists('a')], [put('yes')], [put('no')]), nested([exists('b')], [put('maybe')], [put('not'), read('a')]));
+    const { results } = await apply(
+      store,
+      nested([exists('a')], [put('yes')], [put('no')]),
+      nested([exists('b')], [put('maybe')], [put('not'), read('a')]),
+    );
     assert.equal(results.length, 2);
     const [first, second] = results;
     assert.ok(first?.do === 'transaction' && second?.do === 'transaction');
@@ -19,12 +23,20 @@ export const nestingPromises: readonly StorePromise[] = [
     const { revision } = await apply(store, put('a'));
     const result = await apply(store, put('b'), nested([], [put('c'), nested([], [put('d')])]));
     assert.equal(result.revision, revision + 1);
-    assert.deepEqual((await list(store, { key: 'b', end: 'z' })).pairs.map((pair) => pair.modRevision), Array(3).fill(revision + 1));
+    assert.deepEqual(
+      (await list(store, { key: 'b', end: 'z' })).pairs.map((pair) => pair.modRevision),
+      Array(3).fill(revision + 1),
+    );
   }),
 
   promise('nested comparisons look at the store as it was before the transaction', async ({ store }) => {
     await apply(store, put('gone'));
-    const { results } = await apply(store, put('a'), remove('gone'), nested([isMissing('a'), exists('gone')], [put('before')], [put('after')]));
+    const { results } = await apply(
+      store,
+      put('a'),
+      remove('gone'),
+      nested([isMissing('a'), exists('gone')], [put('before')], [put('after')]),
+    );
     assert.equal(results[2]?.do === 'transaction' && results[2].succeeded, true);
     assert.deepEqual(await keys(store), ['a', 'before']);
   }),
@@ -38,7 +50,12 @@ export const nestingPromises: readonly StorePromise[] = [
   }),
 
   promise('what is nested in the branch that is not applied is not applied either', async ({ store }) => {
-    const { succeeded } = await choose(store, [exists('a')], [nested([], [put('b')])], [nested([exists('a')], [put('c')], [nested([], [put('d')])])]);
+    const { succeeded } = await choose(
+      store,
+      [exists('a')],
+      [nested([], [put('b')])],
+      [nested([exists('a')], [put('c')], [nested([], [put('d')])])],
+    );
     assert.equal(succeeded, false);
     assert.deepEqual(await keys(store), ['d']);
   }),
@@ -58,7 +75,8 @@ export const nestingPromises: readonly StorePromise[] = [
 
   promise('transactions nest sixteen deep', async ({ store }) => {
     let operation: Operation = put('core');
-    for (let depth = 0; depth < 16; depth++) operation = nested([isMissing('core')], [operation], [put(`wrong/${depth}`)]);
+    for (let depth = 0; depth < 16; depth++)
+      operation = nested([isMissing('core')], [operation], [put(`wrong/${depth}`)]);
     await apply(store, operation);
     assert.deepEqual(await keys(store), ['core']);
   }),

@@ -3,8 +3,26 @@ import { prefixed } from '../../store/contract.ts';
 import { apply, keys, list, put, read, remove } from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
 
-/** In the order of their UTF-8 bytes; UTF-16 would put the last two but one before the ones that start with U+E000 and U+FFFD. */
-const IN_ORDER = ['A', 'B', 'a', 'a\0', 'a/', 'a/1', 'a0', 'b', 'é', 'ē', '中', '\ue000', '\uffed', '\ufffd', '𐀀', '𝄞', '\u{10ffff}'];
+/** In the order of their UTF-8 bytes. By UTF-16, the last three would come right after the character before U+E000. */
+const IN_ORDER = [
+  'A',
+  'B',
+  'a',
+  'a\0',
+  'a/',
+  'a/1',
+  'a0',
+  'b',
+  'é',
+  'ē',
+  '中',
+  '\ue000',
+  '\uffed',
+  '\ufffd',
+  '𐀀',
+  '𝄞',
+  '\u{10ffff}',
+];
 
 export const readPromises: readonly StorePromise[] = [
   promise('keys come in the order of their UTF-8 bytes, those past U+FFFF last', async ({ store }) => {
@@ -29,7 +47,12 @@ export const readPromises: readonly StorePromise[] = [
   promise('a limit says how many, `more` whether there were others, and `count` how many in all', async ({ store }) => {
     await apply(store, ...['a', 'b', 'c', 'd'].map((key) => put(key)));
     const range = { key: 'a', end: 'd' };
-    for (const [limit, found, more] of [[1, 1, true], [2, 2, true], [3, 3, false], [4, 3, false]] as const) {
+    for (const [limit, found, more] of [
+      [1, 1, true],
+      [2, 2, true],
+      [3, 3, false],
+      [4, 3, false],
+    ] as const) {
       const result = await list(store, range, { limit });
       assert.deepEqual([result.pairs.length, result.more, result.count], [found, more, 3], `limit ${limit}`);
     }
@@ -80,8 +103,12 @@ export const readPromises: readonly StorePromise[] = [
       const [first] = (await apply(store, read(prefixed('q/'), { order: 'create', limit: 10 }))).results;
       assert.ok(first?.do === 'read');
       assert.equal(first.count, 1000);
-      assert.deepEqual(first.pairs.map((pair) => pair.key), Array.from({ length: 10 }, (_, i) => name(head + i)));
-      for (let i = head; i < head + 125; i += 25) await apply(store, ...Array.from({ length: 25 }, (_, j) => remove(name(i + j))));
+      assert.deepEqual(
+        first.pairs.map((pair) => pair.key),
+        Array.from({ length: 10 }, (_, i) => name(head + i)),
+      );
+      for (let i = head; i < head + 125; i += 25)
+        await apply(store, ...Array.from({ length: 25 }, (_, j) => remove(name(i + j))));
       for (let i = head; i < head + 125; i++) await apply(store, put(name(i)));
     }
   }),

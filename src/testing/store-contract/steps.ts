@@ -36,7 +36,11 @@ export function read(range: KeyRange | string, options: Omit<Read, 'do' | 'key' 
   return { do: 'read', ...(typeof range === 'string' ? { key: range } : range), ...options };
 }
 
-export function nested(compare: readonly Compare[], success: readonly Operation[], failure: readonly Operation[] = []): Operation {
+export function nested(
+  compare: readonly Compare[],
+  success: readonly Operation[],
+  failure: readonly Operation[] = [],
+): Operation {
   return { do: 'transaction', compare, success, failure };
 }
 
@@ -67,7 +71,11 @@ export async function holds(store: Store, ...compare: readonly Compare[]): Promi
   return (await choose(store, compare, [])).succeeded;
 }
 
-export async function list(store: Store, range: KeyRange | string = EVERYTHING, options: Omit<Read, 'do' | 'key' | 'end'> = {}): Promise<ReadResult> {
+export async function list(
+  store: Store,
+  range: KeyRange | string = EVERYTHING,
+  options: Omit<Read, 'do' | 'key' | 'end'> = {},
+): Promise<ReadResult> {
   const { results } = await apply(store, read(range, options));
   return results[0] as ReadResult;
 }
@@ -76,7 +84,11 @@ export async function get(store: Store, key: string): Promise<KeyValue | undefin
   return (await list(store, key)).pairs[0];
 }
 
-export async function keys(store: Store, range?: KeyRange, options?: Omit<Read, 'do' | 'key' | 'end'>): Promise<string[]> {
+export async function keys(
+  store: Store,
+  range?: KeyRange,
+  options?: Omit<Read, 'do' | 'key' | 'end'>,
+): Promise<string[]> {
   return (await list(store, range, options)).pairs.map((pair) => pair.key);
 }
 
@@ -112,7 +124,12 @@ export class Reader {
     this.#abort = abort;
   }
 
-  static async open(subject: ContractSubject, range: KeyRange, since: Revision | 'now', store: Store = subject.store): Promise<Reader> {
+  static async open(
+    subject: ContractSubject,
+    range: KeyRange,
+    since: Revision | 'now',
+    store: Store = subject.store,
+  ): Promise<Reader> {
     const abort = new AbortController();
     return new Reader(await store.watch(range, since, abort.signal), subject, abort);
   }
@@ -172,7 +189,11 @@ export async function soon<T>(subject: ContractSubject, expected: Promise<T>, ot
 }
 
 /** Lets time pass until it is so. */
-export async function eventually(subject: ContractSubject, isSo: () => Promise<boolean>, otherwise: string): Promise<void> {
+export async function eventually(
+  subject: ContractSubject,
+  isSo: () => Promise<boolean>,
+  otherwise: string,
+): Promise<void> {
   for (let waitedMs = 0; !(await isSo()); waitedMs += 100) {
     if (waitedMs > PATIENCE_MS) assert.fail(`${otherwise} in ${PATIENCE_MS} ms`);
     await subject.advance(100);

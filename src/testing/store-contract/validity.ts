@@ -53,9 +53,20 @@ export const validityPromises: readonly StorePromise[] = [
     await refuses('invalid', () => apply(store, ...puts(129)));
     await refuses('invalid', () => choose(store, [exists('a')], puts(129), []));
     await refuses('invalid', () => choose(store, [], [], puts(129)));
-    await refuses('invalid', () => choose(store, Array.from({ length: 129 }, (_, i) => exists(`c/${i}`)), []));
+    await refuses('invalid', () =>
+      choose(
+        store,
+        Array.from({ length: 129 }, (_, i) => exists(`c/${i}`)),
+        [],
+      ),
+    );
     assert.deepEqual(await keys(store), []);
-    const full: Compare[] = Array.from({ length: 128 }, (_, i) => ({ key: `c/${i}`, target: 'version', is: '=', than: 0 }));
+    const full: Compare[] = Array.from({ length: 128 }, (_, i) => ({
+      key: `c/${i}`,
+      target: 'version',
+      is: '=',
+      than: 0,
+    }));
     const { succeeded, results } = await choose(store, full, puts(128), puts(128));
     assert.deepEqual([succeeded, results.length, (await keys(store)).length], [true, 128, 128]);
   }),
@@ -91,7 +102,8 @@ export const validityPromises: readonly StorePromise[] = [
   }),
 
   promise('a key with half a surrogate pair is refused, because no bytes can stand for it', async ({ store }) => {
-    for (const key of ['\ud834', 'a\udd1e', '\udd1e\ud834']) await refuses('invalid', () => apply(store, put('a'), put(key)));
+    for (const key of ['\ud834', 'a\udd1e', '\udd1e\ud834'])
+      await refuses('invalid', () => apply(store, put('a'), put(key)));
     assert.deepEqual(await keys(store), []);
   }),
 
@@ -102,7 +114,8 @@ export const validityPromises: readonly StorePromise[] = [
       { compare: [{ key: 'a', target: 'size', is: '=', than: 0 }], success: [], failure: [put('a')] },
       { compare: [{ key: 'a', target: 'value', is: '<', than: 'x' }], success: [], failure: [put('a')] },
     ];
-    for (const transaction of wrong) await refuses('invalid', () => store.transaction(transaction as unknown as Transaction));
+    for (const transaction of wrong)
+      await refuses('invalid', () => store.transaction(transaction as unknown as Transaction));
     assert.deepEqual(await keys(store), []);
   }),
 ];

@@ -1,6 +1,20 @@
 import assert from 'node:assert/strict';
 import { prefixed } from '../../store/contract.ts';
-import { apply, choose, EVERYTHING, exists, isMissing, nested, put, Reader, refuses, remove, revisionOf, soon, told } from './steps.ts';
+import {
+  apply,
+  choose,
+  EVERYTHING,
+  exists,
+  isMissing,
+  nested,
+  put,
+  Reader,
+  refuses,
+  remove,
+  revisionOf,
+  soon,
+  told,
+} from './steps.ts';
 import { promise, type StorePromise } from './subject.ts';
 
 export const watchPromises: readonly StorePromise[] = [
@@ -15,9 +29,18 @@ export const watchPromises: readonly StorePromise[] = [
     assert.ok(change?.kind === 'put');
     const { value, ...rest } = change.pair;
     assert.deepEqual([first.revision, first.changes.length, value.text], [changed.revision, 1, 'two']);
-    assert.deepEqual(rest, { key: 'a', createRevision: made.revision, modRevision: changed.revision, version: 2, lease: id });
+    assert.deepEqual(rest, {
+      key: 'a',
+      createRevision: made.revision,
+      modRevision: changed.revision,
+      version: 2,
+      lease: id,
+    });
     const deleted = await apply(store, remove('a'));
-    assert.deepEqual(await reader.next(), { revision: deleted.revision, changes: [{ kind: 'delete', key: 'a', revision: deleted.revision }] });
+    assert.deepEqual(await reader.next(), {
+      revision: deleted.revision,
+      changes: [{ kind: 'delete', key: 'a', revision: deleted.revision }],
+    });
   }),
 
   promise('a watch from now on says where it starts and delivers nothing from before', async (subject) => {
@@ -61,11 +84,26 @@ export const watchPromises: readonly StorePromise[] = [
     const { store } = subject;
     await apply(store, put('k/3'), put('k/1'), put('k/2'));
     const reader = await Reader.open(subject, prefixed('k/'), 'now');
-    const { revision } = await apply(store, put('k/z'), put('other'), remove('k/1', 'k/4'), nested([], [put('k/b')]), put('k/a'));
+    const { revision } = await apply(
+      store,
+      put('k/z'),
+      put('other'),
+      remove('k/1', 'k/4'),
+      nested([], [put('k/b')]),
+      put('k/a'),
+    );
     const { revision: delivered, changes } = await reader.next();
     assert.equal(delivered, revision);
-    assert.deepEqual(changes.map(told), ['put k/z=x', 'delete k/1', 'delete k/2', 'delete k/3', 'put k/b=x', 'put k/a=x']);
-    for (const change of changes) assert.equal(change.kind === 'put' ? change.pair.modRevision : change.revision, revision);
+    assert.deepEqual(changes.map(told), [
+      'put k/z=x',
+      'delete k/1',
+      'delete k/2',
+      'delete k/3',
+      'put k/b=x',
+      'put k/a=x',
+    ]);
+    for (const change of changes)
+      assert.equal(change.kind === 'put' ? change.pair.modRevision : change.revision, revision);
   }),
 
   promise('what was refused, or changed nothing, is not delivered', async (subject) => {
@@ -104,7 +142,7 @@ export const watchPromises: readonly StorePromise[] = [
     const start = await revisionOf(store);
     for (let i = 0; i < 12; i++) await apply(store, put('k/a', String(i)), put('k/b', String(i)));
     const lines: string[] = [];
-    for (let since = start; lines.length < 24; ) {
+    for (let since = start; lines.length < 24;) {
       const reader = await Reader.open(subject, prefixed('k/'), since);
       for (let i = 0; i < 3; i++) {
         const { revision, changes } = await reader.next();
@@ -133,7 +171,12 @@ export const watchPromises: readonly StorePromise[] = [
       if (i % 10 === 0 && i > 0) lines.push(...(await reader.tell(1)));
     }
     lines.push(...(await reader.tell(200 - lines.length)));
-    assert.deepEqual(lines, Array.from({ length: 300 }, (_, i) => i).filter((i) => i % 3 !== 0).map((i) => `put k/${i}=${i}`));
+    assert.deepEqual(
+      lines,
+      Array.from({ length: 300 }, (_, i) => i)
+        .filter((i) => i % 3 !== 0)
+        .map((i) => `put k/${i}=${i}`),
+    );
   }),
 
   promise('many watches of many paces all see the same, each from where it started', async (subject) => {
@@ -168,7 +211,10 @@ export const watchPromises: readonly StorePromise[] = [
     await apply(subject.store, put('a', '1'));
     await apply(subject.store, put('a', '2'));
     const steps = await soon(subject, both, 'not both were delivered');
-    assert.deepEqual(steps.map((step) => (step.done ? 'done' : step.value.changes.map(told).join())), ['put a=1', 'put a=2']);
+    assert.deepEqual(
+      steps.map((step) => (step.done ? 'done' : step.value.changes.map(told).join())),
+      ['put a=1', 'put a=2'],
+    );
     abort.abort();
   }),
 
@@ -186,9 +232,14 @@ export const watchPromises: readonly StorePromise[] = [
 
   promise('a watch whose signal was aborted before it opened is over, or is not opened at all', async (subject) => {
     const reason = new Error('no longer wanted');
-    const watch = await subject.store.watch({ key: 'a' }, 'now', AbortSignal.abort(reason)).catch((error: unknown) => error);
+    const watch = await subject.store
+      .watch({ key: 'a' }, 'now', AbortSignal.abort(reason))
+      .catch((error: unknown) => error);
     if (watch === reason) return;
-    assert.ok(watch instanceof Object && Symbol.asyncIterator in watch, `neither a watch nor the reason: ${String(watch)}`);
+    assert.ok(
+      watch instanceof Object && Symbol.asyncIterator in watch,
+      `neither a watch nor the reason: ${String(watch)}`,
+    );
     await new Reader(watch as never, subject, new AbortController()).end();
   }),
 

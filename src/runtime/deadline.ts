@@ -1,0 +1,99 @@
+/**
+ * A store whose every call comes to an end: an answer that does not come in time is told as `unavailable`, or, where
+ * something may have been changed, as `outcome-unknown`. Nobody who uses it can hang.
+ */
+import type { Clock } from '../clock.ts';
+import { Failure } from '../failure.ts';
+import type {
+  Health,
+  KeyRange,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Operation,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+  Watch,
+} from '../store/index.ts';
+
+export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
+  const bounded = new BoundedStore(store, clock, limitMs);
+  if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
+  return bounded;
+}
+
+class BoundedStore implements Store {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  transactionNow?: NonNullable<Store['transactionNow']>;
+
+  constructor(store: Store, clock: Clock, limitMs: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+  }
+
+  transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    const changes = [...transaction.success, ...transaction.failure].some(mayChange);
+    return this.#within(this.#store.transaction(transaction, signal), changes);
+  }
+
+  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
+    return this.#within(this.#store.watch(range, since, signal), false);
+  }
+
+  grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
+    return this.#within(this.#store.grantLease(ttlMs, signal), true);
+  }
+
+  keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    return this.#within(this.#store.keepLeaseAlive(id, signal), false);
+  }
+
+  revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
+    return this.#within(this.#store.revokeLease(id, signal), true);
+  }
+
+  leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
+    return this.#within(this.#store.leaseState(id, signal), false);
+  }
+
+  compact(revision: Revision, signal?: AbortSignal): Promise<void> {
+    return this.#within(this.#store.compact(revision, signal), true);
+  }
+
+  health(signal?: AbortSignal): Promise<Health> {
+    return this.#within(this.#store.health(signal), false);
+  }
+
+  close(): Promise<void> {
+    return this.#within(this.#store.close(), false);
+  }
+
+  #within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.timer(this.#limitMs, () => {
+        const told = `the store has not answered for ${this.#limitMs} ms`;
+        reject(mayHaveChanged ? new Failure('outcome-unknown', told) : new Failure('unavailable', told));
+      });
+      answer.then(
+        (value) => {
+          timer.cancel();
+          resolve(value);
+        },
+        (error: unknown) => {
+          timer.cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
+function mayChange(operation: Operation): boolean {
+  if (operation.do === 'transaction') return [...operation.success, ...operation.failure].some(mayChange);
+  return operation.do !== 'read';
+}
