@@ -84,7 +84,7 @@ class BoundedStore implements Store {
           timer.cancel();
           resolve(value);
         },
-        (error: unknown) => {
+        (error: Error) => {
           timer.cancel();
           reject(error);
         },

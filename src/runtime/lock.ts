@@ -1,13 +1,13 @@
 /** A lock, as users hold it. */
-import {
-  type Json,
-  type Lock as LockState,
-  type LockCommand,
-  type LockHold as LockGrant,
-  type LockMode,
-  type LockOutcome,
-  type OnStale,
-  type Request,
+import type {
+  Json,
+  Lock as LockState,
+  LockCommand,
+  LockHold as LockGrant,
+  LockMode,
+  LockOutcome,
+  OnStale,
+  Request,
 } from '../core/index.ts';
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';

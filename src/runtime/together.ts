@@ -183,6 +183,7 @@ async function attempt(
       }));
       return { kind: 'refused', refusals };
     }
+    if (runtime.session?.id !== session.id) throw sessionLost(pieces);
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
     const merged = merge(
       pieces.map((piece, place) => {
@@ -208,7 +209,7 @@ async function attempt(
       for (const answer of step.answers) runtime.answer(resource, answer);
       for (const loss of step.losses) runtime.lose(loss);
     }
-    if (runtime.session?.id !== session.id) throw new NotAcquired(pieces[0]?.resource ?? '', { kind: 'session-lost' });
+    if (runtime.session?.id !== session.id) throw sessionLost(pieces);
     const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
     return { kind: 'acquired', holds: new HoldSet(holds) };
   }
@@ -216,6 +217,10 @@ async function attempt(
     kind: 'refused',
     refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })),
   };
+}
+
+function sessionLost(pieces: readonly Piece[]): NotAcquired {
+  return new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'session-lost' });
 }
 
 type Command = Request & AnyCommand;

@@ -1,4 +1,4 @@
-/** The keys and what they hold. It does as it is told, at the revision it is told. Whether it may was decided before. */
+/** The keys and what they hold. It does as it is told; whether it may was decided before. */
 import { checkWellFormed } from '../check.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { holds } from './compare.ts';

@@ -1,4 +1,4 @@
-/** A handle on a memory engine, as one opener has it: closing it ends its watches and refuses its calls, no one else's. */
+/** One opener's handle on a memory engine: closing it ends its watches and refuses its calls, and nobody else's. */
 import { Failure } from '../../failure.ts';
 import { checkTtl, checkWatch } from '../check.ts';
 import type {

@@ -5,12 +5,14 @@
 import type { LockHold as LockGrant, LockRequest, SemaphoreHold as SemaphoreGrant } from '../../core/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import {
+  ANCHORS,
   decode,
   type RecordDocument,
   RECORDS,
   resourceOfRecord,
   resourceOfTicket,
   type TicketDocument,
+  TICKETS,
 } from '../../runtime/layout.ts';
 import type { Changes } from '../../store/index.ts';
 import type { SimulatedProcess, World } from './world.ts';
@@ -40,6 +42,7 @@ export class Checker {
   readonly #touched = new Map<string, number>();
   /** Taken by an administrator: only there may the old holder hear of it later than the next is let in. */
   readonly #forced = new Set<string>();
+  readonly #alive = new Set<string>();
   grants = 0;
   /** The first one; whoever runs the world looks at it after every step. */
   violation: Violation | undefined;
@@ -122,11 +125,17 @@ export class Checker {
     const written: [string, StoredRecord | undefined][] = [];
     for (const change of changes) {
       const key = change.kind === 'put' ? change.pair.key : change.key;
-      if (key.startsWith(RECORDS)) {
+      if (key.startsWith(ANCHORS)) {
+        const lease = key.slice(ANCHORS.length);
+        if (change.kind === 'put') this.#alive.add(lease);
+        else this.#alive.delete(lease);
+      } else if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
         for (const { type, holder } of events) if (type.endsWith(':forced')) this.#forced.add(`${resource} ${holder}`);
         written.push([resource, record]);
+      } else if (!key.startsWith(TICKETS)) {
+        continue;
       } else if (change.kind === 'put') {
         const { request } = decode<TicketDocument<Ticket['request']>>(change.pair);
         arrived.push([resourceOfTicket(key), request.id, { request, arrival: change.pair.createRevision }]);
@@ -161,7 +170,8 @@ export class Checker {
     }
     const known = new Set(before?.holds.map(({ token }) => token));
     const fresh = holds.filter(({ token }) => !known.has(token));
-    for (const { token } of fresh) {
+    for (const { token, id, lease } of fresh) {
+      if (!this.#alive.has(lease)) this.fail(`${resource} was granted to ${id}, whose lease had ended`);
       const highest = this.#highest.get(resource) ?? 0;
       if (token <= highest) this.fail(`${resource} was granted with #${token} after #${highest}`);
       this.#highest.set(resource, token);

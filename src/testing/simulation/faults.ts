@@ -21,7 +21,7 @@ export class Faults {
   constructor(random: Random) {
     this.#random = random;
     this.#rate = random.pick([0, 0, 0.01, 0.05, 0.15]);
-    this.#slowest = random.pick([2, 10, 60, 350]);
+    this.#slowest = random.pick([2, 10, 60, 350, 700]);
   }
 
   fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {

@@ -130,7 +130,7 @@ export class Network implements Store {
           world.schedule(fate.thereMs, () => {
             apply().then(
               (value) => world.schedule(fate.backMs, () => resolve(value), process),
-              (error: unknown) => world.schedule(fate.backMs, () => reject(error), process),
+              (error: Error) => world.schedule(fate.backMs, () => reject(error), process),
             );
           });
       }
@@ -146,7 +146,7 @@ class CutWatch implements Watch {
   readonly #faults: Faults;
   readonly #closed: () => void;
   readonly #queue: Changes[] = [];
-  #failure: unknown;
+  #failure: Error | undefined;
   #ended = false;
   #wake: (() => void) | undefined;
   #latest = 0;
@@ -167,7 +167,7 @@ class CutWatch implements Watch {
       }
       this.#inOrder(() => void (this.#ended = true));
     } catch (error) {
-      this.#inOrder(() => void (this.#failure ??= error));
+      this.#inOrder(() => void (this.#failure ??= error as Error));
     }
   }
 
