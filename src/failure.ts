@@ -38,17 +38,5 @@ export class Failure extends Error {
   }
 }
 
-/** An error message shows the offending value; a huge one would hide the message itself. */
-export function shown(value: unknown): string {
-  const text = typeof value === 'string' ? JSON.stringify(value) : describe(value);
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text;
-}
-
-function describe(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'bigint' || value === undefined) return String(value);
-  try {
-    return JSON.stringify(value) ?? typeof value;
-  } catch {
-    return typeof value;
-  }
-}
+/** Messages show the offending value, cut so that a huge one does not hide the message itself. */
+export { shown } from './core/shown.ts';

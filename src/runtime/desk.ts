@@ -14,7 +14,8 @@
 import { type Answer, type Event, type Loss, type Moment, NONE, type Request } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
-import { type Commit, commitOf, Draft, type Sender } from './draft.ts';
+import { type Commit, commitOf, type Sender } from './commit.ts';
+import { Draft } from './draft.ts';
 import { anchorKey, type ResourceKeys, resourceKeys } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';

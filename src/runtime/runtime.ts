@@ -9,7 +9,7 @@ import { prefixed, type Revision, type Store, type Transaction, type Transaction
 import { Anchors } from './anchors.ts';
 import { Desk, type Office } from './desk.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.ts';
-import type { Sender } from './draft.ts';
+import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey, processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';

@@ -37,20 +37,20 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    file: 'runtime/draft.ts',
-    right: 'provesQueue = !someWaited || view.complete;',
-    wrong: 'provesQueue = false;\n    if (draft.newcomers.length > 0) view.complete = false;',
+    file: 'runtime/commit.ts',
+    right: 'if (this.#provesQueue) this.#nobodyElse(',
+    wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
   },
   {
     name: 'a hold is taken over although its holder is alive',
-    file: 'runtime/draft.ts',
-    right: "hold.limit : hold.lease, '=', 0);",
-    wrong: "hold.limit : hold.lease, '!=', -1);",
+    file: 'runtime/commit.ts',
+    right: "hold.lease : limit, '=', 0);",
+    wrong: "hold.lease : limit, '>', -1);",
   },
   {
     name: 'a grant goes to one who has left the queue',
-    file: 'runtime/draft.ts',
-    right: "target: 'create', is: '=', than: view.arrivals.get(request.id) ?? 0 }",
+    file: 'runtime/commit.ts',
+    right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
   },
   {

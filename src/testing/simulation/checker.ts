@@ -165,9 +165,10 @@ export class Checker {
     }
     const slots = holds.flatMap((hold) => hold.slots ?? []);
     if (new Set(slots).size < slots.length) this.fail(`a slot of ${resource} was given out twice: ${slots.join(' ')}`);
-    if (slots.length > (record.capacity ?? slots.length)) {
-      this.fail(`${resource} has ${slots.length} slots in use and a capacity of ${record.capacity}`);
-    }
+    const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
+    if (used > (record.capacity ?? used))
+      this.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
+    if (used !== slots.length) this.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
     const known = new Set(before?.holds.map(({ token }) => token));
     const fresh = holds.filter(({ token }) => !known.has(token));
     for (const { token, id, lease } of fresh) {
