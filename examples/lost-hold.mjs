@@ -5,8 +5,6 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HoldLost, open, workerHolder } from 'signalbox';
 
-// While one waits, something else has to keep the program alive: the timers of signalbox never do.
-const alive = setInterval(() => {}, 1000);
 const box = await open('memory:');
 const lock = box.lock('backup');
 const told = [];
@@ -40,4 +38,3 @@ await second;
 assert.deepEqual(told, ['the first is told', 'the second gets in']);
 console.log(told.join(', then '));
 await box.close();
-clearInterval(alive);

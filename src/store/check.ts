@@ -5,7 +5,7 @@
  */
 import { Failure, shown } from '../failure.ts';
 import type { Compare, KeyRange, Operation, Read, Revision, Transaction } from './contract.ts';
-import { isBackwards, isInRange, isPlain } from './key-order.ts';
+import { isBackwards, isInRange } from './key-order.ts';
 
 /** etcd's limit for the comparisons and for each branch; what is nested gets what those around it left over. */
 export const MOST_OPERATIONS = 128;
@@ -77,7 +77,7 @@ function checkKey(key: string): void {
 
 /** Half a surrogate pair has no UTF-8 form: a store that writes bytes would silently store another key. */
 export function checkWellFormed(key: string): void {
-  if (!isPlain(key) && /\p{Surrogate}/u.test(key)) throw invalid(`the key ${shown(key)}`, 'well-formed Unicode');
+  if (/\p{Surrogate}/u.test(key)) throw invalid(`the key ${shown(key)}`, 'well-formed Unicode');
 }
 
 export function checkWatch(range: KeyRange, since: Revision | 'now'): void {

@@ -10,6 +10,8 @@ import type { HeldLease } from './leases.ts';
 
 export class Entry {
   readonly key: string;
+  /** Whether `<` orders its key against any other. */
+  readonly isPlain: boolean;
   /** Replaced, never changed: results and history still hold the one before. Absent while the key does not exist. */
   pair: KeyValue | undefined = undefined;
   /** Where it stands in the order of keys, once it ever existed. */
@@ -20,8 +22,9 @@ export class Entry {
   /** Whether it is among those that are cleared once there are too many of them. */
   isListedGone = false;
 
-  constructor(key: string) {
+  constructor(key: string, plain: boolean) {
     this.key = key;
+    this.isPlain = plain;
   }
 }
 

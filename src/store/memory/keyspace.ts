@@ -1,6 +1,7 @@
 /** The keys and what they hold. It does as it is told; whether it may was decided before. */
 import { checkWellFormed } from '../check.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
+import { isPlain } from '../key-order.ts';
 import { holds } from './compare.ts';
 import { compareEntries, Entry, isLive, type LiveEntry } from './entry.ts';
 import type { Changed } from './history.ts';
@@ -8,9 +9,12 @@ import { attach, detach, type HeldLease, type Leases } from './leases.ts';
 import { byAge, byKey, countIn } from './part.ts';
 import { SortedEntries } from './sorted-entries.ts';
 
-/** So many entries are kept of keys that are gone and may come back; past that, the longest gone are cleared. */
-const KEPT_GONE = 16_384;
-const CLEARED_AT_ONCE = 256;
+/**
+ * So many entries are kept of keys that are gone and may come back; past that, the longest gone are cleared. More would
+ * help those who rotate many keys, and hinder those who use every name once: reads walk past the places of the gone.
+ */
+export const KEPT_GONE = 128;
+export const CLEARED_AT_ONCE = 32;
 
 export class Keyspace {
   readonly #leases: Leases;
@@ -19,7 +23,7 @@ export class Keyspace {
   /** Entries without a key, and some whose key has come back since. */
   readonly #gone: Entry[] = [];
   /** The one found last: a transaction asks for the same one several times. */
-  #last = new Entry('');
+  #last = new Entry('', true);
   #changed: Change | Change[] | undefined = undefined;
 
   constructor(leases: Leases) {
@@ -122,8 +126,9 @@ export class Keyspace {
   place(key: string): Entry {
     const found = this.#find(key);
     if (found !== undefined) return found;
-    checkWellFormed(key);
-    const entry = new Entry(key);
+    const plain = isPlain(key);
+    if (!plain) checkWellFormed(key);
+    const entry = new Entry(key, plain);
     this.#entries.set(key, entry);
     this.#last = entry;
     this.#expectBack(entry);
@@ -137,7 +142,7 @@ export class Keyspace {
   }
 
   #clearPlaces(): void {
-    this.#last = new Entry('');
+    this.#last = new Entry('', true);
     for (const entry of this.#gone.splice(0, CLEARED_AT_ONCE)) {
       entry.isListedGone = false;
       if (isLive(entry)) continue;

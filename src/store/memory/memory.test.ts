@@ -6,6 +6,7 @@ import type { KeyRange, Operation, ReadResult, Store, TransactionResult } from '
 import { prefixed } from '../contract.ts';
 import { Value } from '../value.ts';
 import { openMemory, openSharedMemory } from './index.ts';
+import { CLEARED_AT_ONCE, KEPT_GONE } from './keyspace.ts';
 
 const VALUE = Value.text('x');
 
@@ -41,7 +42,7 @@ describe('the memory engine', () => {
   it('forgets the places of keys that never come back, and finds those that do', () => {
     const store = openMemory();
     const all = prefixed('k/');
-    for (let i = 0; i < 60_000; i++) {
+    for (let i = 0; i < 20_000; i++) {
       apply(store, put(`k/${i}`));
       if (i >= 100) apply(store, { do: 'delete', key: `k/${i - 100}` });
       if (i % 1000 === 999) {
@@ -59,9 +60,9 @@ describe('the memory engine', () => {
   it('finds a key whose place is cleared by the very transaction that brings it back', () => {
     const store = openMemory();
     apply(store, put('last/1'), put('last/2'));
-    // As many as it takes for the next deletion to clear the places of the 256th to 511th that went, `back` among them.
-    for (let i = 0; i < 16_383 + 255; i++) {
-      const key = i === 300 ? 'back' : `k/${i}`;
+    // So many that places have been cleared once, and will be again at the next deletion: then that of `back` too.
+    for (let i = 0; i < KEPT_GONE - 1 + CLEARED_AT_ONCE - 1; i++) {
+      const key = i === CLEARED_AT_ONCE ? 'back' : `k/${i}`;
       apply(store, put(key));
       apply(store, { do: 'delete', key });
     }

@@ -7,7 +7,7 @@
  *
  * Finding a key takes one binary search over the chunks' lows and one in a chunk.
  */
-import { compareKeys, isPlain, NO_END } from '../key-order.ts';
+import { compareKeys, NO_END } from '../key-order.ts';
 import { Chunk } from './chunk.ts';
 import { type Entry, isLive } from './entry.ts';
 import type { Part } from './part.ts';
@@ -33,7 +33,7 @@ export class SortedEntries {
   #plain = true;
 
   add(entry: Entry): void {
-    if (this.#plain && !isPlain(entry.key)) this.#plain = false;
+    if (!entry.isPlain) this.#plain = false;
     const number = this.#chunkOf(entry.key);
     const chunk = this.#chunks[number] as Chunk;
     chunk.insert(this.#positionIn(chunk, entry.key), entry);
