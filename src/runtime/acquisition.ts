@@ -147,6 +147,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#reject(new NotAcquired(this.desk.resource, { kind: 'session-lost' }));
     }
     if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder);
+    if (granted.hold !== undefined && this.#runtime.wasLostEarly(granted.hold.id, granted.hold.token)) {
+      return this.#reject(new NotAcquired(this.desk.resource, { kind: 'lost' }));
+    }
     const value = this.#deliver(granted, this.#options);
     if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, granted as unknown as Refusal));
     else this.#resolve(value);
@@ -154,6 +157,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   sessionEnded(): void {
     this.#giveUp({ kind: 'session-lost' }, false);
+  }
+
+  closed(): void {
+    this.#giveUp({ kind: 'closed' }, true);
   }
 
   #giveUp(refusal: Refusal, withdraw: boolean): void {

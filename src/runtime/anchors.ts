@@ -1,12 +1,18 @@
 /**
  * Which leases are alive: the anchors in the store, followed. Knowledge may lag, so nothing is decided by it alone;
- * a write that takes over compares that the anchor is gone.
+ * a write that takes over compares that the anchor is gone. A lease of which nothing is known counts as alive until
+ * it has been looked up.
  */
 import type { Changes, KeyValue, Revision } from '../store/index.ts';
 import { ANCHORS } from './layout.ts';
 
+/** So many of those that ended are remembered; who asks for an older one has it looked up again. */
+const MOST_GONE = 10_000;
+
 export class Anchors {
+  /** With the revision at which each came to be. */
   readonly #alive = new Map<string, Revision>();
+  readonly #gone = new Set<string>();
   /** Everything up to this revision has been taken in. */
   #asOf: Revision = 0;
   readonly #onGone: () => void;
@@ -17,12 +23,18 @@ export class Anchors {
   }
 
   isGone(lease: string): boolean {
-    return !this.#alive.has(lease);
+    return this.#gone.has(lease);
   }
 
-  /** The oldest session that is alive; whoever lives has seen at least this revision. */
+  isKnown(lease: string): boolean {
+    return this.#alive.has(lease) || this.#gone.has(lease);
+  }
+
+  /** The oldest that is alive; whoever lives has seen at least this revision. */
   get oldest(): Revision {
-    return Math.min(...this.#alive.values());
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const revision of this.#alive.values()) if (revision < oldest) oldest = revision;
+    return oldest;
   }
 
   /** We made it ourselves. */
@@ -30,14 +42,18 @@ export class Anchors {
     this.#alive.set(lease, revision);
   }
 
-  /** A list of all anchors, read at `revision`. */
+  /** A list of all anchors, read at `revision`. What was followed further than that knows better. */
   list(pairs: readonly KeyValue[], revision: Revision): void {
-    if (revision < this.#asOf) return;
-    const before = [...this.#alive.keys()];
-    this.#alive.clear();
-    for (const pair of pairs) this.#alive.set(leaseOf(pair.key), pair.createRevision);
-    this.#asOf = revision;
-    if (before.some((lease) => !this.#alive.has(lease))) this.#onGone();
+    const isNews = revision >= this.#asOf;
+    const listed = new Map(pairs.map((pair) => [leaseOf(pair.key), pair.createRevision]));
+    let gone = false;
+    for (const [lease, since] of this.#alive) {
+      // Those that came since are not in it.
+      if (!listed.has(lease) && since <= revision) gone = this.#ended(lease) || gone;
+    }
+    for (const [lease, since] of listed) if (isNews || !this.#gone.has(lease)) this.#came(lease, since);
+    this.#asOf = Math.max(this.#asOf, revision);
+    if (gone) this.#onGone();
   }
 
   changes({ revision, changes }: Changes): void {
@@ -45,17 +61,39 @@ export class Anchors {
     this.#asOf = revision;
     let gone = false;
     for (const change of changes) {
-      if (change.kind === 'put') this.#alive.set(leaseOf(change.pair.key), change.pair.createRevision);
-      else gone = this.#alive.delete(leaseOf(change.key)) || gone;
+      if (change.kind === 'put') this.#came(leaseOf(change.pair.key), change.pair.createRevision);
+      else gone = this.#ended(leaseOf(change.key)) || gone;
     }
     if (gone) this.#onGone();
   }
 
-  /** One anchor, read at `revision`. What was followed further than that knows better. */
-  saw(lease: string, isAlive: boolean, revision: Revision): void {
-    if (this.#asOf > revision) return;
-    if (isAlive) this.#alive.set(lease, this.#alive.get(lease) ?? revision);
-    else if (this.#alive.delete(lease)) this.#onGone();
+  /** One anchor, read at `revision`. What was followed further than that knows better, if it knows anything. */
+  saw(lease: string, wasAlive: boolean, revision: Revision): void {
+    if (this.isKnown(lease) && this.#asOf > revision) return;
+    if (wasAlive) this.#came(lease, this.#alive.get(lease) ?? revision);
+    else if (this.#ended(lease)) this.#onGone();
+  }
+
+  /** Of all anchors only the maintainer's comes back after it has gone. */
+  #came(lease: string, since: Revision): void {
+    this.#alive.set(lease, since);
+    this.#gone.delete(lease);
+  }
+
+  /** Whether that was news. */
+  #ended(lease: string): boolean {
+    const wasAlive = this.#alive.delete(lease);
+    this.#remember(lease);
+    return wasAlive;
+  }
+
+  #remember(lease: string): void {
+    this.#gone.add(lease);
+    if (this.#gone.size <= MOST_GONE) return;
+    for (const oldest of this.#gone) {
+      this.#gone.delete(oldest);
+      return;
+    }
   }
 }
 

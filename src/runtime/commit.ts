@@ -120,7 +120,11 @@ class Writing<State extends Coordinated> {
     const { newcomers, kept, losses } = this.#draft;
     const { id, epoch } = this.#sender;
     if (this.#moved.arriving.length > 0 || newcomers.length > 0) this.#relyOn(id, '=', epoch);
-    for (const { lease } of [...newcomers, ...kept]) if (lease !== id) this.#relyOn(lease, '>', 0);
+    for (const { lease } of newcomers) if (lease !== id) this.#relyOn(lease, '>', 0);
+    for (const { lease, limit } of kept) {
+      this.#relyOn(lease, '>', 0);
+      if (limit !== undefined) this.#relyOn(limit, '>', 0);
+    }
     for (const { hold, why } of losses) {
       if (why !== 'reclaimed') continue;
       // Taking over and coming back to life exclude each other: only one of them can find the lease as it expects.
@@ -188,9 +192,10 @@ class Writing<State extends Coordinated> {
     if (answers.length === 0 && losses.length === 0) return;
     for (const [process, letter] of lettersOf(this.#keys.resource, this.#draft, this.#sender)) {
       const key = mailboxKey(process);
-      this.#compare.push({ key, target: 'version', is: '>', than: 0 });
-      this.#leases.push(process);
-      this.#success.push({ do: 'put', key, value: encode(letter), lease: 'keep' });
+      // The dead have no mailbox; whether it is dead does not matter to what was decided.
+      const isThere: Compare = { key, target: 'version', is: '>', than: 0 };
+      const put: Operation = { do: 'put', key, value: encode(letter), lease: 'keep' };
+      this.#success.push({ do: 'transaction', compare: [isThere], success: [put], failure: [] });
     }
   }
 

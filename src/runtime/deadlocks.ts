@@ -23,6 +23,8 @@ import {
 import { Unheard } from './pending.ts';
 import type { Runtime } from './runtime.ts';
 
+const LOOK_AGAIN_MS = 500;
+
 export class Deadlocks {
   readonly #runtime: Runtime;
   #looking = false;
@@ -41,8 +43,10 @@ export class Deadlocks {
     }
     this.#looking = true;
     void this.#lookNow()
-      // A store that cannot be reached now: the maintainer looks again at its next round.
-      .catch(() => undefined)
+      // Whoever waits in a circle waits for nothing else: a look that failed has to be repeated.
+      .catch(() => {
+        if (this.#runtime.waiters.size > 0) this.#runtime.later(LOOK_AGAIN_MS, () => this.look());
+      })
       .finally(() => {
         this.#looking = false;
         if (this.#again) {

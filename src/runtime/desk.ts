@@ -11,7 +11,7 @@
  * promises, because an engine that answers at once then makes the whole way from `acquire` to the hold without
  * yielding once.
  */
-import { type Answer, type Event, type Loss, type Moment, NONE, type Request } from '../core/index.ts';
+import { type Answer, type Event, type Hold, type Loss, type Moment, NONE, type Request } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
 import { type Commit, commitOf, type Sender } from './commit.ts';
@@ -31,9 +31,11 @@ export interface Office {
   moment(revision: Revision, most?: number): Moment;
   monotonic(): number;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
-  later(delayMs: number, call: () => void): void;
+  /** `keepsAlive`: the process must not end before that, for want of anything else to do. */
+  later(delayMs: number, call: () => void, keepsAlive: boolean): void;
   /** A read at `revision` found this lease alive, or not there. */
   sawLease(lease: string, version: number | undefined, revision: Revision): void;
+  knowsLease(lease: string): boolean;
   /** No transaction sent before can take effect any more, once this calls back. */
   fence(done: () => void, failed: (error: unknown) => void): void;
   answer(resource: string, answer: Answer<unknown>): void;
@@ -181,7 +183,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
         if (request.lease !== this.#office.sender.id) draft.usesOwnLease = true;
       } else if (outcome.hold !== undefined && command.kind !== 'release') {
-        draft.kept = [...draft.kept, outcome.hold];
+        // As it was before: one that was stale already must not come back to life by being changed.
+        const { id } = outcome.hold;
+        const was = before.record.holds.find((hold) => hold.id === id) as Hold | undefined;
+        if (was !== undefined) draft.kept = [...draft.kept, was];
       }
     }
     if (draft.answers.length > 0) draft.countNewcomers(batch);
@@ -242,13 +247,28 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#knownSince = asked;
     for (const { lease } of view.state.waiting) {
       // A ticket that was read proves that its lease was alive.
-      if (this.#isGone(lease)) this.#office.sawLease(lease, 1, revision);
+      if (!this.#office.knowsLease(lease)) this.#office.sawLease(lease, 1, revision);
     }
     if (this.#mustReconcile) {
       this.#mustReconcile = false;
       this.#office.reconcile(this.resource, new Set(view.state.record.holds.map(({ id }) => id)));
     }
-    go();
+    this.#lookUp(batch, go);
+  }
+
+  /** Holds may name leases that were never heard of: whether these are alive has to be asked before anyone is refused. */
+  #lookUp(batch: Pending<Command, Outcome>[], go: () => void): void {
+    const unknown = this.#leasesKnown().filter((lease) => !this.#office.knowsLease(lease));
+    if (unknown.length === 0) return go();
+    const success = unknown.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
+    this.#office.commit(
+      { compare: [], success, failure: [] },
+      (result) => {
+        this.#sawLeases(unknown, result.results, result.revision);
+        go();
+      },
+      (error) => this.#failed(batch, error),
+    );
   }
 
   #landed(
@@ -320,13 +340,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       view.arrivals.clear();
     }
     if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#mayBeStale(hold))) return;
+    if (this.#leasesKnown().some((lease) => !this.#office.knowsLease(lease))) return this.settle();
     const alone = { ...view.state, waiting: commit.arriving };
     const at = this.#office.moment(result.revision);
     if (this.#machine.transition(alone, this.#machine.settle, at).state !== alone) this.settle();
   }
 
   #mayBeStale({ lease, limit }: { readonly lease: string; readonly limit?: string }): boolean {
-    return this.#isGone(lease) || (limit !== undefined && this.#isGone(limit));
+    const isUnsure = (name: string): boolean => this.#isGone(name) || !this.#office.knowsLease(name);
+    return isUnsure(lease) || (limit !== undefined && isUnsure(limit));
   }
 
   #isGone(lease: string): boolean {
@@ -381,10 +403,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (rest.length === 0) return this.#next();
     const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
     this.#failures += 1;
-    this.#office.later(delayMs, () => {
-      // Whoever asked meanwhile comes along: their time may be up before the store comes back.
-      again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
-    });
+    const somebodyListens = rest.some((pending) => !(pending instanceof Unheard));
+    this.#office.later(
+      delayMs,
+      () => {
+        // Whoever asked meanwhile comes along: their time may be up before the store comes back.
+        again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
+      },
+      somebodyListens,
+    );
   }
 
   /**

@@ -48,7 +48,10 @@ async function keepFollowing(
     } catch (error) {
       if (Failure.is(error, 'closed')) return;
       if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
+      failures += 1;
     }
+    // One that breaks as soon as it is open must not be opened again at once.
+    if (failures > 1) await pause(clock, failures, signal);
     // After the last revision that was delivered, never after one that was only heard of: that would skip changes.
     for (;;) {
       if (signal.aborted) return;

@@ -6,7 +6,9 @@ import { processOf } from './layout.ts';
 import { followOuter } from './outer.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, Pending } from './pending.ts';
 import { HoldLost } from './refusal.ts';
+import type { LeaseId } from '../store/index.ts';
 import type { Held, Runtime } from './runtime.ts';
+import type { Sent } from './session.ts';
 
 export type ReleaseOutcome =
   | { readonly kind: 'released' }
@@ -27,7 +29,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #released: Promise<ReleaseOutcome> | undefined;
   #releasing: Releasing | undefined;
   #limit: Timer | undefined;
-  #endsAt = Number.POSITIVE_INFINITY;
+  #limitLease: LeaseId | undefined;
+  #deadline: Sent = NEVER;
   #following: AbortController | undefined;
 
   constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
@@ -68,7 +71,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     // After a stall of the event loop, this may be the first to notice that the time is up.
-    if (this.runtime.clock.monotonic() >= this.#endsAt) this.lose({ why: 'expired' });
+    if (this.#limitLease !== undefined && this.#isPast(this.#deadline)) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
 
@@ -112,12 +115,30 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     await outcomeOf(this.desk, command, this.runtime.giveUpAt()).catch(() => undefined);
   }
 
-  /** For the runtime: it will end at this time on the monotonic clock, however well it is renewed. */
-  endsAt(monotonic: number): void {
-    this.#limit?.cancel();
-    this.#endsAt = monotonic;
+  /** For the runtime: it ends with this lease, so long after `sent`, however well it is renewed. */
+  endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
+    const before = this.#limitLease;
+    this.#limitLease = leaseId;
+    this.#deadline = { monotonic: sent.monotonic + validMs, now: sent.now + validMs };
+    this.#watchDeadline();
+    if (before !== undefined) this.#endLease(before);
+  }
+
+  #watchDeadline(): void {
     const { clock } = this.runtime;
-    this.#limit = clock.timer(monotonic - clock.monotonic(), () => this.lose({ why: 'expired' }));
+    this.#limit?.cancel();
+    this.#limit = clock.timer(this.#deadline.monotonic - clock.monotonic(), () => {
+      if (this.isValid) this.#watchDeadline();
+    });
+  }
+
+  #isPast({ monotonic, now }: Sent): boolean {
+    const { clock } = this.runtime;
+    return clock.monotonic() >= monotonic || clock.now() >= now;
+  }
+
+  #endLease(leaseId: LeaseId): void {
+    void this.runtime.store.revokeLease(leaseId).catch(() => undefined);
   }
 
   #release(): Promise<ReleaseOutcome> {
@@ -136,8 +157,9 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** For the runtime. One that could not be released is still held, and can be released again. */
   released(really: boolean): void {
     this.#releasing = undefined;
-    if (really) this.#leave();
-    else this.#released = undefined;
+    if (!really) this.#released = undefined;
+    else this.#leave();
+    if (really && this.#limitLease !== undefined) this.#endLease(this.#limitLease);
   }
 
   #leave(): void {
@@ -162,6 +184,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   }
 }
 
+const NEVER: Sent = { monotonic: Number.POSITIVE_INFINITY, now: Number.POSITIVE_INFINITY };
 const RELEASED: ReleaseOutcome = { kind: 'released' };
 
 /**

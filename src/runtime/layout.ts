@@ -10,7 +10,7 @@
  * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
  * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
  */
-import type { Answer, Event, LossReason, Request } from '../core/index.ts';
+import type { Answer, Event, LossReason, Request, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { afterPrefix, type KeyValue, Value } from '../store/index.ts';
 
@@ -95,6 +95,8 @@ export interface Letter {
 
 export interface LossNotice {
   readonly id: string;
+  /** Which grant: a request that asks again may be granted again. */
+  readonly token: Token;
   readonly why: LossReason;
   readonly by?: string;
   readonly reason?: string;

@@ -7,8 +7,8 @@ import type { Coordinated } from './machines.ts';
 export function lettersOf(resource: string, draft: Draft<Coordinated>, sender: Sender): ReadonlyMap<string, Letter> {
   const letters = new Map<string, Letter>();
   const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
-  // Our own are told directly, and the dead have no mailbox any more.
-  const reachable = (process: string): boolean => process !== sender.id && !sender.isGone(process);
+  // Our own are told directly.
+  const reachable = (process: string): boolean => process !== sender.id;
   for (const answer of draft.answers) {
     const process = processOf(answer.id);
     if (!reachable(process)) continue;
@@ -18,7 +18,13 @@ export function lettersOf(resource: string, draft: Draft<Coordinated>, sender: S
   for (const { hold, why, by, reason } of draft.losses) {
     const process = processOf(hold.id);
     if (!reachable(process)) continue;
-    const told = { id: hold.id, why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };
+    const told = {
+      id: hold.id,
+      token: hold.token,
+      why,
+      ...(by !== undefined && { by }),
+      ...(reason !== undefined && { reason }),
+    };
     const letter = letterTo(process);
     letters.set(process, { ...letter, losses: [...letter.losses, told] });
   }

@@ -112,6 +112,12 @@ export class Maintenance {
     const { record } = decode<RecordDocument<Coordinated['record'] & { onStale: string; kind: string }>>(pair);
     const at = this.#runtime.moment(pair.modRevision);
     const holds = record.holds as readonly Hold[];
+    // One that nothing was known of, and that was not in the list although the record is older than it, has ended.
+    if (pair.modRevision <= listed) {
+      for (const lease of holds.flatMap((hold) => [hold.lease, hold.limit ?? hold.lease])) {
+        if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
+      }
+    }
     if (holds.some((hold) => isStale(hold, at))) {
       await this.#submit(resource, { kind: 'tick' });
       swept.warned += 1;

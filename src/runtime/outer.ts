@@ -8,6 +8,8 @@ import { follow } from './follow.ts';
 import { anchorKey, decode, type RecordDocument } from './layout.ts';
 import type { Held, Runtime } from './runtime.ts';
 
+const RETRY_MS = 500;
+
 export function followOuter(runtime: Runtime, recordKey: string, outer: Hold, inner: Held, signal: AbortSignal): void {
   const { store, clock } = runtime;
   const seen = (pair: KeyValue | undefined): void => {
@@ -30,10 +32,15 @@ export function followOuter(runtime: Runtime, recordKey: string, outer: Hold, in
     },
     resync: look,
   };
-  Promise.all([
-    follow(store, clock, { key: recordKey }, record, signal),
-    follow(store, clock, { key: anchorKey(outer.lease) }, lease, signal),
-  ])
-    .then(look)
-    .catch(() => inner.lose({ why: 'disconnected' }));
+  const begin = (): void => {
+    if (signal.aborted || runtime.session === undefined) return;
+    Promise.all([
+      follow(store, clock, { key: recordKey }, record, signal),
+      follow(store, clock, { key: anchorKey(outer.lease) }, lease, signal),
+    ])
+      .then(look)
+      // Our own session tells if the store stays out of reach.
+      .catch(() => clock.timer(RETRY_MS, begin));
+  };
+  begin();
 }

@@ -14,6 +14,8 @@ export type Refusal =
   | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
   /** The hold that was to become more has ended. */
   | { readonly kind: 'lost' }
+  /** This process closed its signalbox while it waited. */
+  | { readonly kind: 'closed' }
   /** This process lost its session while it waited, and with it its place. */
   | { readonly kind: 'session-lost' };
 
@@ -67,6 +69,8 @@ function explained(refusal: Refusal): string {
       return `the capacity is ${refusal.capacity}, not ${refusal.asked}; change it with resize, or name the same one everywhere`;
     case 'lost':
       return 'the hold that was to become more has ended';
+    case 'closed':
+      return 'the signalbox was closed while it waited';
     case 'session-lost':
       return 'the store ended the session of this process while it waited';
   }

@@ -14,10 +14,11 @@ import type { Desk } from './desk.ts';
 import type { Hold } from './hold.ts';
 import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
-import { MARGIN, type Session } from './session.ts';
+import { MARGIN, type Sent, sentNow, type Session } from './session.ts';
 import type { View } from './view.ts';
 
 /**
@@ -107,7 +108,9 @@ export abstract class Resource<
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
     if (session !== undefined) return this.#askUnder(session, options, wait, deliver);
-    return this.runtime.ready().then((started) => this.#askUnder(started, options, wait, deliver));
+    return sessionWithin(this.runtime, this.resource, options).then((ready) =>
+      this.#askUnder(ready.session, ready.options, wait, deliver),
+    );
   }
 
   #askUnder<T, Options extends (RequestOptions & WaitOptions) | undefined>(
@@ -151,15 +154,16 @@ export abstract class Resource<
   }
 
   protected async limit(hold: Hold, maxHoldMs: number): Promise<void> {
-    const sent = this.runtime.clock.monotonic();
+    const sent = sentNow(this.runtime.clock);
     const session = await this.runtime.ready();
     const lease = await this.runtime.anchorLease(session, maxHoldMs);
+    this.runtime.forgetLease(lease.name);
     const outcome = await this.submit({ kind: 'extend', holder: hold.holder, id: hold.id, limit: lease.name });
     if (outcome.kind !== 'refreshed') {
       hold.lose({ why: 'reclaimed' });
       hold.check();
     }
-    hold.endsAt(sent + lease.ttlMs * (1 - MARGIN));
+    hold.endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
   }
 
   protected submit(command: object): Promise<Outcome> {
@@ -174,13 +178,17 @@ export abstract class Resource<
   ): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
     const problem = problemOf(options) ?? requestProblem({ holder: options.holder }, ['holder']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const session = await this.runtime.ready();
-    const sent = this.runtime.clock.monotonic();
+    const { session, options: left } = await sessionWithin(this.runtime, this.resource, options);
+    const sent = sentNow(this.runtime.clock);
     const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
     const renewing = this.#renewWhileWaiting(lease, sent);
     try {
       const wait = options.strategy !== 'fail-fast';
-      const grant = await this.#askUnder(session, options, wait, (outcome) => outcome.hold, lease.name);
+      const collect = (outcome: AnyOutcome): Grant | undefined => {
+        if (outcome.hold !== undefined) this.runtime.collected(outcome.hold.id);
+        return outcome.hold;
+      };
+      const grant = await this.#askUnder(session, left, wait, collect, lease.name);
       if (!renewing.isAlive()) throw new NotAcquired(this.resource, { kind: 'lost' });
       let { ttlMs } = lease;
       if (grant.lease !== lease.name) ttlMs = await this.#heldBefore(grant, lease.leaseId);
@@ -214,13 +222,13 @@ export abstract class Resource<
   /** `sent`: when its lease was asked for. An answer that comes after the lease may have ended is no grant. */
   #renewWhileWaiting(
     { leaseId, ttlMs }: { readonly leaseId: string; readonly ttlMs: number },
-    sent: number,
+    sent: Sent,
   ): { cancel(): void; isAlive(): boolean } {
     const { clock, store } = this.runtime;
     let last = sent;
     let timer = clock.timer(ttlMs / 3, renew);
     function renew(): void {
-      const asked = clock.monotonic();
+      const asked = sentNow(clock);
       timer = clock.timer(ttlMs / 3, renew);
       store.keepLeaseAlive(leaseId).then(
         (kept) => void (kept !== null && (last = asked)),
@@ -229,7 +237,10 @@ export abstract class Resource<
     }
     return {
       cancel: () => timer.cancel(),
-      isAlive: () => clock.monotonic() < last + ttlMs * (1 - MARGIN),
+      isAlive: () => {
+        const validMs = ttlMs * (1 - MARGIN);
+        return clock.monotonic() < last.monotonic + validMs && clock.now() < last.now + validMs;
+      },
     };
   }
 

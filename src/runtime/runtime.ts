@@ -2,7 +2,7 @@
  * The imperative shell of one process on one store: its session, its desks, whoever waits in it, and its holds. It
  * carries out what the desks decide, and brings them what the store tells.
  */
-import type { Answer, Event, Loss, LossReason, Moment } from '../core/index.ts';
+import type { Answer, Event, Loss, LossReason, Moment, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
@@ -13,7 +13,7 @@ import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey, processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
-import { sentNow, Session, type SessionEnd } from './session.ts';
+import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;
@@ -26,6 +26,19 @@ export interface RuntimeOptions {
   readonly about: unknown;
 }
 
+const LOOK_AGAIN_MS = 500;
+/** So many ids are remembered at most, of those that may still be asked for. */
+const MOST_IDS = 10_000;
+
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  if (ids.size <= MOST_IDS) return;
+  for (const oldest of ids) {
+    ids.delete(oldest);
+    return;
+  }
+}
+
 /** So many resources are remembered at most. */
 const MOST_DESKS = 100_000;
 
@@ -33,12 +46,18 @@ const MOST_DESKS = 100_000;
 export interface Waiter {
   /** The session it asks under. */
   readonly process: string;
-  readonly desk: { readonly resource: string; settle(): void };
+  readonly desk: {
+    readonly resource: string;
+    settle(): void;
+    look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
+  };
   readonly holder: string;
   /** Sends the request again, in case its answer was missed. */
   askAgain(): void;
   answered(outcome: unknown): void;
   sessionEnded(): void;
+  /** This process closes its signalbox. */
+  closed(): void;
 }
 
 /** A hold in this process that hangs on its session. */
@@ -65,8 +84,6 @@ export class Runtime implements Office {
   onLocalEvents: ((resource: string, events: readonly Event[]) => void) | undefined;
   /** Told when somebody who may hold something else has begun to wait, or was granted while it waits elsewhere. */
   onWait: (() => void) | undefined;
-  /** Told when somebody's lease has ended. */
-  onLeaseGone: (() => void) | undefined;
   revision: Revision = 0;
   #session: Session | undefined;
   #starting: Promise<Session> | undefined;
@@ -77,6 +94,8 @@ export class Runtime implements Office {
   /** Leases of our own besides the session's, by name. */
   readonly #leaseIds = new Map<string, string>();
   readonly #waiters = new Map<string, Waiter>();
+  readonly #collected = new Set<string>();
+  readonly #lostEarly = new Set<string>();
   /** A process in which somebody waits must not end for want of anything else to do. */
   #alive: Timer | undefined;
   #serial = 0;
@@ -175,6 +194,16 @@ export class Runtime implements Office {
     this.#leaseIds.delete(name);
   }
 
+  /** A detached hold was handed to whoever asked: it is not in our hands any more, and not nobody's either. */
+  collected(id: string): void {
+    remember(this.#collected, id);
+  }
+
+  /** A loss that was told before the grant itself was: such a grant is none any more. */
+  wasLostEarly(id: string, token: Token): boolean {
+    return this.#lostEarly.delete(`${id} #${token}`);
+  }
+
   expect(id: string, waiter: Waiter): void {
     this.#waiters.set(id, waiter);
     this.#alive ??= this.clock.keepAlive?.();
@@ -200,6 +229,7 @@ export class Runtime implements Office {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    for (const waiter of [...this.#waiters.values()]) waiter.closed();
     const held = [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
     const released = Promise.all(held.map((hold) => hold.surrender()));
     await Promise.race([released, new Promise<void>((resolve) => this.later(this.options.requestTimeoutMs, resolve))]);
@@ -244,8 +274,12 @@ export class Runtime implements Office {
     done(result);
   }
 
-  later(delayMs: number, call: () => void): void {
-    this.clock.timer(delayMs, call);
+  later(delayMs: number, call: () => void, keepsAlive = true): void {
+    const alive = keepsAlive ? this.clock.keepAlive?.() : undefined;
+    this.clock.timer(delayMs, () => {
+      alive?.cancel();
+      call();
+    });
   }
 
   sawLease(lease: string, version: number | undefined, revision: Revision): void {
@@ -257,6 +291,10 @@ export class Runtime implements Office {
       return;
     }
     this.anchors.saw(lease, version !== undefined, revision);
+  }
+
+  knowsLease(lease: string): boolean {
+    return this.anchors.isKnown(lease);
   }
 
   fence(done: () => void, failed: (error: unknown) => void): void {
@@ -286,13 +324,19 @@ export class Runtime implements Office {
     const waiter = this.waiters.get(id);
     if (waiter !== undefined) return waiter.answered(outcome);
     const { hold } = outcome as AnyOutcome;
-    if (hold?.id !== id || this.holds.has(id) || processOf(id) !== this.sender.id) return;
+    if (hold?.id !== id || this.holds.has(id) || this.#collected.has(id) || processOf(id) !== this.sender.id) return;
     // Granted to a request of ours that nobody waits for any more: kept, it would be held for ever.
     this.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
   }
 
   lose({ hold, why, by, reason }: Loss): void {
-    this.#lose({ id: hold.id, why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) });
+    this.#lose({
+      id: hold.id,
+      token: hold.token,
+      why,
+      ...(by !== undefined && { by }),
+      ...(reason !== undefined && { reason }),
+    });
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {
@@ -300,7 +344,7 @@ export class Runtime implements Office {
       // It may have been granted since that was read; a hold that is asked for by name is looked up anew.
       if (hold.resource === resource && !holds.has(id)) void this.#loseIfGone(resource, id, hold.holder);
     }
-    for (const waiter of [...this.waiters.values()]) if (waiter.desk.resource === resource) waiter.askAgain();
+    this.#lookAgainAt(resource);
   }
 
   emit(resource: string, events: readonly Event[]): void {
@@ -343,6 +387,23 @@ export class Runtime implements Office {
     const sent = sentNow(clock);
     const lease = await store.grantLease(this.options.sessionTtlMs, this.stopped);
     const over = new AbortController();
+    try {
+      return await this.#register(id, lease, sent, over);
+    } catch (error) {
+      over.abort();
+      void store.revokeLease(lease.id).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** With its mailbox followed before there is one, so that no letter is missed. */
+  async #register(
+    id: string,
+    lease: { readonly id: string; readonly ttlMs: number },
+    sent: Sent,
+    over: AbortController,
+  ): Promise<Session> {
+    const { store, clock } = this;
     await follow(
       store,
       clock,
@@ -369,10 +430,7 @@ export class Runtime implements Office {
       this.stopped,
     );
     const anchors = result.results[2];
-    if (anchors?.do !== 'read') {
-      over.abort();
-      throw new Failure('unavailable', `the id ${id} is taken by another process`);
-    }
+    if (anchors?.do !== 'read') throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.refuseIfClosed();
     this.saw(result.revision);
     this.anchors.list(anchors.pairs, result.revision);
@@ -415,9 +473,35 @@ export class Runtime implements Office {
     return revision;
   }
 
-  /** Asks anew for everything that is waited for; a request that already holds or waits is known by its id. */
+  /**
+   * Looks what has become of everything that is waited for, in case an answer was missed. One look for each resource;
+   * only those who are not in its queue any more have to ask anew, and are known by their ids.
+   */
   askAgain(): void {
-    for (const waiter of [...this.waiters.values()]) waiter.askAgain();
+    const desks = new Map<Waiter['desk'], [string, Waiter][]>();
+    for (const [id, waiter] of this.#waiters) {
+      const waiters = desks.get(waiter.desk);
+      if (waiters === undefined) desks.set(waiter.desk, [[id, waiter]]);
+      else waiters.push([id, waiter]);
+    }
+    for (const [desk, waiters] of desks) this.#askAgainAt(desk, waiters);
+  }
+
+  #lookAgainAt(resource: string): void {
+    const waiters = [...this.#waiters].filter(([, waiter]) => waiter.desk.resource === resource);
+    const desk = waiters[0]?.[1].desk;
+    if (desk !== undefined && !this.#closed) this.#askAgainAt(desk, waiters);
+  }
+
+  #askAgainAt(desk: Waiter['desk'], waiters: readonly [string, Waiter][]): void {
+    desk.look(
+      ({ state }) => {
+        const queue = new Set(state.waiting.map(({ id }) => id));
+        for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();
+        desk.settle();
+      },
+      () => this.later(LOOK_AGAIN_MS, () => this.#lookAgainAt(desk.resource)),
+    );
   }
 
   /** Whoever waits in this process looks whether it could be served. */
@@ -429,21 +513,22 @@ export class Runtime implements Office {
 
   #leaseGone(): void {
     this.settleWaits();
-    this.onLeaseGone?.();
   }
 
   async #loseIfGone(resource: string, id: string, holder: string): Promise<void> {
     const command = { kind: 'heartbeat', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.deskOf(resource), command, Number.POSITIVE_INFINITY).catch(() => undefined);
-    if (outcome !== undefined && outcome.kind !== 'refreshed') this.#lose({ id, why: 'reclaimed' });
+    if (outcome !== undefined && outcome.kind !== 'refreshed') this.holds.get(id)?.lose({ why: 'reclaimed' });
   }
 
-  #lose({ id, ...loss }: LossNotice): void {
-    this.holds.get(id)?.lose(loss);
+  #lose({ id, token, ...loss }: LossNotice): void {
+    const hold = this.holds.get(id);
+    if (hold !== undefined) hold.lose(loss);
+    else if (processOf(id) === this.sender.id) remember(this.#lostEarly, `${id} #${token}`);
     this.loseReentries(id, loss);
   }
 
-  loseReentries(id: string, loss: Omit<LossNotice, 'id'>): void {
+  loseReentries(id: string, loss: Omit<LossNotice, 'id' | 'token'>): void {
     for (const inner of this.reentries.get(id) ?? []) inner.lose(loss);
   }
 

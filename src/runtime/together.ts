@@ -15,9 +15,10 @@ import {
   type Step,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import type { Operation, OperationResult, Put, Transaction } from '../store/index.ts';
+import type { Nested, Operation, OperationResult, Transaction } from '../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
-import type { AnyCommand, AnyOutcome } from './pending.ts';
+import { sessionWithin } from './patience.ts';
+import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
 import { commitOf } from './commit.ts';
 import { Draft } from './draft.ts';
 import type { Hold, ReleaseOutcome } from './hold.ts';
@@ -113,10 +114,15 @@ export async function acquireAllTogether(
 ): Promise<HoldSet> {
   const since = runtime.clock.monotonic();
   const pieces = piecesOf(wants, options);
-  const session = await runtime.ready();
+  const all = pieces.map(({ resource }) => resource).join(', ');
+  const { session } = await sessionWithin(runtime, all, options);
   // One holder for all of them, so that deadlock detection sees that it holds one thing and waits for another.
   const holder = options.holder ?? runtime.nextId(session);
   const attempted = await attempt(runtime, session, parts, pieces, options, holder);
+  if (options.signal?.aborted === true) {
+    if (attempted.kind === 'acquired') await attempted.holds.release();
+    throw new NotAcquired(all, { kind: 'aborted', reason: options.signal.reason as unknown });
+  }
   if (attempted.kind === 'acquired') return attempted.holds;
   const hopeless = attempted.refusals.find(({ refusal }) => refusal.kind !== 'busy' && refusal.kind !== 'full');
   const [first] = attempted.refusals;
@@ -211,6 +217,17 @@ async function attempt(
       for (const loss of step.losses) runtime.lose(loss);
     }
     if (runtime.session?.id !== session.id) throw sessionLost(pieces);
+    const granted = pieces.map(({ resource }) => outcomeOf(steps.get(resource)).hold);
+    if (granted.some((hold) => hold !== undefined && runtime.wasLostEarly(hold.id, hold.token))) {
+      // Somebody took one of them before we heard that we had it: the others go back.
+      for (const { resource, id } of pieces.map(({ resource }, place) => ({
+        resource,
+        id: commands[place]?.id ?? '',
+      }))) {
+        runtime.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
+      }
+      throw new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
+    }
     const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
     return { kind: 'acquired', holds: new HoldSet(holds) };
   }
@@ -297,20 +314,22 @@ async function applied(
 
 /** One letter per process: no key may be put twice. */
 function merge(transactions: readonly Transaction[]): Transaction {
-  const letters = new Map<string, Put>();
+  const letters = new Map<string, Nested>();
   const success: Operation[] = [];
   for (const operation of transactions.flatMap((transaction) => transaction.success)) {
-    if (operation.do !== 'put' || !operation.key.startsWith('m/')) {
+    const put = operation.do === 'transaction' ? operation.success[0] : undefined;
+    if (operation.do !== 'transaction' || put?.do !== 'put') {
       success.push(operation);
       continue;
     }
-    const before = letters.get(operation.key)?.value.json as Letter | undefined;
-    const letter = operation.value.json as Letter;
+    const [before] = letters.get(put.key)?.success ?? [];
+    const earlier = before?.do === 'put' ? (before.value.json as Letter) : undefined;
+    const letter = put.value.json as Letter;
     const both: Letter = {
-      answers: [...(before?.answers ?? []), ...letter.answers],
-      losses: [...(before?.losses ?? []), ...letter.losses],
+      answers: [...(earlier?.answers ?? []), ...letter.answers],
+      losses: [...(earlier?.losses ?? []), ...letter.losses],
     };
-    letters.set(operation.key, { ...operation, value: encode(both) });
+    letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }
   return {
     compare: transactions.flatMap(({ compare }) => compare),

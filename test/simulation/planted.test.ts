@@ -32,8 +32,8 @@ const mutants: readonly Mutant[] = [
   {
     name: 'nobody wakes those who wait for the dead',
     file: 'runtime/runtime.ts',
-    right: 'this.settleWaits();\n    this.onLeaseGone?.();',
-    wrong: 'this.onLeaseGone?.();',
+    right: '#leaseGone(): void {\n    this.settleWaits();',
+    wrong: '#leaseGone(): void {',
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
