@@ -179,6 +179,10 @@ ${bold('What to try next')}
 
 async function stop(signal) {
   console.log('\nInterrupted: what was held is released.');
+  // Those who still wait are refused now, and what they say about it is of no interest any more.
+  process.on('unhandledRejection', () => {});
+  process.on('uncaughtException', () => {});
+  console.log = () => {};
   await Promise.allSettled(opened.map((box) => box.close()));
   process.exit(signal === 'SIGINT' ? 130 : 143);
 }

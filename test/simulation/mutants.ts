@@ -22,18 +22,22 @@ export async function simulatorOf(mutant: Mutant): Promise<typeof simulate> {
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy, { recursive: true });
   cpSync(join(root, 'src'), copy, { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
-  const path = join(copy, mutant.file);
-  const source = readFileSync(path, 'utf8');
-  const places = source.split(mutant.right).length - 1;
-  if (places !== 1) throw new Error(`${mutant.file} has ${places} places like «${mutant.right}», not one`);
-  writeFileSync(
-    path,
-    source.replace(mutant.right, () => mutant.wrong),
-  );
+  spoil(copy, mutant);
   const module = (await import(pathToFileURL(join(copy, 'testing/simulation/simulate.ts')).href)) as {
     simulate: typeof simulate;
   };
   return module.simulate;
+}
+
+function spoil(copy: string, { file, right, wrong }: Mutant): void {
+  const path = join(copy, file);
+  const source = readFileSync(path, 'utf8');
+  const places = source.split(right).length - 1;
+  if (places !== 1) throw new Error(`${file} has ${places} places like «${right}», not one`);
+  writeFileSync(
+    path,
+    source.replace(right, () => wrong),
+  );
 }
 
 /** The first seed that shows the bug, and what it shows; undefined if none does. */

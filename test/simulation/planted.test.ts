@@ -14,8 +14,8 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
     file: 'runtime/session.ts',
-    right: 'this.#deadline = sent.monotonic + this.#validMs;\n      this.#wallDeadline',
-    wrong: 'this.#deadline = this.#clock.monotonic() + this.#validMs;\n      this.#wallDeadline',
+    right: "if (lease === null) return this.end('expired');",
+    wrong: "if (lease === null) return this.end('expired');\n      Object.assign(sent, sentNow(this.#clock));",
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
@@ -40,12 +40,6 @@ const mutants: readonly Mutant[] = [
     file: 'runtime/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
-  },
-  {
-    name: 'a hold is taken over although its holder is alive',
-    file: 'runtime/commit.ts',
-    right: "hold.lease : limit, '=', 0);",
-    wrong: "hold.lease : limit, '>', -1);",
   },
   {
     name: 'a grant goes to one who has left the queue',

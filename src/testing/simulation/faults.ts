@@ -27,7 +27,8 @@ export class Faults {
   fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {
     const random = this.#random;
     const thereMs = this.#delay();
-    const backMs = this.#delay();
+    // Now and then an answer takes longer than the margin of a lease: what it says is old when it comes.
+    const backMs = !this.isStill && random.chance(this.#rate) ? random.whole(300, 780) : this.#delay();
     if (this.isStill) return { kind: 'well', thereMs, backMs };
     if ((this.#cutOff.get(process) ?? 0) > process.world.now) return { kind: 'request-lost' };
     if (!random.chance(this.#rate)) return { kind: 'well', thereMs, backMs };

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { simulate } from './simulate.ts';
 
-const { values } = parseArgs({
+const { values } = parsed({
   options: {
     seeds: { type: 'string', default: '100' },
     seed: { type: 'string' },
@@ -27,6 +27,15 @@ Example: npm run simulate -- --seed 42 --trace`);
   process.exitCode = await runSeeds(first, count);
 }
 
+function parsed<T extends Parameters<typeof parseArgs>[0]>(config: T): ReturnType<typeof parseArgs<NonNullable<T>>> {
+  try {
+    return parseArgs(config as NonNullable<T>);
+  } catch (error) {
+    console.error(`${(error as Error).message.split('\n')[0]}\nSee npm run simulate -- --help`);
+    process.exit(64);
+  }
+}
+
 async function runSeeds(first: number, count: number): Promise<number> {
   let grants = 0;
   let virtualMs = 0;
@@ -49,7 +58,7 @@ async function runSeeds(first: number, count: number): Promise<number> {
 
 function whole(text: string): number {
   const value = Number(text);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  console.error(`${JSON.stringify(text)} is not a whole number`);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  console.error(`${JSON.stringify(text)} is not a whole number from 1 up\nSee npm run simulate -- --help`);
   process.exit(64);
 }
