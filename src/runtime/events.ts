@@ -8,6 +8,7 @@
  */
 import { type Event, type Json, matches } from '../core/index.ts';
 import type { Change, Changes } from '../store/index.ts';
+import { Failure, shown } from '../failure.ts';
 import { follow } from './follow.ts';
 import {
   decode,
@@ -19,6 +20,7 @@ import {
   TICKETS,
 } from './layout.ts';
 import { afterPrefix } from '../store/index.ts';
+import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 
 export type LockEventType =
@@ -47,6 +49,7 @@ export interface Subscription extends Disposable {
 }
 
 const LONGEST_QUEUE = 1000;
+const PATTERN = /^(\*|resync|(lock|semaphore):(\*|[a-z]+))$/;
 
 export class Events {
   readonly #runtime: Runtime;
@@ -63,6 +66,13 @@ export class Events {
   /** Resolves once the store has confirmed it: whatever happens after that is told. */
   async subscribe(pattern: string, handler: EventHandler): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
+    refuseUnlessFunction('the handler', handler);
+    if (typeof pattern !== 'string' || !PATTERN.test(pattern)) {
+      throw new Failure(
+        'invalid',
+        `the pattern is ${shown(pattern)}; accepted is "*", "lock:*" or "lock:released", and so on`,
+      );
+    }
     const subscriber = new Subscriber(pattern, handler);
     this.#subscribers.add(subscriber);
     const unsubscribe = (): void => {

@@ -91,6 +91,16 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.#released;
   }
 
+  /** What matters of it, where it is printed. */
+  toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
+    const { resource, holder, token, isValid } = this;
+    return { resource, holder, token, isValid };
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
+    return this.toJSON();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }

@@ -12,6 +12,7 @@ import type {
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
 import { lockMachine } from './machines.ts';
+import { refuseUnlessFunction } from './options.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { HoldLost, type Refusal } from './refusal.ts';
 import {
@@ -72,6 +73,7 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
   }
 
   async run<T>(work: (hold: LockHold) => T | Promise<T>, options?: LockOptions & WaitOptions): Promise<T> {
+    refuseUnlessFunction('the work', work);
     return runUnder(await this.acquire(options), work);
   }
 

@@ -6,6 +6,7 @@ import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { openMemory, openSharedMemory, type Store } from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
+import { shapeProblem } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
@@ -24,8 +25,12 @@ export interface OpenOptions {
   readonly newId?: () => string;
 }
 
+const OPTIONS = ['sessionTtlMs', 'requestTimeoutMs', 'maintenanceMs', 'reclaim', 'about', 'clock', 'newId'];
+
 /** `memory:` is a store of its own; `memory:NAME` is shared by all in this process who open the same name. */
 export async function open(urlOrStore?: string | Store, options: OpenOptions = {}): Promise<Signalbox> {
+  const misshapen = shapeProblem(options, OPTIONS);
+  if (misshapen !== undefined) throw new Failure('invalid', misshapen);
   const {
     sessionTtlMs = 15_000,
     requestTimeoutMs = 5_000,

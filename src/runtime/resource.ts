@@ -8,12 +8,13 @@ import {
   requestProblem,
   type Token,
 } from '../core/index.ts';
-import { Failure, shown } from '../failure.ts';
+import { Failure } from '../failure.ts';
 import { Acquisition, type AnyDesk, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { Desk } from './desk.ts';
 import type { Hold } from './hold.ts';
 import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { optionsProblem } from './options.ts';
 import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
@@ -104,7 +105,7 @@ export abstract class Resource<
     wait: boolean,
     deliver: Deliver<T, Options>,
   ): Promise<T> {
-    const problem = options === undefined ? undefined : problemOf(options);
+    const problem = options === undefined ? undefined : optionsProblem(options);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
     if (session !== undefined) return this.#askUnder(session, options, wait, deliver);
@@ -176,7 +177,7 @@ export abstract class Resource<
   protected async askDetached(
     options: DetachedOptions,
   ): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
-    const problem = problemOf(options) ?? requestProblem({ holder: options.holder }, ['holder']);
+    const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     const { session, options: left } = await sessionWithin(this.runtime, this.resource, options);
     const sent = sentNow(this.runtime.clock);
@@ -343,18 +344,6 @@ export abstract class Resource<
     const [read] = result.results;
     return read?.do === 'read' ? (read.pairs[0]?.lease ?? undefined) : undefined;
   }
-}
-
-const STRATEGIES: readonly unknown[] = ['retry', 'fail-fast', 'steal-stale', 'force'] satisfies Strategy[];
-
-function problemOf(options: RequestOptions & WaitOptions): string | undefined {
-  const { strategy } = options;
-  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
-    return `strategy is ${shown(strategy)}; accepted is ${STRATEGIES.map(shown).join(', ')}`;
-  }
-  if (strategy === 'force' && (options.reason ?? '') === '') return 'strategy is "force", which has to give a reason';
-  // A weight that makes no sense is refused as impossible by the machine, like one that is too large.
-  return requestProblem({ ...options, weight: undefined });
 }
 
 /** Does `work` under what is held, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */

@@ -12,6 +12,7 @@ import { Failure } from '../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
 import { semaphoreMachine } from './machines.ts';
+import { refuseUnlessFunction } from './options.ts';
 import type { AnyCommand, AnyOutcome } from './pending.ts';
 import type { Refusal } from './refusal.ts';
 import {
@@ -80,6 +81,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
   }
 
   async run<T>(work: (hold: SemaphoreHold) => T | Promise<T>, options?: SemaphoreOptions & WaitOptions): Promise<T> {
+    refuseUnlessFunction('the work', work);
     return runUnder(await this.acquire(options), work);
   }
 

@@ -10,6 +10,7 @@ import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type Swept } from './maintenance.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
+import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
 import {
@@ -59,6 +60,7 @@ export class Signalbox implements AsyncDisposable {
     work: (holds: HoldSet) => T | Promise<T>,
     options?: TogetherOptions,
   ): Promise<T> {
+    refuseUnlessFunction('the work', work);
     return runUnder(await this.acquireAll(wants, options), work);
   }
 

@@ -17,6 +17,7 @@ import {
 import { Failure, shown } from '../failure.ts';
 import type { Nested, Operation, OperationResult, Transaction } from '../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
+import { optionsProblem } from './options.ts';
 import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
 import { commitOf } from './commit.ts';
@@ -146,10 +147,14 @@ export async function acquireAllTogether(
 }
 
 function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Piece[] {
-  const problem = requestProblem({ ...options });
+  const problem = optionsProblem(options);
   if (problem !== undefined) throw new Failure('invalid', problem);
+  if (!Array.isArray(wants)) throw new Failure('invalid', `what is wanted is ${shown(wants)}, not a list`);
   if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
   const pieces = wants.map((want): Piece => {
+    if (typeof want !== 'object' || want === null || 'lock' in want === 'semaphore' in want) {
+      throw new Failure('invalid', `${shown(want)} is wanted; accepted is { lock: NAME } or { semaphore: NAME }`);
+    }
     const isLock = 'lock' in want;
     const wrong = isLock
       ? (nameProblem(want.lock, 'lock') ?? requestProblem({ mode: want.mode }))

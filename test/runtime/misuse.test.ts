@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
+
+/** As plain JavaScript calls it, which no type holds back. */
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Anything = any;
+
+describe('what makes no sense is told, with what is accepted, and never taken for something else', () => {
+  const calls: readonly [string, (box: Anything) => unknown, RegExp][] = [
+    [
+      'an option that nobody knows',
+      (box) => box.lock('a').acquire({ timeout: 50 }),
+      /"timeout" is not an option; there are .*waitMs/,
+    ],
+    ['options that are none', (box) => box.lock('a').acquire('worker:1'), /the options are "worker:1", not an object/],
+    ['no options at all', (box) => box.lock('a').acquire(null), /the options are null, not an object/],
+    ['a signal that is none', (box) => box.lock('a').acquire({ signal: {} }), /signal is \{\}, not an AbortSignal/],
+    [
+      'a strategy that nobody knows',
+      (box) => box.lock('a').acquire({ strategy: 'steal' }),
+      /"steal"; accepted is "retry" or/,
+    ],
+    ['work that is none', (box) => box.lock('a').run({ waitMs: 5 }), /the work is .*, not a function/],
+    ['a pattern that nothing matches', (box) => box.on('lok:*', () => {}), /the pattern is "lok:\*"; accepted is/],
+    ['a handler that is none', (box) => box.on('*'), /the handler is undefined, not a function/],
+    [
+      'one thing that is two',
+      (box) => box.acquireAll([{ lock: 'a', semaphore: 'b' }]),
+      /accepted is \{ lock: NAME \} or/,
+    ],
+    ['a misspelt kind', (box) => box.acquireAll([{ lok: 'a' }]), /accepted is \{ lock: NAME \} or/],
+    ['several that are no list', (box) => box.acquireAll({ lock: 'a' }), /what is wanted is .*, not a list/],
+    [
+      'a misspelt setting',
+      () => open('memory:', { sesionTtlMs: 5 } as Anything),
+      /"sesionTtlMs" is not an option; there are sessionTtlMs/,
+    ],
+  ];
+
+  it.each(calls)('%s', async (_, call, told) => {
+    const box = await open('memory:');
+    await expect((async () => call(box))()).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringMatching(told) as string,
+    });
+    expect(await box.lock('a').isFree()).toBe(true);
+    await box.close();
+  });
+
+  it('a hold that is printed shows what matters of it', async () => {
+    await using box = await open('memory:');
+    const hold = await box.lock('a').acquire({ holder: 'worker:1' });
+    expect(JSON.parse(JSON.stringify(hold))).toEqual({
+      resource: 'lock/a',
+      holder: 'worker:1',
+      token: hold.token,
+      isValid: true,
+    });
+  });
+});
