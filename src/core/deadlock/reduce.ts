@@ -14,14 +14,11 @@ import { fits, grant, type Pool, release } from './pool.ts';
 export function reduce(pools: readonly Pool[]): void {
   const waits = waitsByHolder(pools);
   const places = poolsByHolder(pools);
-  const unsettled = new Set(pools);
+  const unsettled = new Set<Pool>();
   const finish = (holder: string): void => {
     for (const pool of places.get(holder) ?? []) if (release(pool, holder)) unsettled.add(pool);
   };
-  for (const holder of places.keys()) if (!waits.has(holder)) finish(holder);
-  // A pool that is added while this runs gets its turn too.
-  for (const pool of unsettled) {
-    unsettled.delete(pool);
+  const serve = (pool: Pool): void => {
     for (let demand = pool.line[pool.served]; demand !== undefined; demand = pool.line[pool.served]) {
       if (!fits(pool, demand)) break;
       grant(pool, demand);
@@ -30,6 +27,14 @@ export function reduce(pools: readonly Pool[]): void {
       waits.set(demand.holder, left);
       if (left === 0) finish(demand.holder);
     }
+  };
+  // Who can be served as things stand is served before anyone leaves: one who steals takes what is stale now.
+  for (const pool of pools) serve(pool);
+  for (const holder of places.keys()) if (!waits.has(holder)) finish(holder);
+  // A pool that is added while this runs gets its turn too.
+  for (const pool of unsettled) {
+    unsettled.delete(pool);
+    serve(pool);
   }
 }
 
