@@ -1,11 +1,19 @@
 /** What `open` gives: one store, and all primitives on it. */
-import { nameProblem, requestProblem } from '../core/index.ts';
+import {
+  type Condition,
+  type Explanation,
+  type Inputs,
+  nameProblem,
+  requestProblem,
+  type Verdict,
+} from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import type { AnyDesk, WaitOptions } from './acquisition.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
+import { checkCondition, explainCondition } from './guard.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type Swept } from './maintenance.ts';
@@ -106,6 +114,16 @@ export class Signalbox implements AsyncDisposable {
       over.removeEventListener('abort', stop);
       subscription.unsubscribe();
     }
+  }
+
+  /** Whether a condition holds now. What the store knows is looked up; the rest (`fileExists` …) has to be given. */
+  check(condition: Condition, given: Partial<Inputs> = {}): Promise<Verdict> {
+    return checkCondition(this, condition, given);
+  }
+
+  /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */
+  explain(condition: Condition, given: Partial<Inputs> = {}): Promise<Explanation> {
+    return explainCondition(this, condition, given);
   }
 
   /** Warns of stale holds, frees them, and forgets what is not needed: what is done every 30 s anyway. */

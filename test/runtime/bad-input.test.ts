@@ -28,7 +28,12 @@ const bad: readonly [string, Call, string, RegExp][] = [
   ['a longest time of zero', (box) => box.lock('a').acquire({ maxHoldMs: 0 }), 'maxHoldMs is 0', /above zero/],
   ['a negative longest time', (box) => box.lock('a').tryAcquire({ maxHoldMs: -5 }), '-5', /above zero/],
   ['an unknown mode', (box) => box.lock('a').acquire({ mode: 'weird' as never }), 'weird', /"exclusive" or "shared"/],
-  ['an unknown strategy', (box) => box.lock('a').acquire({ strategy: 'beg' as never }), 'beg', /"retry" or "fail-fast"/],
+  [
+    'an unknown strategy',
+    (box) => box.lock('a').acquire({ strategy: 'beg' as never }),
+    'beg',
+    /"retry" or "fail-fast"/,
+  ],
   ['metadata over 64 KiB', (box) => box.lock('a').acquire({ metadata: 'x'.repeat(65 * 1024) }), '66562', /64 KiB/],
   [
     'metadata that is no JSON',
