@@ -341,6 +341,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     }
     if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#mayBeStale(hold))) return;
     if (this.#leasesKnown().some((lease) => !this.#office.knowsLease(lease))) return this.settle();
+    // Somebody was passed over as dead: whoever waits behind it, known or not, may be next.
+    if (commit.arriving.length === 0) return this.settle();
     const alone = { ...view.state, waiting: commit.arriving };
     const at = this.#office.moment(result.revision);
     if (this.#machine.transition(alone, this.#machine.settle, at).state !== alone) this.settle();
