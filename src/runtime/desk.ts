@@ -213,7 +213,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     // The victim of a deadlock may be anywhere in the queue.
     const whole = wholeQueue || batch.some(({ command }) => command.kind === 'refuse');
     const asked = this.#asked;
-    const leases = this.#leasesKnown();
+    // Our own as well: a fence that was thought lost may have landed since, and raised our epoch.
+    const { id } = this.#office.sender;
+    const leases = id === '' ? this.#leasesKnown() : [...this.#leasesKnown(), id];
     const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
     this.#office.commit(
       { compare: [], success: [...viewReads(this.keys, whole), ...reads], failure: [] },
