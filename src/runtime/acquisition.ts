@@ -140,6 +140,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   answered(outcome: unknown): void {
     const granted = outcome as AnyOutcome;
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#giveBack(granted, granted.hold);
+    // Asked again, it was granted again after the first grant had been lost: nobody has this one in hand.
+    const { id } = this.command;
+    if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.isInHand(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     this.#finish('answered');
     // Checked here and not earlier: this is the last moment before control goes back to the one who asked.

@@ -199,6 +199,10 @@ export class Runtime implements Office {
     remember(this.#collected, id);
   }
 
+  isInHand(id: string): boolean {
+    return this.holds.has(id) || this.#collected.has(id);
+  }
+
   /** A loss that was told before the grant itself was: such a grant is none any more. */
   wasLostEarly(id: string, token: Token): boolean {
     return this.#lostEarly.delete(`${id} #${token}`);
