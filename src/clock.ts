@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall time in milliseconds since 1970: for people, and to notice a suspended machine. */
   now(): number;
-  /** Milliseconds that only ever grow, from an arbitrary start; may stand still in suspend. */
+  /** Milliseconds that only ever grow, the same for all processes of one machine; may stand still in suspend. */
   monotonic(): number;
   /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
   timer(delayMs: number, call: () => void): Timer;
@@ -19,7 +19,11 @@ const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  // Not `performance.now()`, which begins anew in every process.
+  monotonic() {
+    const [seconds, nanoseconds] = process.hrtime();
+    return seconds * 1e3 + nanoseconds / 1e6;
+  },
   timer(delayMs, call) {
     const handle = setTimeout(call, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
     handle.unref();

@@ -21,6 +21,9 @@ import type {
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
   const bounded = new BoundedStore(store, clock, limitMs);
   if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
+  if (store.endLeaseWith !== undefined) {
+    bounded.endLeaseWith = (id, processes, signal) => bounded.within(store.endLeaseWith!(id, processes, signal), true);
+  }
   return bounded;
 }
 
@@ -29,6 +32,7 @@ class BoundedStore implements Store {
   readonly #clock: Clock;
   readonly #limitMs: number;
   transactionNow?: NonNullable<Store['transactionNow']>;
+  endLeaseWith?: NonNullable<Store['endLeaseWith']>;
 
   constructor(store: Store, clock: Clock, limitMs: number) {
     this.#store = store;
@@ -38,42 +42,42 @@ class BoundedStore implements Store {
 
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
     const changes = [...transaction.success, ...transaction.failure].some(mayChange);
-    return this.#within(this.#store.transaction(transaction, signal), changes);
+    return this.within(this.#store.transaction(transaction, signal), changes);
   }
 
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
-    return this.#within(this.#store.watch(range, since, signal), false);
+    return this.within(this.#store.watch(range, since, signal), false);
   }
 
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
-    return this.#within(this.#store.grantLease(ttlMs, signal), true);
+    return this.within(this.#store.grantLease(ttlMs, signal), true);
   }
 
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
-    return this.#within(this.#store.keepLeaseAlive(id, signal), false);
+    return this.within(this.#store.keepLeaseAlive(id, signal), false);
   }
 
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
-    return this.#within(this.#store.revokeLease(id, signal), true);
+    return this.within(this.#store.revokeLease(id, signal), true);
   }
 
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
-    return this.#within(this.#store.leaseState(id, signal), false);
+    return this.within(this.#store.leaseState(id, signal), false);
   }
 
   compact(revision: Revision, signal?: AbortSignal): Promise<void> {
-    return this.#within(this.#store.compact(revision, signal), true);
+    return this.within(this.#store.compact(revision, signal), true);
   }
 
   health(signal?: AbortSignal): Promise<Health> {
-    return this.#within(this.#store.health(signal), false);
+    return this.within(this.#store.health(signal), false);
   }
 
   close(): Promise<void> {
-    return this.#within(this.#store.close(), false);
+    return this.within(this.#store.close(), false);
   }
 
-  #within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
+  within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = this.#clock.timer(this.#limitMs, () => {
         const told = `the store has not answered for ${this.#limitMs} ms`;

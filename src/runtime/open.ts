@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
+import { thisProcess } from '../host/index.ts';
 import { openMemory, openSharedMemory, type Store } from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
 import { shapeProblem } from './options.ts';
@@ -49,7 +50,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     ? urlOrStore
     : storeAt(urlOrStore === undefined ? process.env['SIGNALBOX_URL'] : urlOrStore, clock);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
-  const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about });
+  const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
   await bounded.health();
   return new Signalbox(runtime, { maintenanceMs, reclaim });

@@ -5,6 +5,7 @@
 import type { Answer, Event, Loss, LossReason, Moment, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
+import type { ProcessIdentity } from '../host/index.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
 import { Anchors } from './anchors.ts';
 import { Desk, type Office } from './desk.ts';
@@ -24,6 +25,8 @@ export interface RuntimeOptions {
   readonly requestTimeoutMs: number;
   /** About this process, for people. */
   readonly about: unknown;
+  /** Where the store can tell that it has ended, its session ends with it. */
+  readonly process?: ProcessIdentity | undefined;
 }
 
 const LOOK_AGAIN_MS = 500;
@@ -392,6 +395,8 @@ export class Runtime implements Office {
     const lease = await store.grantLease(this.options.sessionTtlMs, this.stopped);
     const over = new AbortController();
     try {
+      const { process } = this.options;
+      if (process !== undefined) await store.endLeaseWith?.(lease.id, [process], this.stopped);
       return await this.#register(id, lease, sent, over);
     } catch (error) {
       over.abort();

@@ -7,6 +7,7 @@
  * Every call may throw a `Failure`: `unavailable` (certainly not applied), `outcome-unknown`
  * (maybe applied), `closed`, `forbidden`, `corrupt`, `invalid`.
  */
+import type { ProcessIdentity } from '../host/index.ts';
 import type { Value } from './value.ts';
 
 /** One counter for the whole store, 1 when it is new: every transaction that changes something raises it by one. */
@@ -193,6 +194,12 @@ export interface Store {
   /** Ends a lease now. Ending one that has ended is not an error. */
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
+  /**
+   * For engines that serve the processes of one machine: the lease ends as soon as it is proven that none of these
+   * processes is left. Only ever sooner: a process that lives keeps no lease alive. Said again, it replaces what was
+   * said before. Throws `not-found` if the lease has ended.
+   */
+  endLeaseWith?(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void>;
 
   /**
    * Forgets history up to and including `revision`; current values stay. Throws `compacted` if

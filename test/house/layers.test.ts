@@ -11,8 +11,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   core: [],
   failure: ['core'],
   clock: [],
-  store: ['failure', 'clock'],
-  runtime: ['failure', 'clock', 'core', 'store'],
+  host: [],
+  store: ['failure', 'clock', 'host'],
+  runtime: ['failure', 'clock', 'core', 'host', 'store'],
+  cli: ['failure', 'clock', 'core', 'host', 'store', 'runtime'],
   testing: 'all',
   index: 'all',
 };

@@ -1,0 +1,125 @@
+/**
+ * Which process is meant, for certain. A pid alone lies: it is used again, and means something else in another
+ * namespace. So it is told together with the start time, the namespace and the boot, and is only ever used to find a
+ * process dead sooner; nothing is kept alive because a pid exists.
+ *
+ * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+export interface ProcessIdentity {
+  readonly boot: string;
+  /** The pid namespace. */
+  readonly space: string;
+  readonly pid: number;
+  /** In the kernel's own units, since boot. */
+  readonly start: string;
+  /** Not this process alone, but the whole process group that it leads. */
+  readonly group?: true;
+}
+
+export interface Host {
+  readonly boot: string;
+  readonly space: string;
+}
+
+let known: Host | null | undefined;
+
+/** The machine that this process runs on, as far as processes can see each other; undefined where it does not tell. */
+export function thisHost(): Host | undefined {
+  if (known === undefined) known = readHost();
+  return known ?? undefined;
+}
+
+function readHost(): Host | null {
+  if (process.platform !== 'linux') return null;
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+    return { boot, space: readlinkSync('/proc/self/ns/pid') };
+  } catch {
+    return null;
+  }
+}
+
+export function thisProcess(): ProcessIdentity | undefined {
+  return identify(process.pid);
+}
+
+export function identify(pid: number): ProcessIdentity | undefined {
+  const host = thisHost();
+  const stat = host === undefined ? undefined : readStat(pid);
+  if (host === undefined || stat === undefined) return undefined;
+  return { boot: host.boot, space: host.space, pid, start: stat.start };
+}
+
+/** Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. */
+export function isProvenGone(identity: ProcessIdentity): boolean {
+  const host = thisHost();
+  if (host === undefined) return false;
+  if (identity.boot !== host.boot) return true;
+  if (identity.space !== host.space) return false;
+  if (!hasLeaderGone(identity)) return false;
+  return identity.group !== true || isGroupGone(identity.pid);
+}
+
+function hasLeaderGone({ pid, start }: ProcessIdentity): boolean {
+  const stat = readStat(pid);
+  // Where /proc hides the processes of others, the absence of an entry proves nothing; a signal would still find them.
+  if (stat === undefined) return !canBeSignalled(pid);
+  return stat.start !== start || hasEnded(stat);
+}
+
+/** No process of this group is left but such as wait to be collected by their parents. */
+export function isGroupGone(group: number): boolean {
+  return !canBeSignalled(-group) || (canSeeAll() && membersOf(group).length === 0);
+}
+
+/** The living members of a process group, as far as they can be seen. */
+export function membersOf(group: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      const stat = readStat(pid);
+      return stat !== undefined && stat.group === group && !hasEnded(stat);
+    });
+}
+
+function canSeeAll(): boolean {
+  // A process of root's is always there; where it cannot be seen, others may be hidden too.
+  return readStat(1) !== undefined;
+}
+
+function canBeSignalled(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+interface Stat {
+  readonly state: string;
+  readonly parent: number;
+  readonly group: number;
+  readonly start: string;
+}
+
+/** What the kernel tells of a process; undefined if there is none, or if it is not shown. */
+export function readStat(pid: number): Stat | undefined {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch {
+    return undefined;
+  }
+  // The second field is the program's name in parentheses, which may itself contain anything.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state = '', parent = '', group = ''] = fields;
+  return { state, parent: Number(parent), group: Number(group), start: fields[19] ?? '' };
+}
+
+function hasEnded({ state }: Stat): boolean {
+  return state === 'Z' || state === 'X';
+}
