@@ -68,4 +68,17 @@ export type {
   SemaphoreView,
 } from './runtime/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
+export type {
+  Freshness,
+  HoldHealth,
+  Survey,
+  SurveyedHold,
+  SurveyedLock,
+  SurveyedLockHold,
+  SurveyedSemaphore,
+  SurveyedSemaphoreHold,
+  SurveyedSession,
+  SurveyedWaiter,
+  SurveyOptions,
+} from './runtime/survey/index.ts';
 export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';

@@ -33,19 +33,24 @@ export interface Swept {
   readonly forgotten: number;
 }
 
+export interface MaintenanceSettings {
+  readonly maintenanceMs: number;
+  readonly reclaim: boolean;
+  /** Whether this process takes its turn. */
+  readonly maintains: boolean;
+}
+
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #everyMs: number;
-  readonly #reclaim: boolean;
+  readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, everyMs: number, reclaim: boolean) {
+  constructor(runtime: Runtime, deadlocks: Deadlocks, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
-    this.#everyMs = everyMs;
-    this.#reclaim = reclaim;
+    this.#settings = settings;
     this.#schedule();
   }
 
@@ -54,10 +59,11 @@ export class Maintenance {
   }
 
   #schedule(): void {
-    this.#timer = this.#runtime.clock.timer(this.#everyMs, () => {
+    this.#timer = this.#runtime.clock.timer(this.#settings.maintenanceMs, () => {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
+      if (!this.#settings.maintains) return;
       this.#running ??= this.#round()
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));
@@ -121,7 +127,7 @@ export class Maintenance {
     if (holds.some((hold) => isStale(hold, at))) {
       await this.#submit(resource, { kind: 'tick' });
       swept.warned += 1;
-      if (!this.#reclaim) return;
+      if (!this.#settings.reclaim) return;
       const outcome = await this.#submit(resource, { kind: 'maintain' });
       swept.reclaimed += (outcome as unknown as { reclaimed?: readonly unknown[] }).reclaimed?.length ?? 0;
     } else if (holds.length === 0 && record.kind === 'lock' && record.onStale === 'reclaim') {

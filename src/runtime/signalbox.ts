@@ -16,11 +16,12 @@ import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type
 import { checkCondition, explainCondition } from './guard.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
-import { Maintenance, type Swept } from './maintenance.ts';
+import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
+import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
 import {
   acquireAllTogether,
   type HoldSet,
@@ -30,20 +31,15 @@ import {
   type Want,
 } from './together.ts';
 
-export interface SignalboxSettings {
-  readonly maintenanceMs: number;
-  readonly reclaim: boolean;
-}
-
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
 
-  constructor(runtime: Runtime, settings: SignalboxSettings) {
+  constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#events = new Events(runtime);
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings.maintenanceMs, settings.reclaim);
+    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings);
   }
 
   lock(name: string): Lock {
@@ -130,6 +126,11 @@ export class Signalbox implements AsyncDisposable {
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();
+  }
+
+  /** Who holds what and who waits for whom, in the whole store at one revision. Makes no session, writes nothing. */
+  survey(options?: SurveyOptions): Promise<Survey> {
+    return surveyOf(this.#runtime, options);
   }
 
   async health(): Promise<Health> {
