@@ -21,6 +21,7 @@ import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
+import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
 import {
   acquireAllTogether,
@@ -131,6 +132,18 @@ export class Signalbox implements AsyncDisposable {
   /** Who holds what and who waits for whom, in the whole store at one revision. Makes no session, writes nothing. */
   survey(options?: SurveyOptions): Promise<Survey> {
     return surveyOf(this.#runtime, options);
+  }
+
+  /** Writes what is held to `locks.json` and `semaphores.json` in this directory; answers the paths of both. */
+  async saveState(dir: string): Promise<{ readonly files: readonly string[]; readonly state: SavedState }> {
+    const state = stateOf(await this.survey());
+    return { files: await writeState(dir, state), state };
+  }
+
+  /** Reads them back into this store: holds come back detached, with their tokens. Refused if any of it is in use. */
+  async loadState(dir: string): Promise<LoadOutcome> {
+    this.#runtime.refuseIfClosed();
+    return loadInto(this.#runtime, await readState(dir));
   }
 
   async health(): Promise<Health> {
