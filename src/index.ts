@@ -47,6 +47,7 @@ export type { WaitOptions } from './runtime/acquisition.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
+export { storeUrl } from './runtime/location.ts';
 export type { Swept, SweptHold } from './runtime/maintenance.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
