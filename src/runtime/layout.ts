@@ -6,6 +6,7 @@
  *     m/P                                   mailbox of process P, on P's lease: each put is one letter
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
+ *     p/<id>                                a probe: somebody tries whether the store works; gone in a moment
  *
  * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
  * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
@@ -18,6 +19,7 @@ export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
 export const TICKETS = 'q/';
+export const PROBES = 'p/';
 
 export const anchorKey = (lease: string): string => ANCHORS + lease;
 export const mailboxKey = (process: string): string => `m/${process}`;
