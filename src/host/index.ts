@@ -1,4 +1,14 @@
 export {
+  bearsMark,
+  endedOf,
+  MARK,
+  type Offspring,
+  offspringOf,
+  type Remains,
+  remainsOf,
+  signalRemains,
+} from './offspring.ts';
+export {
   type Host,
   identify,
   isGroupGone,
