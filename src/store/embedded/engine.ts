@@ -26,6 +26,8 @@ export interface State {
 /** History is forgotten so many revisions at a time: each time costs a look for them. */
 const FORGET_AT_ONCE = 256;
 
+const OVERDUE = Symbol('a lease is to be ended first');
+
 export class Engine {
   readonly connection: Connection;
   readonly leases: Leases;
@@ -121,31 +123,23 @@ export class Engine {
 
   /** `work` may put what it made into `made`. */
   write<T>(work: (made: Changes[]) => T): T {
-    this.#endDue();
-    return this.#commit(work);
-  }
-
-  /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. */
-  look<T>(read: () => T): T {
-    this.#endDue();
-    return this.connection.read(read);
-  }
-
-  /** By itself, so that what comes after it cannot undo it. */
-  #endDue(): void {
-    if (this.leases.isAnyDue()) this.#commit((made) => this.#end(this.leases.due(), made));
-  }
-
-  #commit<T>(work: (made: Changes[]) => T): T {
     const made: Changes[] = [];
     let listeners = 0;
     const result = this.connection.write(() => {
+      if (this.leases.isAnyDue()) this.#end(this.leases.due(), made);
       const done = work(made);
       if (made.length > 0) ({ listeners } = this.state());
       return done;
     });
     if (made.length > 0) this.#announce(made, listeners);
     return result;
+  }
+
+  /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. */
+  look<T>(read: () => T): T {
+    const found = this.connection.read(() => (this.leases.isAnyDue() ? OVERDUE : read()));
+    if (found !== OVERDUE) return found as T;
+    return this.write(read);
   }
 
   #end(ids: readonly number[], made: Changes[]): void {

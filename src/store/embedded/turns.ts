@@ -45,30 +45,21 @@ export class Turns {
 
   #wait<T>(work: () => T, signal: AbortSignal | undefined): Promise<T> {
     return new Promise((resolve, reject) => {
-      const aborted = (): void => {
-        const at = this.#waiting.indexOf(turn);
-        if (at >= 0) this.#waiting.splice(at, 1);
-        reject(signal?.reason as Error);
-      };
-      const over = (): void => signal?.removeEventListener('abort', aborted);
       const turn: Turn = {
         since: this.#clock.monotonic(),
         take: () => {
           try {
+            // Asked here, at every look, and not by a listener: hundreds may wait under one signal.
+            signal?.throwIfAborted();
             resolve(work());
           } catch (error) {
             if (isBusy(error)) return false;
             reject(asFailure(error, this.#file) as Error);
           }
-          over();
           return true;
         },
-        giveUp: (error) => {
-          over();
-          reject(error as Error);
-        },
+        giveUp: reject,
       };
-      signal?.addEventListener('abort', aborted, { once: true });
       if (this.#waiting.push(turn) === 1) this.#lookAgain();
     });
   }
