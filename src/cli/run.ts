@@ -24,7 +24,12 @@ export function define(command: Command): void {
     .argument('<command...>', 'what to run, with its arguments')
     .passThroughOptions()
     .option('--lock <name>', 'a lock; NAME:shared to read beside other readers (repeatable)', all, none)
-    .option('--sem <name>', 'slots: NAME[=WEIGHT][/CAPACITY]; the first user names the capacity (repeatable)', all, none)
+    .option(
+      '--sem <name>',
+      'slots: NAME[=WEIGHT][/CAPACITY]; the first user names the capacity (repeatable)',
+      all,
+      none,
+    )
     .option('--wait <duration>', 'give up after this time; without it, wait as long as it takes')
     .option('--no-wait', 'give up at once if something is taken')
     .option('--priority <n>', 'from -100 to 100, higher goes first')

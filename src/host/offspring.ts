@@ -108,7 +108,12 @@ export function bearsMark(pid: number, { mark }: Offspring): boolean {
     return false;
   }
   const entry = environment.split('\0').find((line) => line.startsWith(`${MARK}=`));
-  return entry?.slice(MARK.length + 1).split('.').includes(mark) ?? false;
+  return (
+    entry
+      ?.slice(MARK.length + 1)
+      .split('.')
+      .includes(mark) ?? false
+  );
 }
 
 /** Whether the child itself has ended, whatever it left. */

@@ -22,7 +22,8 @@ export async function acquire(
   const since = performance.now();
   for (;;) {
     const { waitMs } = options;
-    const left = waitMs === undefined ? options : { ...options, waitMs: Math.max(0, waitMs - (performance.now() - since)) };
+    const left =
+      waitMs === undefined ? options : { ...options, waitMs: Math.max(0, waitMs - (performance.now() - since)) };
     try {
       return await acquireOnce(box, wants, outer, left);
     } catch (error) {

@@ -37,7 +37,9 @@ export function outerHolds(env: NodeJS.ProcessEnv, url: string): OuterHolds {
     return {};
   }
   if (typeof told !== 'object' || told === null || Array.isArray(told)) return {};
-  return Object.fromEntries(Object.entries(told).filter((entry): entry is [string, OuterHold] => isOuterHold(entry[1])));
+  return Object.fromEntries(
+    Object.entries(told).filter((entry): entry is [string, OuterHold] => isOuterHold(entry[1])),
+  );
 }
 
 function isOuterHold(value: unknown): value is OuterHold {

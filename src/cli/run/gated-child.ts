@@ -9,6 +9,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
+import { type Offspring, offspringOf } from '../../host/index.ts';
 
 const GATE = 'read -r go <&3 || exit 125; exec 3<&-; exec "$@"';
 
@@ -18,13 +19,17 @@ export type Ended = { readonly code: number } | { readonly signal: NodeJS.Signal
 export class GatedChild {
   readonly pid: number;
   readonly leads: boolean;
+  readonly offspring: Offspring;
   readonly ended: Promise<Ended>;
+  /** It has ended, but something of it could not be ended. */
+  isLeft = false;
   readonly #gate: Writable;
   #isLetGo = false;
 
-  private constructor(child: ChildProcess, pid: number, leads: boolean) {
+  private constructor(child: ChildProcess, pid: number, leads: boolean, mark: string) {
     this.pid = pid;
     this.leads = leads;
+    this.offspring = offspringOf(pid, leads, mark);
     this.#gate = child.stdio[3] as Writable;
     // It may be killed while it still waits.
     this.#gate.on('error', () => undefined);
@@ -33,12 +38,13 @@ export class GatedChild {
     });
   }
 
-  /** `leads`: in a process group of its own, and without our terminal. */
+  /** `leads`: in a process group of its own, and without our terminal. `mark`: see `Offspring`. */
   static async start(
     program: string,
     argv: readonly [string, ...string[]],
     env: NodeJS.ProcessEnv,
     leads: boolean,
+    mark: string,
   ): Promise<GatedChild> {
     const command = commandThrough(program, argv, env);
     const child = spawn('/bin/sh', ['-c', GATE, 'sh', ...command], {
@@ -47,7 +53,7 @@ export class GatedChild {
       env,
     });
     await once(child, 'spawn');
-    return new GatedChild(child, child.pid as number, leads);
+    return new GatedChild(child, child.pid as number, leads, mark);
   }
 
   letGo(): void {

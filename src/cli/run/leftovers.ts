@@ -40,9 +40,12 @@ async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Pro
   const resources = leftovers.map(({ resource }) => resource).join(', ');
   const remains = remainsOf(note.child);
   if (isGone(remains)) return leftovers;
-  if (remains.kind === 'out-of-sight') return isForgettable(note, clearing) ? leftovers : outOfSight(resources, note, clearing);
+  if (remains.kind === 'out-of-sight')
+    return isForgettable(note, clearing) ? leftovers : outOfSight(resources, note, clearing);
   if (note.outlivesHold && note.parent !== undefined && !isProvenGone(note.parent)) {
-    clearing.tell(`${resources}: ${processes(remains)} of ${note.holder} goes on beside this one, as --on-lost warn says`);
+    clearing.tell(
+      `${resources}: ${processes(remains)} of ${note.holder} goes on beside this one, as --on-lost warn says`,
+    );
     return [];
   }
   if (leftover.isLookedAfter) {
@@ -81,5 +84,7 @@ function isForgettable({ child, at }: ChildNote, { children }: Clearing): boolea
 function processes(remains: Remains): string {
   if (remains.kind !== 'some' || remains.pids.length === 0) return 'a process';
   const some = remains.pids.slice(0, 5).join(', ');
-  return remains.pids.length === 1 ? `process ${some}` : `processes ${some}${remains.pids.length > 5 ? ' and more' : ''}`;
+  return remains.pids.length === 1
+    ? `process ${some}`
+    : `processes ${some}${remains.pids.length > 5 ? ' and more' : ''}`;
 }

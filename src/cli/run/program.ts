@@ -11,7 +11,9 @@ const NOT_EXECUTABLE = 126;
 
 /** Throws, with the exit code that shells have for it, if there is none or if it cannot be executed. */
 export function findProgram(name: string, env: NodeJS.ProcessEnv, directory = process.cwd()): string {
-  const places = name.includes('/') ? [''] : (env['PATH'] ?? DEFAULT_PATH).split(':').map((place) => `${place || '.'}/`);
+  const places = name.includes('/')
+    ? ['']
+    : (env['PATH'] ?? DEFAULT_PATH).split(':').map((place) => `${place || '.'}/`);
   const files = places.map((place) => resolve(directory, place + name)).filter(isThere);
   const program = files.find(isExecutable);
   if (program !== undefined) return program;
