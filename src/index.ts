@@ -47,8 +47,8 @@ export type { WaitOptions } from './runtime/acquisition.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
-export type { Swept } from './runtime/maintenance.ts';
 export { storeUrl } from './runtime/location.ts';
+export type { Swept, SweptHold } from './runtime/maintenance.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {
@@ -69,4 +69,27 @@ export type {
   SemaphoreView,
 } from './runtime/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
+export type {
+  Conflict,
+  LoadOutcome,
+  SavedHold,
+  SavedLock,
+  SavedLockHold,
+  SavedSemaphore,
+  SavedSemaphoreHold,
+  SavedState,
+} from './runtime/state/index.ts';
+export type {
+  Freshness,
+  HoldHealth,
+  Survey,
+  SurveyedHold,
+  SurveyedLock,
+  SurveyedLockHold,
+  SurveyedSemaphore,
+  SurveyedSemaphoreHold,
+  SurveyedSession,
+  SurveyedWaiter,
+  SurveyOptions,
+} from './runtime/survey/index.ts';
 export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';

@@ -142,7 +142,7 @@ export {
   wokenBy,
 } from './manager/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { type Cycle, nextInLine, type Passed, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
 export { type Asked, HIGHEST_PRIORITY, LARGEST_METADATA_BYTES, LOWEST_PRIORITY, requestProblem } from './request.ts';
 export {
   availableSlots,

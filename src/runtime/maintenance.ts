@@ -2,7 +2,7 @@
  * What nobody's request brings about: warnings of stale holds, freeing them, looking for deadlocks that were missed,
  * and forgetting what is no longer needed. One process per store does it: the one that has the maintainer's anchor.
  */
-import { isStale, type Hold } from '../core/index.ts';
+import { type Hold, isStale, type Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import type { Timer } from '../clock.ts';
@@ -31,21 +31,40 @@ export interface Swept {
   readonly warned: number;
   readonly reclaimed: number;
   readonly forgotten: number;
+  /** Every stale hold that was found, whether it was freed or not. */
+  readonly stale: readonly SweptHold[];
+}
+
+export interface SweptHold {
+  /** `lock/main-branch`. */
+  readonly resource: string;
+  readonly holder: string;
+  readonly token: Token;
+  /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
+  readonly isFreed: boolean;
+}
+
+/** As it is added up. */
+type Sweeping = { -readonly [K in keyof Swept]: Swept[K] };
+
+export interface MaintenanceSettings {
+  readonly maintenanceMs: number;
+  readonly reclaim: boolean;
+  /** Whether this process takes its turn. */
+  readonly maintains: boolean;
 }
 
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #everyMs: number;
-  readonly #reclaim: boolean;
+  readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, everyMs: number, reclaim: boolean) {
+  constructor(runtime: Runtime, deadlocks: Deadlocks, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
-    this.#everyMs = everyMs;
-    this.#reclaim = reclaim;
+    this.#settings = settings;
     this.#schedule();
   }
 
@@ -54,10 +73,11 @@ export class Maintenance {
   }
 
   #schedule(): void {
-    this.#timer = this.#runtime.clock.timer(this.#everyMs, () => {
+    this.#timer = this.#runtime.clock.timer(this.#settings.maintenanceMs, () => {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
+      if (!this.#settings.maintains) return;
       this.#running ??= this.#round()
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));
@@ -89,7 +109,7 @@ export class Maintenance {
     const { store, stopped } = this.#runtime;
     const anchors = await this.#read(prefixed(ANCHORS));
     this.#runtime.anchors.list(anchors.pairs, anchors.revision);
-    const swept = { records: 0, warned: 0, reclaimed: 0, forgotten: 0 };
+    const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, stale: [] };
     let key = RECORDS;
     const { end } = prefixed(RECORDS);
     for (;;) {
@@ -106,7 +126,7 @@ export class Maintenance {
   }
 
   /** `listed`: when it was looked who is alive. */
-  async #tend(pair: KeyValue, swept: { -readonly [K in keyof Swept]: number }, listed: Revision): Promise<void> {
+  async #tend(pair: KeyValue, swept: Sweeping, listed: Revision): Promise<void> {
     swept.records += 1;
     const resource = resourceOfRecord(pair.key);
     const { record } = decode<RecordDocument<Coordinated['record'] & { onStale: string; kind: string }>>(pair);
@@ -118,15 +138,28 @@ export class Maintenance {
         if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
       }
     }
-    if (holds.some((hold) => isStale(hold, at))) {
+    const stale = holds.filter((hold) => isStale(hold, at));
+    if (stale.length > 0) {
       await this.#submit(resource, { kind: 'tick' });
       swept.warned += 1;
-      if (!this.#reclaim) return;
-      const outcome = await this.#submit(resource, { kind: 'maintain' });
-      swept.reclaimed += (outcome as unknown as { reclaimed?: readonly unknown[] }).reclaimed?.length ?? 0;
+      const freed = this.#settings.reclaim ? await this.#free(resource) : [];
+      swept.reclaimed += freed.length;
+      const isFreed = ({ id }: Hold): boolean => freed.some((hold) => hold.id === id);
+      const found = stale.map((hold) => ({
+        resource,
+        holder: hold.holder,
+        token: hold.token,
+        isFreed: isFreed(hold),
+      }));
+      swept.stale = [...swept.stale, ...found];
     } else if (holds.length === 0 && record.kind === 'lock' && record.onStale === 'reclaim') {
       swept.forgotten += await this.#forget(pair, record.token, listed);
     }
+  }
+
+  async #free(resource: string): Promise<readonly Hold[]> {
+    const outcome = await this.#submit(resource, { kind: 'maintain' });
+    return (outcome as unknown as { reclaimed?: readonly Hold[] }).reclaimed ?? [];
   }
 
   /**

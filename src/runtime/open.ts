@@ -20,6 +20,8 @@ export interface OpenOptions {
   readonly maintenanceMs?: number;
   /** Whether maintenance frees stale holds, or only warns of them. */
   readonly reclaim?: boolean;
+  /** Whether this process takes its turn at the maintenance of the store, or leaves it to others. */
+  readonly maintains?: boolean;
   /** About this process, for people. */
   readonly about?: Json;
   readonly clock?: Clock;
@@ -27,7 +29,16 @@ export interface OpenOptions {
   readonly newId?: () => string;
 }
 
-const OPTIONS = ['sessionTtlMs', 'requestTimeoutMs', 'maintenanceMs', 'reclaim', 'about', 'clock', 'newId'];
+const OPTIONS = [
+  'sessionTtlMs',
+  'requestTimeoutMs',
+  'maintenanceMs',
+  'reclaim',
+  'maintains',
+  'about',
+  'clock',
+  'newId',
+];
 
 /**
  * `file:DIRECTORY` is shared by all processes of this machine; `memory:` is a store of its own; `memory:NAME` is shared
@@ -41,9 +52,11 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     requestTimeoutMs = 5_000,
     maintenanceMs = 30_000,
     reclaim = true,
+    maintains = true,
     clock = systemClock,
     newId = () => randomBytes(8).toString('hex'),
-    about = { host: hostname(), pid: process.pid },
+    // With all that tells it from others, so that whoever looks from the same machine can see whether it still runs.
+    about = { host: hostname(), pid: process.pid, ...thisProcess() },
   } = options;
   for (const [name, value] of Object.entries({ sessionTtlMs, requestTimeoutMs, maintenanceMs })) {
     if (!Number.isFinite(value) || value <= 0) {
@@ -55,7 +68,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
   await bounded.health();
-  return new Signalbox(runtime, { maintenanceMs, reclaim });
+  return new Signalbox(runtime, { maintenanceMs, reclaim, maintains });
 }
 
 function isStore(given: unknown): given is Store {

@@ -17,11 +17,13 @@ import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type
 import { checkCondition, explainCondition } from './guard.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
-import { Maintenance, type Swept } from './maintenance.ts';
+import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
+import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
+import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
 import {
   acquireAllTogether,
   type HoldSet,
@@ -31,11 +33,6 @@ import {
   type Want,
 } from './together.ts';
 
-export interface SignalboxSettings {
-  readonly maintenanceMs: number;
-  readonly reclaim: boolean;
-}
-
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
@@ -43,11 +40,11 @@ export class Signalbox implements AsyncDisposable {
   /** Which child processes work under which holds. */
   readonly children: Children;
 
-  constructor(runtime: Runtime, settings: SignalboxSettings) {
+  constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#events = new Events(runtime);
     this.children = new Children(runtime);
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings.maintenanceMs, settings.reclaim);
+    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings);
   }
 
   lock(name: string): Lock {
@@ -134,6 +131,23 @@ export class Signalbox implements AsyncDisposable {
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();
+  }
+
+  /** Who holds what and who waits for whom, in the whole store at one revision. Makes no session, writes nothing. */
+  survey(options?: SurveyOptions): Promise<Survey> {
+    return surveyOf(this.#runtime, options);
+  }
+
+  /** Writes what is held to `locks.json` and `semaphores.json` in this directory; answers the paths of both. */
+  async saveState(dir: string): Promise<{ readonly files: readonly string[]; readonly state: SavedState }> {
+    const state = stateOf(await this.survey());
+    return { files: await writeState(dir, state), state };
+  }
+
+  /** Reads them back into this store: holds come back detached, with their tokens. Refused if any of it is in use. */
+  async loadState(dir: string): Promise<LoadOutcome> {
+    this.#runtime.refuseIfClosed();
+    return loadInto(this.#runtime, await readState(dir));
   }
 
   async health(): Promise<Health> {

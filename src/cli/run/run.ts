@@ -17,6 +17,7 @@ import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
 import type { RunEnded } from './ended.ts';
 import { childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
@@ -39,7 +40,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
     const url = storeUrl(request.store, env);
-    const box = await unlessLeaving(signals, open(url, { sessionTtlMs: request.ttlMs }));
+    const box = await unlessLeaving(signals, opened(url, request.ttlMs));
     try {
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomBytes(3).toString('hex')}`;
@@ -120,6 +121,15 @@ async function begun(
     }
   } finally {
     await child.abandon();
+  }
+}
+
+/** A store that may not be used is, to whoever wants to run something, one that cannot be reached. */
+async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
+  try {
+    return await open(url, { sessionTtlMs });
+  } catch (error) {
+    throw Failure.is(error, 'forbidden') ? new CliExit(EXIT.unreachable, error.message) : error;
   }
 }
 

@@ -1,0 +1,79 @@
+/** `signalbox events tail`: what happens, as it happens. */
+import { type Command, InvalidArgumentError } from 'commander';
+import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
+import { durationArgument, numberArgument } from './arguments.ts';
+import { paintFor, print, printable, printJson, tell } from './output.ts';
+import { isJson, withBox } from './store.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox events tail
+  signalbox events tail 'lock:*'
+  signalbox events tail lock:released -n 1           until the next release of any lock
+  signalbox events tail --json --for 1h >> events.jsonl
+
+Patterns: an event (lock:acquired), all of a kind ('lock:*', 'semaphore:*'), or everything ('*').`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  const tail = command.command('tail').description('print events as they happen, one in a line');
+  tail
+    .argument('[pattern]', 'which events', '*')
+    .option('-n, --count <number>', 'stop after so many', countArgument)
+    .option('--for <duration>', 'stop after so long', durationArgument)
+    .addHelpText('after', EXAMPLES)
+    .action((pattern: string, { count, for: forMs }: { count?: number; for?: number }) =>
+      follow(tail, pattern, count ?? Number.POSITIVE_INFINITY, forMs),
+    );
+}
+
+function countArgument(text: string): number {
+  const count = numberArgument(text);
+  if (count < 1) throw new InvalidArgumentError('Accepted is a whole number of at least 1.');
+  return count;
+}
+
+async function follow(command: Command, pattern: string, count: number, forMs: number | undefined): Promise<void> {
+  await withBox(command, async (box, interrupted) => {
+    const over = new AbortController();
+    const timer = forMs === undefined ? undefined : setTimeout(() => over.abort(), Math.min(forMs, 2 ** 31 - 1));
+    const signal = AbortSignal.any([interrupted, over.signal]);
+    const show = isJson(command)
+      ? (event: SignalboxEvent): void => printJson(jsonOf(event))
+      : (event: SignalboxEvent): void => print(eventLine(event));
+    let left = count;
+    tell('signalbox: following; Ctrl-C ends it');
+    try {
+      for await (const event of box.events(pattern as EventPattern, { signal })) {
+        show(event);
+        left -= 1;
+        if (left <= 0) return;
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  });
+}
+
+/** The same fields first, whatever the event. */
+function jsonOf(event: SignalboxEvent): object {
+  const { type, resource, holder, at, id, ...details } = event;
+  return { type, resource, holder, at: timeOf(at), ...(id !== undefined && { id }), ...details };
+}
+
+export function eventLine(event: SignalboxEvent): string {
+  const { type, resource, holder, at, id: _, ...details } = event;
+  const paint = paintFor(process.stdout);
+  if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  some events were missed`;
+  const told = Object.entries(details).map(([name, value]) => `${name}=${shownValue(value)}`);
+  const words = [type.padEnd(19), printable(resource), printable(holder), paint('dim', printable(told.join(' ')))];
+  return `${timeOf(at)}  ${words.join('  ')}`.trimEnd();
+}
+
+function shownValue(value: unknown): string {
+  return typeof value === 'string' && /^[\w:./-]+$/.test(value) ? value : JSON.stringify(value);
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,25 @@
+/** `signalbox export DIR`: what is held, as JSON files. */
+import type { Command } from 'commander';
+import { print, printJson } from './output.ts';
+import { isJson, withBox } from './store.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox export backup/
+  signalbox export /tmp/state && signalbox import /tmp/state --store file:/srv/signalbox
+
+Writes locks.json and semaphores.json, each whole or not at all. Who waits is not in them: whoever waits is a
+process, and asks again.`;
+
+export function define(command: Command): void {
+  command
+    .argument('<dir>', 'the directory to write to; made if it is not there')
+    .addHelpText('after', EXAMPLES)
+    .action(async (dir: string) => {
+      const { files, state } = await withBox(command, (box) => box.saveState(dir));
+      const { locks, semaphores } = state;
+      const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
+      if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds });
+      else print(`wrote ${locks.length} locks and ${semaphores.length} semaphores, ${holds} holds, to ${dir}`);
+    });
+}

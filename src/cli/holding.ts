@@ -1,0 +1,134 @@
+/** What `lock` and `sem` have in common: detached holds, taken, renewed and given back by hand. */
+import type { Command } from 'commander';
+import type { Waiting } from '../runtime/acquisition.ts';
+import type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  DetachedOptions,
+  HoldClaim,
+  RenewOutcome,
+} from '../runtime/resource.ts';
+import { durationArgument, given, numberArgument } from './arguments.ts';
+import { spoken } from './duration.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { handOver, print, printable, printJson, tell } from './output.ts';
+import { isJson } from './store.ts';
+
+export interface AcquireFlags {
+  readonly holder?: string;
+  readonly ttl?: number;
+  /** False: give up at once. */
+  readonly wait?: number | false;
+  readonly priority?: number;
+  readonly reason?: string;
+  readonly maxHold?: number;
+}
+
+export interface ClaimFlags {
+  readonly holder?: string;
+  readonly token: number;
+  readonly ttl?: number;
+}
+
+export function addAcquireOptions(command: Command): Command {
+  return addHolder(command)
+    .option('--ttl <duration>', 'stale after so long without a renewal (default: 60s)', durationArgument)
+    .option('--wait <duration>', 'wait at most so long (default: as long as it takes)', durationArgument)
+    .option('--no-wait', 'give up at once if it cannot be had')
+    .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
+    .option('--reason <text>', 'why, for those who wait')
+    .option('--max-hold <duration>', 'ends after so long although it is renewed', durationArgument);
+}
+
+export function addClaimOptions(command: Command): Command {
+  return addHolder(command).requiredOption('--token <number>', 'the token that acquire printed', numberArgument);
+}
+
+export function addHolder(command: Command): Command {
+  return command.option('--holder <id>', 'who holds it (default: $SIGNALBOX_HOLDER)');
+}
+
+export function holderOf(flags: { readonly holder?: string }): string {
+  const holder = flags.holder ?? process.env['SIGNALBOX_HOLDER'];
+  if (holder !== undefined && holder !== '') return holder;
+  const why = 'who holds it has to be named, since whoever renews or releases it names the same one';
+  throw new CliExit(EXIT.usage, `no holder: ${why}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
+}
+
+/** `resource` only for people who wait. */
+export function detachedOptions(flags: AcquireFlags, resource: string, signal: AbortSignal): DetachedOptions {
+  const { ttl, wait, priority, reason, maxHold } = flags;
+  const gaveUpAtOnce = wait === false || wait === 0;
+  return {
+    holder: holderOf(flags),
+    signal,
+    onWaiting: (waiting) => tell(waitingText(resource, waiting)),
+    ...given({
+      ttlMs: ttl,
+      waitMs: gaveUpAtOnce || wait === undefined ? undefined : wait,
+      strategy: gaveUpAtOnce ? ('fail-fast' as const) : undefined,
+      priority,
+      reason,
+      maxHoldMs: maxHold,
+    }),
+  };
+}
+
+function waitingText(resource: string, { position, holders = [] }: Waiting): string {
+  const place = position === undefined ? '' : `, place ${position} in the queue`;
+  const held = holders.map(({ holder, acquiredAt, reason }) => {
+    const why = reason === undefined ? '' : `: ${reason}`;
+    return `${holder} (for ${spoken(Date.now() - acquiredAt)}${why})`;
+  });
+  return printable(
+    `signalbox: waiting for ${resource}${place}${held.length > 0 ? `; held by ${held.join(', ')}` : ''}`,
+  );
+}
+
+/** Prints the token. If nobody takes it, or we were interrupted meanwhile, the hold goes back: nobody would know of it. */
+export async function handOut(
+  command: Command,
+  hold: DetachedHold,
+  details: object,
+  signal: AbortSignal,
+  release: (claim: HoldClaim) => Promise<unknown>,
+): Promise<void> {
+  const { resource, holder, token, ttlMs } = hold;
+  try {
+    signal.throwIfAborted();
+    const json = { resource, holder, token, ttlMs, ...details };
+    await handOver(isJson(command) ? JSON.stringify(json) : String(token));
+  } catch (error) {
+    await release({ holder, token });
+    if (error instanceof CliExit) throw error;
+    throw new CliExit(EXIT.notAcquired, `${resource}: the token could not be handed over, so it was released`);
+  }
+}
+
+export function tellRenewed(command: Command, resource: string, claim: HoldClaim, outcome: RenewOutcome): void {
+  const { holder, token } = claim;
+  switch (outcome.kind) {
+    case 'refreshed':
+      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+      else print(`${resource}: renewed for ${spoken(outcome.ttlMs)}`);
+      return;
+    case 'lost':
+      throw new CliExit(EXIT.lost, `${resource}: the hold was lost, because its lease had ended; acquire it anew`, {
+        outcome: outcome.kind,
+      });
+    case 'not-owner':
+      throw notOwner(resource, claim, outcome.kind);
+  }
+}
+
+export function tellReleased(command: Command, resource: string, claim: HoldClaim, outcome: ClaimReleaseOutcome): void {
+  const { holder, token } = claim;
+  if (outcome.kind !== 'released') throw notOwner(resource, claim, outcome.kind);
+  if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind });
+  else print(`${resource}: released`);
+}
+
+function notOwner(resource: string, { holder, token }: HoldClaim, outcome: string): CliExit {
+  const free = outcome === 'already-free' ? ': it is free' : '';
+  return new CliExit(EXIT.notOwner, `${resource}: ${holder} does not hold it with token ${token}${free}`, { outcome });
+}

@@ -1,0 +1,32 @@
+/** `signalbox import DIR`: what `export` wrote, into this store. */
+import type { Command } from 'commander';
+import { CliExit, EXIT } from './exit-code.ts';
+import { print, printJson } from './output.ts';
+import { isJson, withBox } from './store.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox import backup/
+  signalbox import backup/ --store file:/srv/signalbox
+
+Holds come back detached with their tokens: renew them, or they are stale after their time (60 s unless the
+file says otherwise). Nothing is overwritten: if anything in the files is held here, or waited for, nothing is
+imported (exit code 1). A file that is not as it should be is refused before anything is written (65).`;
+
+export function define(command: Command): void {
+  command
+    .argument('<dir>', 'the directory with locks.json and semaphores.json')
+    .addHelpText('after', EXAMPLES)
+    .action(async (dir: string) => {
+      const outcome = await withBox(command, (box) => box.loadState(dir));
+      if (outcome.kind === 'refused') {
+        const { conflicts, loaded } = outcome;
+        const lines = conflicts.map(({ resource, why }) => `  ${resource}: ${why}`);
+        const what = loaded === 0 ? 'nothing was imported' : `only ${loaded} resources were imported`;
+        throw new CliExit(EXIT.no, [`${what}:`, ...lines].join('\n'), { conflicts, loaded });
+      }
+      const { locks, semaphores, holds } = outcome;
+      if (isJson(command)) printJson({ locks, semaphores, holds });
+      else print(`imported ${locks} locks and ${semaphores} semaphores, ${holds} holds`);
+    });
+}

@@ -1,0 +1,175 @@
+/** `signalbox lock …`: locks by hand, for scripts and agents. */
+import type { Command } from 'commander';
+import { userInfo } from 'node:os';
+import { given } from './arguments.ts';
+import {
+  type AcquireFlags,
+  addAcquireOptions,
+  addClaimOptions,
+  addHolder,
+  type ClaimFlags,
+  detachedOptions,
+  handOut,
+  holderOf,
+  tellReleased,
+  tellRenewed,
+} from './holding.ts';
+import { durationArgument } from './arguments.ts';
+import { listLines, lockSummary } from './list-table.ts';
+import { paintFor, print, printJson } from './output.ts';
+import { isJson, withBox } from './store.ts';
+import { lockJson } from './survey-json.ts';
+import { layoutFor } from './table.ts';
+import { whoLines } from './who-table.ts';
+
+const EXAMPLES = `
+Examples:
+  TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m --reason 'trying the new build')
+  signalbox lock renew staging --holder agent:7 --token "$TOKEN"
+  signalbox lock release staging --holder agent:7 --token "$TOKEN"
+  signalbox lock show staging
+  signalbox lock break staging --reason 'agent:7 was switched off'
+
+To hold a lock just while a command runs, use: signalbox run --lock NAME -- COMMAND`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  acquire(command.command('acquire'));
+  renew(command.command('renew'));
+  release(command.command('release'));
+  show(command.command('show'));
+  list(command.command('list'));
+  breakLock(command.command('break'));
+}
+
+function acquire(command: Command): void {
+  addAcquireOptions(command.description('take a lock and print its token').argument('<name>', 'of the lock'))
+    .option('--shared', 'as a reader: beside other readers')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  TOKEN=$(signalbox lock acquire staging --holder agent:7)
+  signalbox lock acquire docs --holder agent:7 --shared --wait 30s
+  signalbox lock acquire staging --holder agent:7 --no-wait || echo "taken ($?)"    # 75
+
+The hold is detached: it lasts for --ttl, and then for as long again after every renew. Whoever names the
+same holder again gets the same token. Exit codes: 75 not acquired in time, 130 interrupted.`,
+    )
+    .action(async (name: string, flags: AcquireFlags & { shared?: true }) => {
+      await withBox(command, async (box, signal) => {
+        const lock = box.lock(name);
+        const mode = flags.shared ? 'shared' : 'exclusive';
+        const hold = await lock.acquireDetached({ ...detachedOptions(flags, lock.resource, signal), mode });
+        await handOut(command, hold, { mode }, signal, (claim) => lock.release(claim));
+      });
+    });
+}
+
+function renew(command: Command): void {
+  addClaimOptions(command.description('keep a lock for its full time again').argument('<name>', 'of the lock'))
+    .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox lock renew staging --holder agent:7 --token "$TOKEN"
+  signalbox lock renew staging --holder agent:7 --token "$TOKEN" --ttl 30m
+
+Exit codes: 76 it was lost, 77 somebody else has it.`,
+    )
+    .action(async (name: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const claim = { holder: holderOf(flags), token: flags.token };
+        const lock = box.lock(name);
+        const outcome = flags.ttl === undefined ? await lock.renew(claim) : await lock.extend(claim, flags.ttl);
+        tellRenewed(command, lock.resource, claim, outcome);
+      });
+    });
+}
+
+function release(command: Command): void {
+  addClaimOptions(command.description('give a lock back').argument('<name>', 'of the lock'))
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox lock release staging --holder agent:7 --token "$TOKEN"
+
+Whoever comes too late changes nothing: exit code 77, whether it is free or somebody else has it.`,
+    )
+    .action(async (name: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const claim = { holder: holderOf(flags), token: flags.token };
+        const lock = box.lock(name);
+        tellReleased(command, lock.resource, claim, await lock.release(claim));
+      });
+    });
+}
+
+function show(command: Command): void {
+  command
+    .description('who holds a lock and who waits for it')
+    .argument('<name>', 'of the lock; one that nobody has used is free')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox lock show staging\n  signalbox lock show staging --json | jq .isFree',
+    )
+    .action(async (name: string) => {
+      const survey = await withBox(command, (box) => {
+        const { name: checked } = box.lock(name);
+        return box.survey({ resource: { kind: 'lock', name: checked } });
+      });
+      const [lock] = survey.locks;
+      if (lock === undefined) return;
+      if (isJson(command)) return printJson(lockJson(lock, survey.at));
+      if (lock.holds.length + lock.waiting.length === 0) return print(`${lock.resource} is free.`);
+      for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+    });
+}
+
+function list(command: Command): void {
+  command
+    .description('all locks that the store knows')
+    .option('--names', 'just their names, one in a line')
+    .addHelpText('after', '\nExamples:\n  signalbox lock list\n  signalbox lock list --names')
+    .action(async ({ names }: { names?: true }) => {
+      const { locks, at } = await withBox(command, (box) => box.survey({ leases: false }));
+      if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)) });
+      if (names) return locks.forEach(({ name }) => print(name));
+      const layout = layoutFor(process.stdout, paintFor(process.stdout));
+      for (const line of listLines('lock', locks.map(lockSummary), layout)) print(line);
+    });
+}
+
+function breakLock(command: Command): void {
+  addHolder(command.description('end every hold of a lock, whoever has it').argument('<name>', 'of the lock'))
+    .requiredOption('--reason <text>', 'why: whoever held it is told')
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox lock break staging --reason 'agent:7 was switched off'
+
+For administrators. Who did it and why is recorded in a lock:forced event; --holder says who (default:
+$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock.`,
+    )
+    .action(async (name: string, flags: { readonly holder?: string; readonly reason: string }) => {
+      await withBox(command, async (box) => {
+        const by = given({ holder: flags.holder ?? process.env['SIGNALBOX_HOLDER'] }).holder ?? loginHolder();
+        const { broken } = await box.lock(name).break({ holder: by, reason: flags.reason });
+        const resource = `lock/${name}`;
+        if (isJson(command)) printJson({ resource, broken, by, reason: flags.reason });
+        else print(broken === 0 ? `${resource} was free` : `${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
+      });
+    });
+}
+
+function loginHolder(): string {
+  try {
+    return `user:${userInfo().username}`;
+  } catch {
+    // A user id without a name, as containers have.
+    return `user:${process.getuid?.() ?? 'unknown'}`;
+  }
+}

@@ -1,0 +1,75 @@
+/** `signalbox maintain`: what a process that stays does every 30 s, done now. */
+import type { Command } from 'commander';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Swept, SweptHold } from '../runtime/maintenance.ts';
+import { durationArgument } from './arguments.ts';
+import { print, printable, printJson } from './output.ts';
+import { isJson, withBox } from './store.ts';
+
+interface Flags {
+  readonly watch?: true;
+  readonly every: number;
+  readonly reclaim: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  signalbox maintain                    one round
+  signalbox maintain --no-reclaim       only warn of stale holds, free none
+  signalbox maintain --watch            a round every 30 s, until Ctrl-C
+
+Whoever asks for a lock gets it from a stale holder anyway. Maintenance is for what nobody asks for: it
+announces stale holds, frees them (but not where a person has to decide), forgets locks that are not used
+any more, and drops old history. Programs that use the library do it by themselves.`;
+
+export function define(command: Command): void {
+  command
+    .option('--watch', 'go on until interrupted')
+    .option('--every <duration>', 'with --watch: how often (default: 30s)', durationArgument, 30_000)
+    .option('--no-reclaim', 'warn of stale holds, but free none')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: Flags) => {
+      await withBox(
+        command,
+        async (box, signal) => {
+          for (let round = 1; !signal.aborted; round++) {
+            tellSwept(command, await box.maintain(), flags.watch !== true || round === 1);
+            if (flags.watch !== true) return;
+            await pause(flags.every, undefined, { signal }).catch(() => undefined);
+          }
+        },
+        { reclaim: flags.reclaim },
+      );
+    });
+}
+
+/** `always`: also when there was nothing to do. */
+function tellSwept(command: Command, swept: Swept, always: boolean): void {
+  const { records, forgotten, stale } = swept;
+  if (!always && stale.length === 0 && forgotten === 0) return;
+  if (isJson(command)) {
+    printJson({
+      at: new Date().toISOString(),
+      resources: records,
+      stale,
+      freed: stale.filter(isFreed).length,
+      forgotten,
+    });
+    return;
+  }
+  for (const hold of stale) print(printable(staleLine(hold)));
+  const freed = stale.filter(isFreed).length;
+  const left = stale.length - freed;
+  print(
+    `looked at ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
+      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}`,
+  );
+}
+
+function staleLine({ resource, holder, token, isFreed }: SweptHold): string {
+  return `${resource}: the hold of ${holder} (token ${token}) is stale${isFreed ? '; freed' : '; not freed'}`;
+}
+
+function isFreed(hold: SweptHold): boolean {
+  return hold.isFreed;
+}

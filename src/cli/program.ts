@@ -1,0 +1,116 @@
+/** The frame of the command line: which command is wanted, the options that all of them have, and how errors are told. */
+import { type Argument, Command, type CommanderError, Option } from 'commander';
+import { type CommandEntry, COMMANDS } from './commands.ts';
+import { CliExit } from './exit-code.ts';
+import { quietlyWithoutReader } from './output.ts';
+import { report } from './report.ts';
+import { usageProblem } from './usage.ts';
+import { VERSION } from './version.ts';
+
+/** What every command can be told, before its name and after it. */
+export interface GlobalOptions {
+  readonly store?: string;
+  readonly json?: boolean;
+}
+
+const EVERYWHERE = 'Everywhere:';
+
+const EXAMPLES = `
+Examples:
+  signalbox run --lock main-branch -- git push     one at a time, whoever else pushes
+  signalbox run --sem builds=2 -- make -j2         takes two slots of the semaphore
+  signalbox who                                    who holds what, and who waits
+  TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m)
+
+The store is --store, else SIGNALBOX_URL, else the default place: in a git repository
+its common directory, so that all worktrees share it; elsewhere the user's state directory.
+
+Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
+            75 not acquired · 76 lost while running · 77 not the owner`;
+
+/** Runs one command line, and leaves its exit code in `process.exitCode`. */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  quietlyWithoutReader();
+  try {
+    const program = newProgram();
+    const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
+    for (const entry of COMMANDS) await addCommand(program, entry, entry === wanted);
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    process.exitCode = report(error, wantsJson(args));
+  }
+}
+
+/** All commands with all their options: for what has to know them all. */
+export async function wholeProgram(): Promise<Command> {
+  const program = newProgram();
+  for (const entry of COMMANDS) await addCommand(program, entry, true);
+  return program;
+}
+
+function newProgram(): Command {
+  const program = new Command('signalbox')
+    .description('Keeps workers, CI jobs and coding agents from stepping on each other.')
+    // What follows the name of a command belongs to that command; so it can pass options on to another program.
+    .enablePositionalOptions()
+    .addHelpText('after', EXAMPLES);
+  frame(program);
+  return program;
+}
+
+async function addCommand(program: Command, { name, summary, load }: CommandEntry, isWanted: boolean): Promise<void> {
+  const command = program.command(name).description(summary);
+  if (isWanted) (await load()).define(command);
+  frameAll(command);
+}
+
+function frameAll(command: Command): void {
+  frame(command);
+  for (const inner of command.commands) frameAll(inner);
+}
+
+function frame(command: Command): void {
+  command
+    .addOption(new Option('--store <url>', 'which store: file:DIR or memory:').helpGroup(EVERYWHERE))
+    .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
+    .version(VERSION, '--version', 'print the version')
+    .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
+    .configureHelp({ subcommandTerm: termOf })
+    .helpCommand(false)
+    .configureOutput({ outputError: () => undefined })
+    .exitOverride((error) => {
+      throw ended(command, error);
+    });
+  command.options.find(({ long }) => long === '--version')?.helpGroup(EVERYWHERE);
+}
+
+/** Without the `[options]` that all of them have. */
+function termOf(command: Command): string {
+  return [command.name(), ...command.registeredArguments.map(humanReadable)].join(' ');
+}
+
+function humanReadable(argument: Argument): string {
+  const name = argument.name() + (argument.variadic ? '...' : '');
+  return argument.required ? `<${name}>` : `[${name}]`;
+}
+
+/** Help and version have been printed; everything else is a mistake in the call. */
+function ended(command: Command, error: CommanderError): CliExit {
+  return error.exitCode === 0 ? new CliExit(0, '') : usageProblem(command, error);
+}
+
+/** The first word that is neither a global option nor the value of one. */
+function wantedName(args: readonly string[]): string | undefined {
+  for (let place = 0; place < args.length; place++) {
+    const arg = args[place] as string;
+    if (arg === '--store') place += 1;
+    else if (!arg.startsWith('-')) return arg;
+  }
+  return undefined;
+}
+
+/** Asked for before it is known which command there is: also a mistake in the call is told as JSON then. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+}

@@ -1,0 +1,159 @@
+/** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
+import type { Command } from 'commander';
+import { durationArgument, given, numberArgument } from './arguments.ts';
+import {
+  type AcquireFlags,
+  addAcquireOptions,
+  addClaimOptions,
+  type ClaimFlags,
+  detachedOptions,
+  handOut,
+  holderOf,
+  tellReleased,
+  tellRenewed,
+} from './holding.ts';
+import { listLines, semaphoreSummary } from './list-table.ts';
+import { paintFor, print, printJson } from './output.ts';
+import { isJson, withBox } from './store.ts';
+import { semaphoreJson } from './survey-json.ts';
+import { layoutFor } from './table.ts';
+import { whoLines } from './who-table.ts';
+
+const EXAMPLES = `
+Examples:
+  TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
+  signalbox sem renew api --holder agent:7 --token "$TOKEN"
+  signalbox sem release api --holder agent:7 --token "$TOKEN"
+  signalbox sem show api
+  signalbox sem resize api --capacity 8
+
+To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT -- COMMAND`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  acquire(command.command('acquire'));
+  renew(command.command('renew'));
+  release(command.command('release'));
+  show(command.command('show'));
+  list(command.command('list'));
+  resize(command.command('resize'));
+}
+
+function acquire(command: Command): void {
+  addAcquireOptions(command.description('take slots and print the token').argument('<name>', 'of the semaphore'))
+    .option('--weight <number>', 'how many slots in all', numberArgument, 1)
+    .option('--capacity <number>', 'how many there are; needed the first time', numberArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
+  signalbox sem acquire builds --weight 2 --holder ci:1 --wait 5m --json | jq .slots
+
+The hold is detached: it lasts for --ttl, and then for as long again after every renew. Whoever names the
+same holder again keeps its slots, and gets more if --weight is larger. Exit codes: 75 not acquired in time;
+64 more than the capacity, or another capacity than the semaphore has.`,
+    )
+    .action(async (name: string, flags: AcquireFlags & { weight: number; capacity?: number }) => {
+      await withBox(command, async (box, signal) => {
+        const semaphore = box.semaphore(name, given({ capacity: flags.capacity }));
+        const { weight } = flags;
+        const options = { ...detachedOptions(flags, semaphore.resource, signal), weight };
+        const hold = await semaphore.acquireDetached(options);
+        const details = { weight: hold.weight, slots: hold.slots };
+        await handOut(command, hold, details, signal, (claim) => semaphore.release(claim));
+      });
+    });
+}
+
+function renew(command: Command): void {
+  addClaimOptions(command.description('keep slots for their full time again').argument('<name>', 'of the semaphore'))
+    .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox sem renew api --holder agent:7 --token "$TOKEN"
+
+Exit codes: 76 it was lost, 77 not the holder.`,
+    )
+    .action(async (name: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const claim = { holder: holderOf(flags), token: flags.token };
+        const semaphore = box.semaphore(name);
+        const outcome =
+          flags.ttl === undefined ? await semaphore.renew(claim) : await semaphore.extend(claim, flags.ttl);
+        tellRenewed(command, semaphore.resource, claim, outcome);
+      });
+    });
+}
+
+function release(command: Command): void {
+  addClaimOptions(command.description('give slots back').argument('<name>', 'of the semaphore'))
+    .addHelpText('after', '\nExample:\n  signalbox sem release api --holder agent:7 --token "$TOKEN"')
+    .action(async (name: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const claim = { holder: holderOf(flags), token: flags.token };
+        const semaphore = box.semaphore(name);
+        tellReleased(command, semaphore.resource, claim, await semaphore.release(claim));
+      });
+    });
+}
+
+function show(command: Command): void {
+  command
+    .description('who holds slots and who waits for them')
+    .argument('<name>', 'of the semaphore')
+    .addHelpText('after', '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots')
+    .action(async (name: string) => {
+      const survey = await withBox(command, (box) => {
+        const { name: checked } = box.semaphore(name);
+        return box.survey({ resource: { kind: 'semaphore', name: checked } });
+      });
+      const [semaphore] = survey.semaphores;
+      if (semaphore === undefined) return;
+      if (isJson(command)) return printJson(semaphoreJson(semaphore, survey.at));
+      const { resource, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
+      if (capacity === 0) return print(`${resource} has not been used.`);
+      print(`${resource}: ${usedSlots} of ${capacity} slots in use, ${availableSlots} free`);
+      if (holds.length + waiting.length === 0) return;
+      for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+    });
+}
+
+function list(command: Command): void {
+  command
+    .description('all semaphores that the store knows')
+    .option('--names', 'just their names, one in a line')
+    .addHelpText('after', '\nExamples:\n  signalbox sem list\n  signalbox sem list --names')
+    .action(async ({ names }: { names?: true }) => {
+      const { semaphores, at } = await withBox(command, (box) => box.survey({ leases: false }));
+      if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)) });
+      if (names) return semaphores.forEach(({ name }) => print(name));
+      const layout = layoutFor(process.stdout, paintFor(process.stdout));
+      for (const line of listLines('semaphore', semaphores.map(semaphoreSummary), layout)) print(line);
+    });
+}
+
+function resize(command: Command): void {
+  command
+    .description('change how many slots there are')
+    .argument('<name>', 'of the semaphore')
+    .requiredOption('--capacity <number>', 'how many there are from now on', numberArgument)
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox sem resize api --capacity 8
+
+Fewer than are in use takes effect as holders leave.`,
+    )
+    .action(async (name: string, { capacity }: { capacity: number }) => {
+      await withBox(command, async (box) => {
+        const semaphore = box.semaphore(name);
+        await semaphore.resize(capacity);
+        if (isJson(command)) printJson({ resource: semaphore.resource, capacity });
+        else print(`${semaphore.resource}: ${capacity} slots from now on`);
+      });
+    });
+}

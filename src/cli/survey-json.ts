@@ -1,0 +1,93 @@
+/** What a survey looks like as JSON. Fields are only ever added; docs/cli.md lists them. */
+import type {
+  Survey,
+  SurveyedHold,
+  SurveyedLock,
+  SurveyedSemaphore,
+  SurveyedSession,
+  SurveyedWaiter,
+} from '../runtime/survey/index.ts';
+
+export function surveyJson(survey: Survey): object {
+  const { revision, at, locks, semaphores } = survey;
+  return {
+    revision,
+    at: time(at),
+    locks: locks.map((lock) => lockJson(lock, at)),
+    semaphores: semaphores.map((semaphore) => semaphoreJson(semaphore, at)),
+  };
+}
+
+export function lockJson({ name, resource, token, onStale, holds, waiting }: SurveyedLock, at: number): object {
+  return {
+    name,
+    resource,
+    isFree: holds.length === 0,
+    token,
+    onStale,
+    holds: holds.map((hold) => ({ ...holdJson(hold, at), mode: hold.mode })),
+    waiting: waiting.map((waiter) => waiterJson(waiter, at)),
+  };
+}
+
+export function semaphoreJson(semaphore: SurveyedSemaphore, at: number): object {
+  const { name, resource, token, onStale, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
+  return {
+    name,
+    resource,
+    capacity,
+    usedSlots,
+    availableSlots,
+    token,
+    onStale,
+    holds: holds.map((hold) => ({ ...holdJson(hold, at), weight: hold.weight, slots: hold.slots })),
+    waiting: waiting.map((waiter) => waiterJson(waiter, at)),
+  };
+}
+
+function holdJson(hold: SurveyedHold, at: number): object {
+  const { holder, token, acquiredAt, isAttached, session, health, isStale, lease, maxHoldMs, reason, metadata } = hold;
+  return {
+    holder,
+    token,
+    acquiredAt: time(acquiredAt),
+    heldMs: Math.max(0, at - acquiredAt),
+    isAttached,
+    session: sessionJson(session),
+    health,
+    isStale,
+    ttlMs: lease?.ttlMs ?? null,
+    renewedMs: lease === undefined ? null : Math.round(lease.renewedMs),
+    remainingMs: lease === undefined ? null : Math.round(lease.remainingMs),
+    maxHoldMs: maxHoldMs ?? null,
+    reason: reason ?? null,
+    metadata: metadata ?? null,
+  };
+}
+
+function waiterJson(waiter: SurveyedWaiter, at: number): object {
+  const { holder, position, priority, since, isGrowing, waitsFor, session, mode, weight, reason, metadata } = waiter;
+  return {
+    holder,
+    position,
+    priority,
+    since: time(since),
+    waitedMs: Math.max(0, at - since),
+    isGrowing,
+    waitsFor,
+    session: sessionJson(session),
+    ...(mode !== undefined && { mode }),
+    ...(weight !== undefined && { weight }),
+    reason: reason ?? null,
+    metadata: metadata ?? null,
+  };
+}
+
+function sessionJson(session: SurveyedSession | undefined): object | null {
+  return session === undefined ? null : { id: session.id, host: session.host ?? null, pid: session.pid ?? null };
+}
+
+/** As text that both people and programs read; null for what is no time. */
+function time(ms: number): string | null {
+  return Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
+}

@@ -1,0 +1,72 @@
+/** Columns that line up. On a terminal they fit its width: what is too long ends in an ellipsis. */
+import { printable, type Paint, unpainted } from './output.ts';
+
+export interface Row {
+  readonly cells: readonly string[];
+  /** Said below the row, across all columns. */
+  readonly note?: string;
+  readonly paint?: (text: string) => string;
+}
+
+export interface Layout {
+  /** Infinity where nothing is cut. */
+  readonly width: number;
+  readonly paint: Paint;
+}
+
+export const PLAIN: Layout = { width: Number.POSITIVE_INFINITY, paint: unpainted };
+
+const GAP = '  ';
+/** A column is not made narrower than this for the sake of the others. */
+const NARROWEST = 6;
+
+export function tableLines(header: readonly string[], rows: readonly Row[], { width, paint }: Layout): string[] {
+  const cells = rows.map((row) => row.cells.map(printable));
+  const widths = fitted(
+    header.map((title, column) => Math.max(...[title, ...cells.map((row) => row[column] ?? '')].map(length))),
+    width,
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => padded(cut(cell, widths[column] as number), widths[column] as number))
+      .join(GAP)
+      .trimEnd();
+  return [
+    paint('bold', line(header)),
+    ...rows.flatMap((row, place) => {
+      const text = line(cells[place] as readonly string[]);
+      const painted = row.paint?.(text) ?? text;
+      if (row.note === undefined || row.note === '') return [painted];
+      return [painted, paint('dim', cut(`${GAP}${printable(row.note)}`, width))];
+    }),
+  ];
+}
+
+/** Takes from the widest column, again and again, until all fit. */
+function fitted(wanted: readonly number[], width: number): readonly number[] {
+  const widths = [...wanted];
+  const total = (): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
+  while (total() > width) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if ((widths[widest] as number) <= NARROWEST) break;
+    widths[widest] = (widths[widest] as number) - 1;
+  }
+  return widths;
+}
+
+export function cut(text: string, width: number): string {
+  return length(text) <= width ? text : `${[...text].slice(0, Math.max(0, width - 1)).join('')}…`;
+}
+
+function padded(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - length(text)));
+}
+
+function length(text: string): number {
+  return [...text].length;
+}
+
+/** As wide as the terminal, and uncut where there is none. */
+export function layoutFor(stream: { readonly isTTY?: boolean; readonly columns?: number }, paint: Paint): Layout {
+  return stream.isTTY === true ? { width: stream.columns ?? 80, paint } : PLAIN;
+}

@@ -1,0 +1,28 @@
+/** A mistake in the call: what was wrong, what is accepted, and where to read more. */
+import type { Command, CommanderError } from 'commander';
+import { CliExit, EXIT } from './exit-code.ts';
+
+export function usageProblem(command: Command, error: CommanderError): CliExit {
+  const path = pathOf(command);
+  const help = `see: ${path} --help`;
+  // No command at all was named: the help has been printed.
+  if (error.code === 'commander.help') return new CliExit(EXIT.usage, '');
+  const [what = '', ...hints] = error.message.replace(/^error: /, '').split('\n');
+  const hint = hints.map((line) => ` ${line.replace('(Did', '(did')}`).join('');
+  return new CliExit(EXIT.usage, [what + hint, acceptedBy(command, error.code), help].join('\n  '));
+}
+
+function acceptedBy(command: Command, code: string): string {
+  if (code === 'commander.unknownCommand') {
+    return `accepted: ${command.commands.map((inner) => inner.name()).join(', ')}`;
+  }
+  if (code === 'commander.unknownOption') {
+    const options = command.createHelp().visibleOptions(command);
+    return `accepted: ${options.map(({ long, short }) => long ?? short).join(', ')}`;
+  }
+  return `usage: ${pathOf(command)} ${command.usage()}`;
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
+}

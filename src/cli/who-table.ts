@@ -1,0 +1,117 @@
+/** A survey as a table for people: one row for each hold and each one who waits. */
+import type {
+  Survey,
+  SurveyedHold,
+  SurveyedLock,
+  SurveyedSemaphore,
+  SurveyedSession,
+  SurveyedWaiter,
+} from '../runtime/survey/index.ts';
+import { spoken } from './duration.ts';
+import type { Colour } from './output.ts';
+import { type Layout, type Row, tableLines } from './table.ts';
+
+const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
+
+export function whoLines(survey: Survey, layout: Layout): string[] {
+  const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
+  if (inUse.length === 0) return ['Nothing is held, and nobody waits.'];
+  return tableLines(
+    HEADER,
+    inUse.flatMap((one) => rowsOf(one, survey.at, layout)),
+    layout,
+  );
+}
+
+function rowsOf(one: SurveyedLock | SurveyedSemaphore, at: number, layout: Layout): readonly Row[] {
+  const rows = [
+    ...one.holds.map((hold) => holdRow(hold, 'capacity' in one ? one.capacity : undefined, at, layout)),
+    ...one.waiting.map((waiter) => waiterRow(waiter, at, layout)),
+  ];
+  // Named once; a reader's eye finds where the next one begins.
+  return rows.map((row, place) => ({ ...row, cells: [place === 0 ? one.resource : '', ...row.cells] }));
+}
+
+type AnyHold = SurveyedHold & { mode?: string; weight?: number; slots?: readonly number[] };
+
+function holdRow(hold: AnyHold, capacity: number | undefined, at: number, layout: Layout): Row {
+  const as = capacity === undefined ? (hold.mode ?? '') : `${hold.weight} of ${capacity}`;
+  const slots = hold.slots === undefined ? '' : `slot${hold.slots.length === 1 ? '' : 's'} ${hold.slots.join(',')}`;
+  return {
+    cells: [hold.holder, since(hold.acquiredAt, at, layout), String(hold.token), as, stateOf(hold)],
+    note: noteOf([hold.reason, slots, processOf(hold), exact(hold.acquiredAt, layout)]),
+    paint: painted(hold, layout),
+  };
+}
+
+function waiterRow(waiter: SurveyedWaiter, at: number, layout: Layout): Row {
+  const as = waiter.mode ?? (waiter.weight === undefined ? '' : `wants ${waiter.weight}`);
+  const priority = waiter.priority === 0 ? '' : `priority ${waiter.priority}`;
+  const wants = waiter.isGrowing ? 'wants more than it has' : '';
+  return {
+    cells: [`${waiter.position}. ${waiter.holder}`, since(waiter.since, at, layout), '', as, waitsText(waiter)],
+    note: noteOf([waiter.reason, priority, wants, place(waiter.session), exact(waiter.since, layout)]),
+  };
+}
+
+/** The nearest: whoever is ahead in the queue, or has it. */
+function waitsText({ waitsFor }: SurveyedWaiter): string {
+  const nearest = waitsFor.at(-1);
+  if (nearest === undefined) return 'waits';
+  const others = waitsFor.length - 1;
+  return `waits for ${nearest}${others > 0 ? ` and ${others} more` : ''}`;
+}
+
+export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
+  switch (health) {
+    case 'renewed':
+      if (lease === undefined) return 'held';
+      return isAttached ? `renewed ${spoken(lease.renewedMs)} ago` : `lasts ${spoken(lease.remainingMs)} more`;
+    case 'overdue':
+      return `overdue, renewed ${spoken(lease?.renewedMs ?? 0)} ago`;
+    case 'slow':
+      return 'slow: past its limit';
+    case 'silent':
+      return 'silent: lease ended';
+    case 'process-gone':
+      return 'process gone';
+  }
+}
+
+function painted({ health }: SurveyedHold, { paint }: Layout): (text: string) => string {
+  const colours: Partial<Record<SurveyedHold['health'], Colour>> = {
+    overdue: 'yellow',
+    slow: 'yellow',
+    silent: 'red',
+    'process-gone': 'red',
+  };
+  const colour = colours[health];
+  return (text) => (colour === undefined ? text : paint(colour, text));
+}
+
+function processOf({ isAttached, session }: SurveyedHold): string {
+  return isAttached ? place(session) : 'detached';
+}
+
+function place(session: SurveyedSession | undefined): string {
+  if (session?.pid === undefined) return session?.host ?? '';
+  return `pid ${session.pid}${session.host === undefined ? '' : ` on ${session.host}`}`;
+}
+
+function since(ms: number, at: number, { width }: Layout): string {
+  const ago = spoken(at - ms);
+  return Number.isFinite(width) ? ago : `${iso(ms)} (${ago})`;
+}
+
+/** Where the row has room for the time in words only. */
+function exact(ms: number, { width }: Layout): string {
+  return Number.isFinite(width) ? `since ${iso(ms).replace('T', ' ').slice(0, 19)}Z` : '';
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function noteOf(parts: readonly (string | undefined)[]): string {
+  return parts.filter((part) => part !== undefined && part !== '').join(' · ');
+}

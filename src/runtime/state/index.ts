@@ -1,0 +1,12 @@
+export {
+  type SavedHold,
+  type SavedLock,
+  type SavedLockHold,
+  type SavedSemaphore,
+  type SavedSemaphoreHold,
+  type SavedState,
+  STATE_FILES,
+  stateOf,
+} from './document.ts';
+export { readState, writeState } from './files.ts';
+export { type Conflict, loadInto, type LoadOutcome } from './load.ts';

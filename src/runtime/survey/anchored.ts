@@ -1,0 +1,73 @@
+/** What the anchors of a survey tell: which leases are there, and which processes they belong to. */
+import type { Json } from '../../core/index.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
+import type { KeyValue, LeaseId } from '../../store/index.ts';
+import { ANCHORS, decode, MAINTAINER, processOf } from '../layout.ts';
+
+/** A process that is present in the store. */
+export interface SurveyedSession {
+  readonly id: string;
+  /** Where it runs, if it says so. */
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
+  /** Whatever it told about itself. */
+  readonly about: Json;
+}
+
+export class Anchored {
+  readonly #anchors: ReadonlyMap<string, KeyValue>;
+
+  constructor(pairs: readonly KeyValue[]) {
+    this.#anchors = new Map(pairs.map((pair) => [pair.key.slice(ANCHORS.length), pair]));
+  }
+
+  isThere(lease: string): boolean {
+    return this.#anchors.has(lease);
+  }
+
+  leaseId(lease: string): LeaseId | undefined {
+    return this.#anchors.get(lease)?.lease ?? undefined;
+  }
+
+  /** Of a session, or the process that made a lease of its own. */
+  session(lease: string): SurveyedSession | undefined {
+    const about = this.#about(lease);
+    if (about === undefined) return undefined;
+    const { host, pid } = fieldsOf(about);
+    return {
+      id: lease,
+      host: typeof host === 'string' ? host : undefined,
+      pid: typeof pid === 'number' ? pid : undefined,
+      about,
+    };
+  }
+
+  /** Which process it is, for certain, if it told. */
+  process(lease: string): ProcessIdentity | undefined {
+    const { boot, space, pid, start } = fieldsOf(this.#about(lease));
+    if (typeof boot !== 'string' || typeof space !== 'string' || typeof start !== 'string') return undefined;
+    return typeof pid === 'number' ? { boot, space, pid, start } : undefined;
+  }
+
+  sessions(): readonly SurveyedSession[] {
+    return [...this.#anchors.keys()].flatMap((lease) => {
+      const session = lease === MAINTAINER || processOf(lease) !== lease ? undefined : this.session(lease);
+      return session === undefined ? [] : [session];
+    });
+  }
+
+  maintainer(): string | undefined {
+    const pair = this.#anchors.get(MAINTAINER);
+    return pair === undefined ? undefined : decode<string>(pair);
+  }
+
+  #about(lease: string): Json | undefined {
+    const pair = this.#anchors.get(lease);
+    return pair === undefined ? undefined : decode<Json>(pair);
+  }
+}
+
+function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {
+  const isObject = typeof about === 'object' && about !== null && !Array.isArray(about);
+  return isObject ? (about as { readonly [key: string]: Json | undefined }) : {};
+}
