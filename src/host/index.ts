@@ -1,13 +1,4 @@
-export {
-  bearsMark,
-  endedOf,
-  MARK,
-  type Offspring,
-  offspringOf,
-  type Remains,
-  remainsOf,
-  signalRemains,
-} from './offspring.ts';
+export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
 export {
   type Host,
   identify,

@@ -11,7 +11,6 @@
 import { readFileSync } from 'node:fs';
 import {
   canBeSignalled,
-  hasEnded,
   identify,
   isGroupGone,
   living,
@@ -100,7 +99,7 @@ function isOfSession(pid: number, { session }: Offspring): boolean {
   return session === undefined || readStat(pid)?.session === session;
 }
 
-export function bearsMark(pid: number, { mark }: Offspring): boolean {
+function bearsMark(pid: number, { mark }: Offspring): boolean {
   let environment: string;
   try {
     environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
@@ -114,12 +113,6 @@ export function bearsMark(pid: number, { mark }: Offspring): boolean {
       .split('.')
       .includes(mark) ?? false
   );
-}
-
-/** Whether the child itself has ended, whatever it left. */
-export function endedOf({ pid, process }: Offspring): boolean {
-  const stat = readStat(pid);
-  return stat === undefined || hasEnded(stat) || (process !== undefined && stat.start !== process.start);
 }
 
 /** False if somebody of them may not be signalled by this process. Those who have gone meanwhile are no matter. */

@@ -132,6 +132,6 @@ export function readStat(pid: number): Stat | undefined {
   };
 }
 
-export function hasEnded({ state }: Stat): boolean {
+function hasEnded({ state }: Stat): boolean {
   return state === 'Z' || state === 'X';
 }

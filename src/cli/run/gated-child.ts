@@ -25,6 +25,7 @@ export class GatedChild {
   isLeft = false;
   readonly #gate: Writable;
   #isLetGo = false;
+  #hasEnded = false;
 
   private constructor(child: ChildProcess, pid: number, leads: boolean, mark: string) {
     this.pid = pid;
@@ -34,7 +35,10 @@ export class GatedChild {
     // It may be killed while it still waits.
     this.#gate.on('error', () => undefined);
     this.ended = new Promise((resolve) => {
-      child.once('exit', (code, signal) => resolve(signal === null ? { code: code ?? 0 } : { signal }));
+      child.once('exit', (code, signal) => {
+        this.#hasEnded = true;
+        resolve(signal === null ? { code: code ?? 0 } : { signal });
+      });
     });
   }
 
@@ -54,6 +58,11 @@ export class GatedChild {
     });
     await once(child, 'spawn');
     return new GatedChild(child, child.pid as number, leads, mark);
+  }
+
+  /** Its pid may be somebody else's by now. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
   }
 
   letGo(): void {

@@ -1,5 +1,5 @@
 /** While the command runs: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
-import { endedOf, remainsOf } from '../../host/index.ts';
+import { remainsOf } from '../../host/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../duration.ts';
@@ -43,9 +43,11 @@ export async function supervise(
 
 /** On a terminal the rest of our group is not ours; there the command itself is told. */
 function pass(child: GatedChild, signal: NodeJS.Signals): void {
-  if (endedOf(child.offspring)) return;
+  if (child.hasEnded) return;
+  // A group that no shell looks after is deaf to TSTP: it could never be woken.
+  const told = signal === 'SIGTSTP' ? 'SIGSTOP' : signal;
   try {
-    process.kill(child.leads ? -child.pid : child.pid, signal);
+    process.kill(child.leads ? -child.pid : child.pid, told);
   } catch {
     // It has gone at this very moment.
   }
