@@ -33,10 +33,11 @@ export async function currentWait(
   return undefined;
 }
 
+/** What matters most comes first: on a narrow terminal the end is cut off. */
 export function waitTold({ resource, place, holders, ahead }: Wait, now: number, sinceMs?: number): string {
-  const so = sinceMs === undefined ? '' : ` for ${spoken(sinceMs)}`;
+  const so = sinceMs === undefined ? '' : ` ${spoken(sinceMs)}`;
   const line = place === 1 ? 'next in line' : `${ordinal(place)} in line`;
-  return `waiting for ${resource}${so}, ${line}; ${heldBy(holders, ahead, now)}`;
+  return `waiting${so} for ${resource}, ${line}; ${heldBy(holders, ahead, now)}`;
 }
 
 function heldBy(holders: Wait['holders'], ahead: readonly string[], now: number): string {
@@ -44,7 +45,7 @@ function heldBy(holders: Wait['holders'], ahead: readonly string[], now: number)
   const named = holders.slice(0, MOST_NAMED).map(({ holder, acquiredAt, reason, metadata, isStale }) => {
     const why = reason ?? commandIn(metadata);
     const stale = isStale ? ', stale' : '';
-    return `${holder} for ${spoken(now - acquiredAt)}${stale}${why === undefined ? '' : ` (${why})`}`;
+    return `${holder}${why === undefined ? '' : ` (${why})`} for ${spoken(now - acquiredAt)}${stale}`;
   });
   const more = holders.length - named.length;
   return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
