@@ -1,3 +1,4 @@
+export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
 export {
   type Host,
   identify,

@@ -76,12 +76,17 @@ export function isGroupGone(group: number): boolean {
 
 /** The living members of a process group, as far as they can be seen. */
 export function membersOf(group: number): number[] {
+  return living((stat) => stat.group === group);
+}
+
+/** The living processes that are so, as far as they can be seen. */
+export function living(isSo: (stat: Stat, pid: number) => boolean): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => {
       const stat = readStat(pid);
-      return stat !== undefined && stat.group === group && !hasEnded(stat);
+      return stat !== undefined && !hasEnded(stat) && isSo(stat, pid);
     });
 }
 
@@ -90,7 +95,7 @@ function canSeeAll(): boolean {
   return readStat(1) !== undefined;
 }
 
-function canBeSignalled(pid: number): boolean {
+export function canBeSignalled(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -99,10 +104,11 @@ function canBeSignalled(pid: number): boolean {
   }
 }
 
-interface Stat {
+export interface Stat {
   readonly state: string;
   readonly parent: number;
   readonly group: number;
+  readonly session: number;
   readonly start: string;
 }
 
@@ -116,8 +122,14 @@ export function readStat(pid: number): Stat | undefined {
   }
   // The second field is the program's name in parentheses, which may itself contain anything.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', parent = '', group = ''] = fields;
-  return { state, parent: Number(parent), group: Number(group), start: fields[19] ?? '' };
+  const [state = '', parent = '', group = '', session = ''] = fields;
+  return {
+    state,
+    parent: Number(parent),
+    group: Number(group),
+    session: Number(session),
+    start: fields[19] ?? '',
+  };
 }
 
 function hasEnded({ state }: Stat): boolean {

@@ -52,6 +52,11 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.grant.holder;
   }
 
+  /** The lease it rests on; of a re-entry, the one that the outer hold rests on. */
+  get lease(): string {
+    return this.grant.lease;
+  }
+
   /** Pass it on to what is protected: it can then refuse whoever comes with a smaller one. */
   get token(): Token {
     return this.grant.token;

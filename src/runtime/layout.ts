@@ -7,6 +7,8 @@
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
  *     p/<id>                                a probe: somebody tries whether the store works; gone in a moment
+ *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
+ *                                           lease, since the child may outlive the one who started it
  *
  * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
  * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
@@ -20,6 +22,7 @@ export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
 export const TICKETS = 'q/';
 export const PROBES = 'p/';
+export const CHILDREN = 'c/';
 
 export const anchorKey = (lease: string): string => ANCHORS + lease;
 export const mailboxKey = (process: string): string => `m/${process}`;
@@ -39,13 +42,20 @@ export interface ResourceKeys {
   readonly record: string;
   readonly queue: string;
   readonly queueEnd: string;
+  readonly children: string;
 }
 
 export function resourceKeys(kind: ResourceKind, name: string): ResourceKeys {
   // Escaped, so that the queue of `a` is not a part of the queue of `a/b`.
   const path = `${kind}/${encodeURIComponent(name)}`;
   const queue = `${TICKETS}${path}/`;
-  return { resource: `${kind}/${name}`, record: RECORDS + path, queue, queueEnd: afterPrefix(queue) };
+  return {
+    resource: `${kind}/${name}`,
+    record: RECORDS + path,
+    queue,
+    queueEnd: afterPrefix(queue),
+    children: `${CHILDREN}${path}/`,
+  };
 }
 
 /** `lock/main` of `r/lock/main`. */

@@ -10,6 +10,7 @@ import {
 import { Failure } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import type { AnyDesk, WaitOptions } from './acquisition.ts';
+import { Children } from './children.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
@@ -37,10 +38,13 @@ export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
+  /** Which child processes work under which holds. */
+  readonly children: Children;
 
   constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#events = new Events(runtime);
+    this.children = new Children(runtime);
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings);
   }
 

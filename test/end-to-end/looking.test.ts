@@ -179,6 +179,10 @@ describe('the doctor', () => {
     expect(code).toBe(69);
     const { isHealthy, findings } = JSON.parse(stdout) as { isHealthy: boolean; findings: readonly object[] };
     expect(isHealthy).toBe(false);
-    expect(findings[0]).toMatchObject({ check: 'store', verdict: 'fail', advice: expect.stringContaining('SIGNALBOX_URL') });
+    expect(findings[0]).toMatchObject({
+      check: 'store',
+      verdict: 'fail',
+      advice: expect.stringContaining('SIGNALBOX_URL'),
+    });
   });
 });

@@ -1,0 +1,73 @@
+/** Ends what is left of a child: TERM, some time, KILL. Signals go only where it is certain who is meant. */
+import { type Offspring, type Remains, remainsOf, signalRemains } from '../../host/index.ts';
+
+const FIRST_LOOK_MS = 5;
+const SLOWEST_LOOK_MS = 100;
+const KILL_AGAIN_MS = 200;
+
+export interface Patience {
+  /** Between TERM and KILL. */
+  readonly graceMs: number;
+  /** Of this very process. */
+  readonly isOwn: boolean;
+  /** Aborted, it is KILL at once. */
+  readonly hurrying?: AbortSignal;
+  /** Aborted, nothing is waited for any more. */
+  readonly cut?: AbortSignal;
+  /** So long after the first KILL it is given up; a process that waits for a broken disk cannot be killed. */
+  readonly giveUpMs?: number;
+}
+
+/** Whether nothing is left of it. */
+export async function end(child: Offspring, patience: Patience): Promise<boolean> {
+  const { isOwn, graceMs, hurrying, cut, giveUpMs = Number.POSITIVE_INFINITY } = patience;
+  if (graceMs > 0 && hurrying?.aborted !== true) {
+    tell(child, isOwn, 'SIGTERM');
+    // One that was stopped would never hear it.
+    tell(child, isOwn, 'SIGCONT');
+    if (await isGoneWithin(child, isOwn, graceMs, hurrying, cut)) return true;
+  }
+  const until = performance.now() + giveUpMs;
+  while (cut?.aborted !== true && performance.now() < until) {
+    tell(child, isOwn, 'SIGKILL');
+    // Again and again: some of them may have started others while they were counted.
+    if (await isGoneWithin(child, isOwn, KILL_AGAIN_MS, cut)) return true;
+  }
+  return isGone(remainsOf(child, isOwn));
+}
+
+/** Looks until nothing is left of it, the time is over, or one of the signals aborts. */
+export async function isGoneWithin(
+  child: Offspring,
+  isOwn: boolean,
+  withinMs: number,
+  ...cuts: readonly (AbortSignal | undefined)[]
+): Promise<boolean> {
+  const until = performance.now() + withinMs;
+  for (let delayMs = FIRST_LOOK_MS; ; delayMs = Math.min(2 * delayMs, SLOWEST_LOOK_MS)) {
+    if (isGone(remainsOf(child, isOwn))) return true;
+    const leftMs = until - performance.now();
+    if (leftMs <= 0 || cuts.some((cut) => cut?.aborted === true)) return false;
+    await pause(Math.min(delayMs, leftMs), cuts);
+  }
+}
+
+export function isGone(remains: Remains): boolean {
+  return remains.kind === 'none';
+}
+
+function tell(child: Offspring, isOwn: boolean, signal: NodeJS.Signals): void {
+  signalRemains(child, remainsOf(child, isOwn), signal);
+}
+
+function pause(ms: number, cuts: readonly (AbortSignal | undefined)[]): Promise<void> {
+  return new Promise((resolve) => {
+    const over = (): void => {
+      clearTimeout(timer);
+      for (const cut of cuts) cut?.removeEventListener('abort', over);
+      resolve();
+    };
+    const timer = setTimeout(over, ms);
+    for (const cut of cuts) cut?.addEventListener('abort', over);
+  });
+}

@@ -1,0 +1,98 @@
+/**
+ * A child that is there, with its pid and its group, but runs nothing until it is let go; so it can be written down
+ * first. If this process dies before that, it ends without having run anything.
+ *
+ *     /bin/sh waits for a line on descriptor 3 ── a line: closes it and becomes the command
+ *                                              └─ the end: exits
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import type { Writable } from 'node:stream';
+import { type Offspring, offspringOf } from '../../host/index.ts';
+
+const GATE = 'read -r go <&3 || exit 125; exec 3<&-; exec "$@"';
+
+/** How the child ended. */
+export type Ended = { readonly code: number } | { readonly signal: NodeJS.Signals };
+
+export class GatedChild {
+  readonly pid: number;
+  readonly leads: boolean;
+  readonly offspring: Offspring;
+  readonly ended: Promise<Ended>;
+  /** It has ended, but something of it could not be ended. */
+  isLeft = false;
+  readonly #gate: Writable;
+  #isLetGo = false;
+  #hasEnded = false;
+
+  private constructor(child: ChildProcess, pid: number, leads: boolean, mark: string) {
+    this.pid = pid;
+    this.leads = leads;
+    this.offspring = offspringOf(pid, leads, mark);
+    this.#gate = child.stdio[3] as Writable;
+    // It may be killed while it still waits.
+    this.#gate.on('error', () => undefined);
+    this.ended = new Promise((resolve) => {
+      child.once('exit', (code, signal) => {
+        this.#hasEnded = true;
+        resolve(signal === null ? { code: code ?? 0 } : { signal });
+      });
+    });
+  }
+
+  /** `leads`: in a process group of its own, and without our terminal. `mark`: see `Offspring`. */
+  static async start(
+    program: string,
+    argv: readonly [string, ...string[]],
+    env: NodeJS.ProcessEnv,
+    leads: boolean,
+    mark: string,
+  ): Promise<GatedChild> {
+    const command = commandThrough(program, argv, env);
+    const child = spawn('/bin/sh', ['-c', GATE, 'sh', ...command], {
+      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+      detached: leads,
+      env,
+    });
+    await once(child, 'spawn');
+    return new GatedChild(child, child.pid as number, leads, mark);
+  }
+
+  /** Its pid may be somebody else's by now. */
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  letGo(): void {
+    this.#isLetGo = true;
+    this.#gate.end('\n');
+  }
+
+  /** Ends it, if it has not been let go; otherwise does nothing. */
+  async abandon(): Promise<void> {
+    if (this.#isLetGo) return;
+    this.#gate.destroy();
+    await this.ended;
+  }
+}
+
+/** As a shell tells it. */
+export function exitCodeOf(ended: Ended): number {
+  return 'code' in ended ? ended.code : 128 + (constants.signals[ended.signal] ?? 0);
+}
+
+/**
+ * A shell may drop variables whose names it could not have made itself, such as the functions that bash exports; `env`
+ * sets them again. And a program whose name begins with a dash would be taken for an option.
+ */
+export function commandThrough(
+  program: string,
+  [name, ...args]: readonly [string, ...string[]],
+  env: NodeJS.ProcessEnv,
+): readonly string[] {
+  const odd = Object.entries(env).filter(([variable]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable));
+  const command = [name.startsWith('-') ? program : name, ...args];
+  return odd.length === 0 ? command : ['/usr/bin/env', ...odd.map(([key, value]) => `${key}=${value}`), ...command];
+}

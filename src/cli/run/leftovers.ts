@@ -1,0 +1,90 @@
+/**
+ * Children that earlier holders of our resources left behind, because whoever looked after them was killed, stopped
+ * or too slow. They have had the time of the lease; now they are ended, and ours begins when they are gone.
+ */
+import { isProvenGone, type Remains, remainsOf, signalRemains } from '../../host/index.ts';
+import type { Children, ChildNote, Leftover } from '../../runtime/children.ts';
+import { spoken } from '../duration.ts';
+import { end, isGone, isGoneWithin } from './ending.ts';
+
+/** What its own parent needs beyond its grace. */
+const PARENT_MS = 2_000;
+/** Where nobody here can see whether it lives, its note is of use for so long. */
+const OUT_OF_SIGHT_MS = 86_400_000;
+
+export interface Clearing {
+  readonly children: Children;
+  readonly graceMs: number;
+  readonly tell: (line: string) => void;
+  /** Aborted, our own command will not begin, so they need not be gone. */
+  readonly cut: AbortSignal;
+}
+
+/** Resolves when nothing of them can run beside us any more. */
+export async function clearLeftovers(leftovers: readonly Leftover[], clearing: Clearing): Promise<void> {
+  // One child may have worked under several resources.
+  const byChild = new Map<string, Leftover[]>();
+  for (const leftover of leftovers) {
+    const { mark } = leftover.note.child;
+    byChild.set(mark, [...(byChild.get(mark) ?? []), leftover]);
+  }
+  const cleared = await Promise.all([...byChild.values()].map((some) => clearOne(some, clearing)));
+  await clearing.children.forget(cleared.flat().map(({ key }) => key));
+}
+
+/** Those whose notes are of no use any more. */
+async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Promise<readonly Leftover[]> {
+  const [leftover] = leftovers;
+  if (leftover === undefined) return [];
+  const { note } = leftover;
+  const resources = leftovers.map(({ resource }) => resource).join(', ');
+  const remains = remainsOf(note.child);
+  if (isGone(remains)) return leftovers;
+  if (remains.kind === 'out-of-sight')
+    return isForgettable(note, clearing) ? leftovers : outOfSight(resources, note, clearing);
+  if (note.outlivesHold && note.parent !== undefined && !isProvenGone(note.parent)) {
+    clearing.tell(
+      `${resources}: ${processes(remains)} of ${note.holder} goes on beside this one, as --on-lost warn says`,
+    );
+    return [];
+  }
+  if (leftover.isLookedAfter) {
+    clearing.tell(`${resources}: waiting until ${note.holder} has ended ${processes(remains)}`);
+    if (await isGoneWithin(note.child, false, note.graceMs + PARENT_MS, clearing.cut)) return leftovers;
+    if (clearing.cut.aborted) return [];
+  }
+  return (await endIt(resources, note, clearing)) ? leftovers : [];
+}
+
+async function endIt(resources: string, note: ChildNote, clearing: Clearing): Promise<boolean> {
+  const remains = remainsOf(note.child);
+  const { graceMs, cut, tell } = clearing;
+  const left = `${processes(remains)}, left behind by ${note.holder}`;
+  if (remains.kind === 'some' && (!remains.isCertain || !signalRemains(note.child, remains, 'SIGTERM'))) {
+    tell(`${resources}: waiting for ${left}; it cannot be ended from here, so end it by hand`);
+    return isGoneWithin(note.child, false, Number.POSITIVE_INFINITY, cut);
+  }
+  tell(`${resources}: ending ${left} (TERM, and KILL after ${spoken(graceMs)})`);
+  return end(note.child, { graceMs, isOwn: false, cut });
+}
+
+function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing): readonly Leftover[] {
+  tell(
+    `${resources}: ${holder} may have left a process on another machine or in another container; it cannot be seen from here`,
+  );
+  return [];
+}
+
+/** A reboot ends everything; and what nobody could see for a day, nobody will. */
+function isForgettable({ child, at }: ChildNote, { children }: Clearing): boolean {
+  const hasRebooted = children.areOfOneMachine && child.process !== undefined && isProvenGone(child.process);
+  return hasRebooted || Date.now() - at > OUT_OF_SIGHT_MS;
+}
+
+function processes(remains: Remains): string {
+  if (remains.kind !== 'some' || remains.pids.length === 0) return 'a process';
+  const some = remains.pids.slice(0, 5).join(', ');
+  return remains.pids.length === 1
+    ? `process ${some}`
+    : `processes ${some}${remains.pids.length > 5 ? ' and more' : ''}`;
+}

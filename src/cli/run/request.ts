@@ -1,0 +1,134 @@
+/** What was asked for on the command line, checked before anything is opened. */
+import { nameProblem, requestProblem } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import type { Want } from '../../runtime/together.ts';
+import { parseDuration } from '../duration.ts';
+
+export type OnLost = 'term' | 'kill' | 'warn';
+
+export interface RunRequest {
+  /** In the order of the command line, locks first. */
+  readonly wants: readonly Want[];
+  readonly argv: readonly [string, ...string[]];
+  readonly store?: string;
+  /** Undefined: as long as it takes. */
+  readonly waitMs?: number;
+  readonly priority?: number;
+  readonly holder?: string;
+  readonly reason?: string;
+  readonly onLost: OnLost;
+  readonly graceMs: number;
+  readonly ttlMs: number;
+  readonly tells: 'on-a-terminal' | 'always' | 'never';
+}
+
+/** As the options come from the command line. */
+export interface RunOptions {
+  readonly lock?: readonly string[];
+  readonly sem?: readonly string[];
+  /** `false` for `--no-wait`. */
+  readonly wait?: string | boolean;
+  readonly priority?: string;
+  readonly holder?: string;
+  readonly reason?: string;
+  readonly onLost?: string;
+  readonly grace?: string;
+  readonly ttl?: string;
+  readonly verbose?: boolean;
+  readonly quiet?: boolean;
+  readonly store?: string;
+}
+
+const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
+/** A shorter lease could end between two renewals of a process that is merely busy. */
+const SHORTEST_TTL_MS = 100;
+
+export function requestOf(argv: readonly string[], options: RunOptions): RunRequest {
+  const [program, ...args] = argv;
+  if (program === undefined || program === '') throw wrong('there is no command to run; it goes after --');
+  const wants = [...(options.lock ?? []).map(lockOf), ...(options.sem ?? []).map(semaphoreOf)];
+  if (wants.length === 0) throw wrong('nothing to hold was named; accepted is --lock NAME and --sem NAME');
+  const { onLost = 'term', holder, reason, store } = options;
+  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
+  const ttlMs = duration('--ttl', options.ttl ?? '15s');
+  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; accepted is ${SHORTEST_TTL_MS}ms and more`);
+  const waitMs = waitOf(options.wait);
+  const priority = options.priority === undefined ? undefined : numberOf('--priority', options.priority);
+  const problem = requestProblem({ holder, reason, priority });
+  if (problem !== undefined) throw wrong(problem);
+  return {
+    wants,
+    argv: [program, ...args],
+    onLost: onLost as OnLost,
+    graceMs: duration('--grace', options.grace ?? '5s'),
+    ttlMs,
+    tells: options.quiet === true ? 'never' : options.verbose === true ? 'always' : 'on-a-terminal',
+    ...(store !== undefined && { store }),
+    ...(waitMs !== undefined && { waitMs }),
+    ...(priority !== undefined && { priority }),
+    ...(holder !== undefined && { holder }),
+    ...(reason !== undefined && { reason }),
+  };
+}
+
+/** `lock/main`, as the store and people name it. */
+export function resourceOf(want: Want): string {
+  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
+}
+
+function lockOf(text: string): Want {
+  const [, name = '', mode] = /^(.*?)(?::(shared|exclusive))?$/s.exec(text) ?? [];
+  refuse(nameProblem(name, 'lock'), `--lock ${shown(text)}`);
+  return mode === 'shared' ? { lock: name, mode } : { lock: name };
+}
+
+/** The last `=` begins the weight and a last `/` with digits the capacity, so that a name may contain both. */
+function semaphoreOf(text: string): Want {
+  const [, before = '', slots] = /^(.*?)(?:\/(\d+))?$/s.exec(text) ?? [];
+  const equals = before.lastIndexOf('=');
+  // `a/4=1` is one slot of `a/4`: a capacity is only what comes last.
+  const name = equals < 0 ? before : before.slice(0, equals);
+  refuse(nameProblem(name, 'semaphore'), `--sem ${shown(text)}`);
+  const weight = equals < 0 ? undefined : countOf('weight', before.slice(equals + 1), text);
+  const capacity = slots === undefined ? undefined : countOf('capacity', slots, text);
+  return {
+    semaphore: name,
+    ...(weight !== undefined && { weight }),
+    ...(capacity !== undefined && { capacity }),
+  };
+}
+
+function countOf(what: string, digits: string, text: string): number {
+  const count = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
+  if (Number.isSafeInteger(count) && count > 0) return count;
+  throw wrong(
+    `--sem ${shown(text)}: the ${what} is ${shown(digits)}; accepted is NAME, NAME=WEIGHT, NAME/CAPACITY or NAME=WEIGHT/CAPACITY, with whole numbers from 1 up`,
+  );
+}
+
+function waitOf(wait: string | boolean | undefined): number | undefined {
+  if (wait === false) return 0;
+  return typeof wait === 'string' ? duration('--wait', wait) : undefined;
+}
+
+function duration(option: string, text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    throw Failure.is(error, 'invalid') ? wrong(`${option}: ${error.message}`) : error;
+  }
+}
+
+function numberOf(option: string, text: string): number {
+  const number = Number(text);
+  if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}, which is no number`);
+  return number;
+}
+
+function refuse(problem: string | undefined, where: string): void {
+  if (problem !== undefined) throw wrong(`${where}: ${problem}`);
+}
+
+function wrong(message: string): Failure {
+  return new Failure('invalid', message);
+}

@@ -1,0 +1,153 @@
+/**
+ * One run, from what was asked for to how it ended.
+ *
+ *     acquire all or nothing ── child at its gate ── its note written ── leftovers of others ended ── let go
+ *        └─ a signal: leave                                                                            │
+ *     release ── nothing of it left ── (stragglers: grace, TERM, KILL) ── it has ended  ◀──────────────┤
+ *                       └───────────── TERM, grace, KILL ◀── a hold was lost ◀─────────────────────────┘
+ */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { basename } from 'node:path';
+import { isatty } from 'node:tty';
+import { Failure } from '../../failure.ts';
+import type { Hold } from '../../runtime/hold.ts';
+import { storeUrl } from '../../runtime/location.ts';
+import { open } from '../../runtime/open.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
+import { SemaphoreHold } from '../../runtime/semaphore.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { acquire } from './acquire.ts';
+import type { RunEnded } from './ended.ts';
+import { childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
+import { GatedChild } from './gated-child.ts';
+import { clearLeftovers } from './leftovers.ts';
+import { findProgram } from './program.ts';
+import type { RunRequest } from './request.ts';
+import { Signals } from './signals.ts';
+import { supervise } from './supervise.ts';
+import { Voice } from './voice.ts';
+import { currentWait, waitTold } from './waiting.ts';
+
+export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  const program = findProgram(request.argv[0], env);
+  // Somebody sits there: the command may use the terminal, and gets what the terminal sends.
+  const sharesTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  const signals = new Signals(sharesTerminal);
+  const voice = new Voice(request.tells);
+  // The timers and watches of a store keep no process alive.
+  const alive = setInterval(() => undefined, 2 ** 30);
+  try {
+    const url = storeUrl(request.store, env);
+    const box = await unlessLeaving(signals, opened(url, request.ttlMs));
+    try {
+      const outer = outerHolds(env, url);
+      const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomBytes(3).toString('hex')}`;
+      const holds = await acquired(box, request, holder, outer, signals, voice);
+      const mark = randomBytes(8).toString('hex');
+      const held = holds.map(told);
+      const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
+      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);
+      return await begun(box, request, holds, child, signals, voice);
+    } finally {
+      await box.close();
+    }
+  } catch (error) {
+    if (signals.left === undefined) throw error;
+    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
+  } finally {
+    clearInterval(alive);
+    voice.done();
+    signals.stop();
+  }
+}
+
+async function acquired(
+  box: Signalbox,
+  request: RunRequest,
+  holder: string,
+  outer: OuterHolds,
+  signals: Signals,
+  voice: Voice,
+): Promise<readonly Hold[]> {
+  const { wants, argv, waitMs, priority, reason } = request;
+  const holders = new Set([holder, ...Object.values(outer).map((hold) => hold.holder)]);
+  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
+    const wait = await currentWait(box, wants, (waiting) => holders.has(waiting));
+    if (wait === undefined) return undefined;
+    return { line: waitTold(wait, Date.now(), sinceMs), lasting: waitTold(wait, Date.now()) };
+  };
+  try {
+    return await acquire(box, wants, outer, {
+      holder,
+      // Not its arguments: there may be secrets among them.
+      metadata: { command: basename(argv[0]), pid: process.pid, host: hostname() },
+      signal: signals.leaving,
+      onWaiting: () => voice.waiting(look),
+      ...(waitMs !== undefined && { waitMs }),
+      ...(priority !== undefined && { priority }),
+      ...(reason !== undefined && { reason }),
+    });
+  } finally {
+    voice.done();
+  }
+}
+
+/** Lets the child go, once it is written down and nothing of an earlier holder runs any more. */
+async function begun(
+  box: Signalbox,
+  request: RunRequest,
+  holds: readonly Hold[],
+  child: GatedChild,
+  signals: Signals,
+  voice: Voice,
+): Promise<RunEnded> {
+  const { graceMs, onLost } = request;
+  try {
+    const lost = AbortSignal.any(holds.map((hold) => hold.signal));
+    const entered = await box.children.enter(holds, child.offspring, { graceMs, outlivesHold: onLost === 'warn' });
+    if (entered.kind === 'lost') throw new NotAcquired(entered.resource, { kind: 'lost' });
+    try {
+      const cut = AbortSignal.any([lost, signals.leaving]);
+      await clearLeftovers(entered.leftovers, { children: box.children, graceMs, tell: voice.say, cut });
+      if (signals.left !== undefined) throw new Failure('closed', 'left');
+      // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
+      for (const hold of holds) hold.check();
+      child.letGo();
+      return await supervise(request, holds, child, signals, voice, lost);
+    } finally {
+      if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);
+    }
+  } finally {
+    await child.abandon();
+  }
+}
+
+/** A store that may not be used is, to whoever wants to run something, one that cannot be reached. */
+async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
+  try {
+    return await open(url, { sessionTtlMs });
+  } catch (error) {
+    throw Failure.is(error, 'forbidden') ? new CliExit(EXIT.unreachable, error.message) : error;
+  }
+}
+
+/** What is opened after all is closed again by the end of this process. */
+function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
+  const { leaving } = signals;
+  const left = new Promise<never>((_, reject) => {
+    leaving.addEventListener('abort', () => reject(new Failure('closed', 'left')), { once: true });
+  });
+  return Promise.race([opening, left]);
+}
+
+function told(hold: Hold): HeldResource {
+  const { resource, holder, token } = hold;
+  return { resource, holder, token, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
+}
+
+/** Where everything is held further out, that holder is the one. */
+function holderOf(held: readonly HeldResource[], own: string): string {
+  return held.some(({ holder }) => holder === own) ? own : (held[0]?.holder ?? own);
+}

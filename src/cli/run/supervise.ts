@@ -1,0 +1,111 @@
+/** While the command runs: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
+import { remainsOf } from '../../host/index.ts';
+import type { Hold } from '../../runtime/hold.ts';
+import type { HoldLost } from '../../runtime/refusal.ts';
+import { spoken } from '../duration.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import type { RunEnded } from './ended.ts';
+import { end, isGoneWithin } from './ending.ts';
+import type { GatedChild } from './gated-child.ts';
+import type { RunRequest } from './request.ts';
+import type { Signals } from './signals.ts';
+import { stopWithChild } from './stopping.ts';
+import type { Voice } from './voice.ts';
+
+/** Between TERM and KILL for those who had the grace before. */
+const LAST_MOMENT_MS = 1_000;
+const GIVE_UP_MS = 10_000;
+
+export async function supervise(
+  request: RunRequest,
+  holds: readonly Hold[],
+  child: GatedChild,
+  signals: Signals,
+  voice: Voice,
+  lost: AbortSignal,
+): Promise<RunEnded> {
+  signals.running((signal) => pass(child, signal));
+  const noMoreStops = child.leads ? undefined : stopWithChild(child);
+  const losing = onceAborted(lost);
+  try {
+    const first = await Promise.race([child.ended, losing]);
+    if (first === 'aborted') await afterLoss(request, child, signals, voice, lost);
+    const ended = await child.ended;
+    signals.ending();
+    await clearStragglers(request, child, signals, voice, lost);
+    const outcomes = await released(holds);
+    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) throw new CliExit(EXIT.lost, lossTold(lost));
+    return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
+  } finally {
+    noMoreStops?.();
+  }
+}
+
+/** On a terminal the rest of our group is not ours; there the command itself is told. */
+function pass(child: GatedChild, signal: NodeJS.Signals): void {
+  if (child.hasEnded) return;
+  // A group that no shell looks after is deaf to TSTP: it could never be woken.
+  const told = signal === 'SIGTSTP' ? 'SIGSTOP' : signal;
+  try {
+    process.kill(child.leads ? -child.pid : child.pid, told);
+  } catch {
+    // It has gone at this very moment.
+  }
+}
+
+async function afterLoss(
+  { onLost, graceMs }: RunRequest,
+  child: GatedChild,
+  signals: Signals,
+  voice: Voice,
+  lost: AbortSignal,
+): Promise<void> {
+  const what = lossTold(lost);
+  if (onLost === 'warn') return voice.say(`${what}; the command goes on`);
+  signals.ending();
+  const kill = onLost === 'kill' || graceMs === 0;
+  voice.say(`${what}; ending the command (${kill ? 'KILL' : `TERM, and KILL after ${spoken(graceMs)}`})`);
+  const patience = { graceMs: kill ? 0 : graceMs, isOwn: true, hurrying: signals.hurrying, giveUpMs: GIVE_UP_MS };
+  await end(child.offspring, patience);
+}
+
+/** What the command left in its group delays the release, but not for longer than the grace. */
+async function clearStragglers(
+  { graceMs, onLost }: RunRequest,
+  child: GatedChild,
+  signals: Signals,
+  voice: Voice,
+  lost: AbortSignal,
+): Promise<void> {
+  const { offspring } = child;
+  const impatient = onLost === 'warn' ? undefined : lost;
+  if (await isGoneWithin(offspring, true, graceMs, signals.hurrying, impatient)) return;
+  const remains = remainsOf(offspring, true);
+  const pids = remains.kind === 'some' ? remains.pids.join(', ') : '';
+  voice.say(`the command has ended and left processes behind: ${pids}; ending them`);
+  child.isLeft = !(await end(offspring, {
+    graceMs: Math.min(graceMs, LAST_MOMENT_MS),
+    isOwn: true,
+    hurrying: signals.hurrying,
+    giveUpMs: GIVE_UP_MS,
+  }));
+  if (child.isLeft) voice.say(`they cannot be ended: ${pids}`);
+}
+
+async function released(holds: readonly Hold[]): Promise<readonly string[]> {
+  // A hold that cannot be released ends with the lease; the command has ended, and how is what matters.
+  const outcomes = await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
+  return outcomes.map((outcome) => outcome?.kind ?? 'unknown');
+}
+
+function lossTold(lost: AbortSignal): string {
+  const reason = lost.reason as HoldLost | undefined;
+  return reason?.message ?? 'the hold was lost before it could be released';
+}
+
+function onceAborted(signal: AbortSignal): Promise<'aborted'> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve('aborted');
+    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
+  });
+}

@@ -1,0 +1,87 @@
+/**
+ * What `run` says, on stderr and never elsewhere. A wait is one line that is kept up to date on a terminal, and gone
+ * when the command begins; elsewhere nothing is said about it, or, if asked for, a line whenever something changed.
+ *
+ * Written straight to the descriptor: a stream of Node's would make it non-blocking, for the command as well.
+ */
+import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { printable } from '../output.ts';
+
+const STDERR = 2;
+/** A wait that is over before anyone could read about it is not told. */
+const UNTOLD_MS = 150;
+const UPDATE_MS = 1000;
+const FALLBACK_COLUMNS = 80;
+
+export class Voice {
+  readonly #onTerminal: boolean;
+  readonly #tellsWaits: boolean;
+  #line = false;
+  #timer: NodeJS.Timeout | undefined;
+  #since = 0;
+
+  constructor(tells: 'on-a-terminal' | 'always' | 'never') {
+    this.#onTerminal = isatty(STDERR);
+    this.#tellsWaits = tells === 'always' || (tells === 'on-a-terminal' && this.#onTerminal);
+  }
+
+  /** Something that has to be known, wherever it is read. */
+  readonly say = (text: string): void => {
+    this.#erase();
+    write(`signalbox: ${printable(text)}\n`);
+  };
+
+  /** `look` tells how things stand, for a person and, without what changes by itself, for a log. */
+  waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
+    if (!this.#tellsWaits || this.#timer !== undefined) return;
+    this.#since = performance.now();
+    let told = '';
+    const update = (): void => {
+      const timer = (this.#timer = setTimeout(update, UPDATE_MS));
+      look(performance.now() - this.#since).then(
+        (news) => {
+          if (news === undefined || this.#timer !== timer) return;
+          if (this.#onTerminal) this.#rewrite(news.line);
+          else if (news.lasting !== told) this.say(news.lasting);
+          told = news.lasting;
+        },
+        // The wait itself will tell what is wrong.
+        () => undefined,
+      );
+    };
+    this.#timer = setTimeout(update, UNTOLD_MS);
+  }
+
+  /** The wait is over. */
+  done(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#erase();
+  }
+
+  #rewrite(text: string): void {
+    const columns = columnsOf() - 1;
+    const line = `signalbox: ${printable(text)}`;
+    write(`\r${line.length > columns ? `${line.slice(0, columns - 1)}…` : line}\x1b[K`);
+    this.#line = true;
+  }
+
+  #erase(): void {
+    if (this.#line) write('\r\x1b[K');
+    this.#line = false;
+  }
+}
+
+function write(text: string): void {
+  try {
+    writeSync(STDERR, text);
+  } catch {
+    // Nobody reads it; the command is what matters.
+  }
+}
+
+/** A terminal is opened anew by Node, so that asking it changes nothing for the command. */
+function columnsOf(): number {
+  return process.stderr.columns || FALLBACK_COLUMNS;
+}

@@ -1,0 +1,133 @@
+/**
+ * A child process and whatever it started: what is left of it, and how to signal that and nothing else.
+ *
+ *     with a group of its own      the members of that group
+ *     sharing the terminal's       the child and its descendants, and those in the same session that bear its mark
+ *
+ * The mark is in the environment of everything that the child starts. It tells them from strangers once the child
+ * itself, whose start time is known, has gone. What has moved to a group or session of its own is not looked for: that
+ * is how a program says that it means to stay.
+ */
+import { readFileSync } from 'node:fs';
+import {
+  canBeSignalled,
+  identify,
+  isGroupGone,
+  living,
+  membersOf,
+  type ProcessIdentity,
+  readStat,
+  thisHost,
+} from './process.ts';
+
+/** The environment variable that carries the marks, the outermost first, with dots between them. */
+export const MARK = 'SIGNALBOX_RUN';
+
+export interface Offspring {
+  readonly pid: number;
+  /** Whether it leads a process group of its own. */
+  readonly leads: boolean;
+  readonly mark: string;
+  /** Undefined where the platform does not tell. */
+  readonly process?: ProcessIdentity;
+  /** The session it was started in, where it shares one. */
+  readonly session?: number;
+}
+
+export type Remains =
+  | { readonly kind: 'none' }
+  /** `isCertain`: these processes are meant, and no others that came to have their numbers. */
+  | { readonly kind: 'some'; readonly pids: readonly number[]; readonly isCertain: boolean }
+  /** On another machine, or in another namespace. */
+  | { readonly kind: 'out-of-sight' };
+
+const NONE: Remains = { kind: 'none' };
+
+/** Of a child that this process has just started. */
+export function offspringOf(pid: number, leads: boolean, mark: string): Offspring {
+  const process = identify(pid);
+  if (process === undefined) return { pid, leads, mark };
+  if (leads) return { pid, leads, mark, process: { ...process, group: true } };
+  const session = readStat(pid)?.session;
+  return { pid, leads, mark, process, ...(session !== undefined && { session }) };
+}
+
+/** `isOwn`: a child of this very process, which has looked after it all the time. */
+export function remainsOf(offspring: Offspring, isOwn = false): Remains {
+  const { process, leads, pid } = offspring;
+  const host = thisHost();
+  if (process === undefined || host === undefined) return isOwn ? unidentified(offspring) : { kind: 'out-of-sight' };
+  if (process.boot !== host.boot || process.space !== host.space) return { kind: 'out-of-sight' };
+  const stat = readStat(pid);
+  const isItself = stat?.start === process.start;
+  if (!leads) return isItself || stat === undefined ? treeRemains(offspring) : withMarkOnly(offspring);
+  // A number is not given out again while a group has it: so that group is gone.
+  if (stat !== undefined && !isItself) return NONE;
+  if (isGroupGone(pid)) return NONE;
+  const pids = membersOf(pid);
+  return { kind: 'some', pids, isCertain: isOwn || isItself || pids.some((member) => bearsMark(member, offspring)) };
+}
+
+/** Where the platform tells nothing of processes, a signal still finds out whether there are any. */
+function unidentified({ pid, leads }: Offspring): Remains {
+  return canBeSignalled(leads ? -pid : pid) ? { kind: 'some', pids: [pid], isCertain: true } : NONE;
+}
+
+function treeRemains(offspring: Offspring): Remains {
+  const children = new Map<number, number[]>();
+  const everyone = living(({ parent }, pid) => {
+    children.set(parent, [...(children.get(parent) ?? []), pid]);
+    return true;
+  });
+  const tree = new Set<number>();
+  const add = (pid: number): void => {
+    if (tree.has(pid)) return;
+    tree.add(pid);
+    for (const child of children.get(pid) ?? []) add(child);
+  };
+  if (everyone.includes(offspring.pid)) add(offspring.pid);
+  for (const pid of everyone) if (isOfSession(pid, offspring) && bearsMark(pid, offspring)) add(pid);
+  return tree.size === 0 ? NONE : { kind: 'some', pids: [...tree], isCertain: true };
+}
+
+function withMarkOnly(offspring: Offspring): Remains {
+  const pids = living((_, pid) => isOfSession(pid, offspring) && bearsMark(pid, offspring));
+  return pids.length === 0 ? NONE : { kind: 'some', pids, isCertain: true };
+}
+
+function isOfSession(pid: number, { session }: Offspring): boolean {
+  return session === undefined || readStat(pid)?.session === session;
+}
+
+function bearsMark(pid: number, { mark }: Offspring): boolean {
+  let environment: string;
+  try {
+    environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+  } catch {
+    return false;
+  }
+  const entry = environment.split('\0').find((line) => line.startsWith(`${MARK}=`));
+  return (
+    entry
+      ?.slice(MARK.length + 1)
+      .split('.')
+      .includes(mark) ?? false
+  );
+}
+
+/** False if somebody of them may not be signalled by this process. Those who have gone meanwhile are no matter. */
+export function signalRemains({ pid, leads }: Offspring, remains: Remains, signal: NodeJS.Signals): boolean {
+  if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
+  const targets = leads ? [-pid] : remains.pids;
+  // Each of them is told, also where one may not be.
+  return targets.map((target) => signalled(target, signal)).every((wasTold) => wasTold);
+}
+
+function signalled(target: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(target, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH';
+  }
+}

@@ -1,0 +1,140 @@
+// On a terminal, run is not there either: keys reach the command, and the shell's job control works.
+
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readStat } from '../../src/host/index.ts';
+import { built, isAlive, Place, type Started } from '../support/run-processes.ts';
+
+const CTRL_C = '\x03';
+const CTRL_Z = '\x1a';
+const hasTerminals = spawnSync('script', ['--version']).status === 0 && spawnSync('bash', ['--version']).status === 0;
+
+describe.skipIf(!hasTerminals)('a run on a terminal', { timeout: 20_000 }, () => {
+  let place: Place;
+  let shell: Started;
+  beforeAll(built, 120_000);
+  beforeEach(async () => {
+    place = new Place();
+    // An interactive shell on a terminal of its own, typed into by the test.
+    // A program and not a function: a loop goes on when a function was interrupted.
+    writeFileSync(place.path('box'), '#!/bin/sh\nexec "$NODE" "$ENTRY" run "$@"\n', { mode: 0o755 });
+    const env = { TERM: 'xterm', HISTFILE: '', PATH: `${place.directory}:${process.env['PATH']}` };
+    shell = place.start('script', ['-qfec', 'bash --norc --noprofile -i', '/dev/null'], { env });
+    type('stty -echo columns 100; echo ready');
+    await shell.prints(/^ready/m);
+  });
+  afterEach(async () => {
+    shell.write('\nexit\n');
+    await place.leave();
+  });
+
+  const type = (line: string): void => shell.write(`${line}\n`);
+
+  it('lets the command use the terminal', async () => {
+    type(`box --lock a -- sh -c 'test -t 0 && test -t 1 && read -r line && echo "got $line"'; echo code $?`);
+    type('typed');
+    await shell.prints(/got typed\s+code 0/);
+  });
+
+  it('leaves Ctrl-C to the command, which gets it once', async () => {
+    type(`box --lock a -- sh -c 'trap "echo interrupted" INT; echo begun; sleep 1; sleep 1; exit 9'; echo code $?`);
+    await shell.prints(/^begun/m);
+    shell.write(CTRL_C);
+    await shell.prints(/code 9/);
+    expect(shell.stdout.match(/interrupted/g)).toHaveLength(1);
+  });
+
+  it('ends a loop of the shell when the command died of Ctrl-C', async () => {
+    type(`for i in 1 2 3; do box --lock a -- sh -c 'echo begun $0; exec sleep 100' $i; done`);
+    await shell.prints(/begun 1/);
+    shell.write(CTRL_C);
+    await shell.prints(/begun 1[^]*[$#] $/);
+    type('echo code $?');
+    await shell.prints(/code 130/);
+    expect(shell.stdout).not.toMatch(/begun 2/);
+  });
+
+  it('tells on one line who has it, leaves the queue at Ctrl-C, and wipes the line', async () => {
+    const box = await place.open();
+    await box.lock('a').acquire({ holder: 'agent:7', reason: 'deploying' });
+    type('box --lock a -- echo ran');
+    await shell.prints(
+      /\rsignalbox: waiting \d+ m?s for lock\/a, next in line; held by agent:7 \(deploying\) for \d+ m?s/,
+    );
+    shell.write(CTRL_C);
+    // A shell leaves it at that if its command died of Ctrl-C, so it is asked afterwards.
+    await shell.prints(/\r\x1b\[K[^]*[$#] $/);
+    type('echo code $?');
+    await shell.prints(/code 130/);
+    expect(shell.stdout).not.toMatch(/^ran/m);
+    expect((await box.lock('a').inspect()).waiting).toEqual([]);
+  });
+
+  it('stops with its command at Ctrl-Z, and goes on with it', async () => {
+    type(`box --lock a -- sh -c 'echo "pid $$"; read -r line; echo "got $line"'; echo stopped $?`);
+    const child = await shell.pidOf('pid');
+    shell.write(CTRL_Z);
+    await shell.prints(/stopped 148/);
+    expect(readStat(child)?.state).toBe('T');
+    type('fg; echo code $?');
+    type('on');
+    await shell.prints(/got on\s+code 0/);
+  });
+
+  it('stops with a command that stops only itself, so that the shell is told', async () => {
+    type(`box --lock a -- sh -c 'kill -STOP $$; echo awake'; echo stopped $?`);
+    await shell.prints(/stopped 147/);
+    type('fg; echo code $?');
+    await shell.prints(/awake\s+code 0/);
+  });
+
+  it('notices after fg that it was stopped for too long: 76', async () => {
+    type(`box --lock a --ttl 500ms -- sh -c 'echo "pid $$"; exec sleep 1000'; echo stopped $?`);
+    const child = await shell.pidOf();
+    shell.write(CTRL_Z);
+    await shell.prints(/stopped 148/);
+    const box = await place.open();
+    await box.lock('a').acquire();
+    type('fg; echo code $?');
+    await shell.prints(/code 76/);
+    expect(isAlive(child)).toBe(false);
+  });
+
+  it('stands in line again if it was stopped for too long while it waited', async () => {
+    const box = await place.open();
+    const hold = await box.lock('a').acquire();
+    type('box --lock a --ttl 500ms -- echo ran; echo stopped $?');
+    await shell.prints(/next in line/);
+    shell.write(CTRL_Z);
+    await shell.prints(/stopped 148/);
+    while ((await box.lock('a').inspect()).waiting.length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    type('fg; echo code $?');
+    while ((await box.lock('a').inspect()).waiting.length === 0)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    await hold.release();
+    await shell.prints(/\x1b\[Kran\s+code 0/);
+  });
+
+  it('passes on a signal that was sent to it alone', async () => {
+    type(
+      `box --lock a -- sh -c 'trap "echo told; exit 3" TERM; echo "pid $$ $PPID"; while :; do sleep 0.02; done'; echo code $?`,
+    );
+    const [, , run] = await shell.prints(/^pid (\d+) (\d+)/m);
+    process.kill(Number(run), 'SIGTERM');
+    await shell.prints(/told\s+code 3/);
+  });
+
+  it('leaves an orphan behind at kill -9 like any other, which the next one ends with all it started', async () => {
+    type(`box --lock a --ttl 1s -- sh -c 'sleep 1000 & echo "run $PPID"; echo "grandchild $!"; echo "pid $$"; wait'`);
+    const [child, grandchild, run] = [
+      await shell.pidOf('pid'),
+      await shell.pidOf('grandchild'),
+      await shell.pidOf('run'),
+    ];
+    process.kill(run, 'SIGKILL');
+    const { code } = await place.run(['--lock', 'a', '--', 'true']).ended;
+    expect([code, isAlive(child), isAlive(grandchild)]).toEqual([0, false, false]);
+    expect(isAlive(shell.pid)).toBe(true);
+  });
+});

@@ -1,0 +1,171 @@
+/** Real processes of `signalbox run`, on a store in a temporary directory; what they print is what tests wait for. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { open, type OpenOptions, type Signalbox } from 'signalbox';
+import { build } from '../../scripts/ensure.mjs';
+
+export const ENTRY = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+/** To be called before anything is started. */
+export function built(): void {
+  if (build() !== 0) throw new Error('the package could not be built');
+}
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class Place {
+  readonly directory = mkdtempSync(join(tmpdir(), 'signalbox-run-'));
+  readonly url = `file:${join(this.directory, 'store')}`;
+  readonly #started: Started[] = [];
+  readonly #boxes: Signalbox[] = [];
+
+  /** `signalbox run ARGS`, with nothing on stdin unless something is given. */
+  run(args: readonly string[], options: { readonly stdin?: string; readonly env?: NodeJS.ProcessEnv } = {}): Started {
+    return this.start(process.execPath, [ENTRY, 'run', ...args], options);
+  }
+
+  /** Any program, with the store of this place. */
+  start(
+    program: string,
+    args: readonly string[],
+    { stdin, env = {} }: { readonly stdin?: string; readonly env?: NodeJS.ProcessEnv } = {},
+  ): Started {
+    const child = spawn(program, args, {
+      cwd: this.directory,
+      stdio: 'pipe',
+      env: { ...withoutRun(process.env), SIGNALBOX_URL: this.url, NODE: process.execPath, ENTRY, ...env },
+    });
+    if (stdin !== undefined) child.stdin.end(stdin);
+    const started = new Started(child);
+    this.#started.push(started);
+    return started;
+  }
+
+  /** This process as another user of the store. */
+  async open(options: OpenOptions = {}): Promise<Signalbox> {
+    const box = await open(this.url, options);
+    this.#boxes.push(box);
+    return box;
+  }
+
+  path(name: string): string {
+    return join(this.directory, name);
+  }
+
+  read(name: string): string {
+    return existsSync(this.path(name)) ? readFileSync(this.path(name), 'utf8') : '';
+  }
+
+  /** Ends whatever a failed test has left. */
+  async leave(): Promise<void> {
+    for (const box of this.#boxes) await box.close();
+    for (const started of this.#started) started.end();
+    await Promise.all(this.#started.map(({ exited }) => exited));
+    rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+export class Started {
+  readonly pid: number;
+  /** When the process itself has ended; others may still have its stdout. */
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  /** When nobody has its stdout and stderr any more either. */
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcess;
+  readonly #pids = new Set<number>();
+  #stdout = '';
+  #stderr = '';
+  readonly #listeners = new Set<() => void>();
+
+  constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid as number;
+    child.stdout?.on('data', (data: Buffer) => this.#heard((this.#stdout += data.toString())));
+    child.stderr?.on('data', (data: Buffer) => this.#heard((this.#stderr += data.toString())));
+    this.exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+    this.ended = new Promise((resolve) => {
+      child.once('close', (code, signal) => {
+        this.#heard('');
+        resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
+      });
+    });
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Resolves with what matched, as soon as it has been printed. */
+  async prints(what: RegExp, where: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
+    for (;;) {
+      const found = what.exec(this[where]);
+      if (found !== null) return found;
+      await new Promise<void>((resolve) => this.#listeners.add(resolve));
+    }
+  }
+
+  /** `pid 123`, as a test's command prints it: ended with the test, whatever happens. */
+  async pidOf(name = 'pid'): Promise<number> {
+    const [, pid] = await this.prints(new RegExp(`^${name} (\\d+)$`, 'm'));
+    this.#pids.add(Number(pid));
+    return Number(pid);
+  }
+
+  write(text: string): void {
+    this.#child.stdin?.write(text);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    process.kill(this.pid, signal);
+  }
+
+  end(): void {
+    this.#child.stdin?.destroy();
+    for (const pid of [this.pid, ...this.#pids]) {
+      for (const signal of ['SIGKILL', 'SIGCONT'] as const) {
+        try {
+          process.kill(pid, signal);
+        } catch {
+          // It has gone.
+        }
+      }
+    }
+  }
+
+  #heard(_: string): void {
+    for (const listener of [...this.#listeners]) {
+      this.#listeners.delete(listener);
+      listener();
+    }
+  }
+}
+
+export function exitCodeFor(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return !/^\) [ZX] /.test(stat.slice(stat.lastIndexOf(')')));
+  } catch {
+    return false;
+  }
+}
+
+/** The tests themselves may be run by a `run`. */
+function withoutRun(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('SIGNALBOX_')));
+}
