@@ -48,6 +48,7 @@ export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscriptio
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
 export type { Swept } from './runtime/maintenance.ts';
+export { storeUrl } from './runtime/location.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {

@@ -5,8 +5,9 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { thisProcess } from '../host/index.ts';
-import { openMemory, openSharedMemory, type Store } from '../store/index.ts';
+import { openEmbedded, openMemory, openSharedMemory, type Store } from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
+import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
 import { shapeProblem } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
@@ -28,7 +29,10 @@ export interface OpenOptions {
 
 const OPTIONS = ['sessionTtlMs', 'requestTimeoutMs', 'maintenanceMs', 'reclaim', 'about', 'clock', 'newId'];
 
-/** `memory:` is a store of its own; `memory:NAME` is shared by all in this process who open the same name. */
+/**
+ * `file:DIRECTORY` is shared by all processes of this machine; `memory:` is a store of its own; `memory:NAME` is shared
+ * by all in this process who open the same name. Without any: `SIGNALBOX_URL`, or the place that all here share.
+ */
 export async function open(urlOrStore?: string | Store, options: OpenOptions = {}): Promise<Signalbox> {
   const misshapen = shapeProblem(options, OPTIONS);
   if (misshapen !== undefined) throw new Failure('invalid', misshapen);
@@ -46,9 +50,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
       throw new Failure('invalid', `${name} is ${shown(value)}; accepted is a number of milliseconds above zero`);
     }
   }
-  const store = isStore(urlOrStore)
-    ? urlOrStore
-    : storeAt(urlOrStore === undefined ? process.env['SIGNALBOX_URL'] : urlOrStore, clock);
+  const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
@@ -60,11 +62,27 @@ function isStore(given: unknown): given is Store {
   return typeof given === 'object' && given !== null && 'transaction' in given;
 }
 
-function storeAt(url: unknown, clock: Clock): Store {
-  const accepted = 'accepted is memory: or memory:NAME';
-  if (url === undefined) throw new Failure('invalid', `no store was named, here or in SIGNALBOX_URL; ${accepted}`);
+async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: number): Promise<Store> {
+  if (given !== undefined && typeof given !== 'string') {
+    throw new Failure('invalid', `the store is ${shown(given)}; ${ACCEPTED_URLS}`);
+  }
+  const url = storeUrl(given);
   if (url === 'memory:') return openMemory({ clock });
-  if (typeof url === 'string' && url.startsWith('memory:'))
-    return openSharedMemory(url.slice('memory:'.length), { clock });
-  throw new Failure('invalid', `the store is ${shown(url)}; ${accepted}`);
+  if (url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
+  if (!url.startsWith('file:')) throw new Failure('invalid', `the store is ${shown(url)}; ${ACCEPTED_URLS}`);
+  const { directory, durability } = parseFileUrl(url);
+  try {
+    // It must have given up by itself before we give up on it: then it is certain that nothing was done.
+    return await openEmbedded(directory, { clock, durability, busyMs: 0.8 * requestTimeoutMs });
+  } catch (error) {
+    if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
+      throw error;
+    throw new Failure(
+      'forbidden',
+      `${error.message}. This is the store that everybody here shares; from inside a sandbox reach it another way: ` +
+        'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), ' +
+        'or use a signalbox that runs outside (signalbox serve, signalbox mcp)',
+      { cause: error },
+    );
+  }
 }

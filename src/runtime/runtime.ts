@@ -2,6 +2,7 @@
  * The imperative shell of one process on one store: its session, its desks, whoever waits in it, and its holds. It
  * carries out what the desks decide, and brings them what the store tells.
  */
+import { setMaxListeners } from 'node:events';
 import type { Answer, Event, Loss, LossReason, Moment, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
@@ -113,6 +114,8 @@ export class Runtime implements Office {
     this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
     this.waiters = this.#waiters;
+    // Everything that goes on in the background listens to it: that many are no leak.
+    setMaxListeners(0, this.#stop.signal);
   }
 
   // For the objects users hold
@@ -239,7 +242,13 @@ export class Runtime implements Office {
     for (const waiter of [...this.#waiters.values()]) waiter.closed();
     const held = [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
     const released = Promise.all(held.map((hold) => hold.surrender()));
-    await Promise.race([released, new Promise<void>((resolve) => this.later(this.options.requestTimeoutMs, resolve))]);
+    await new Promise<void>((resolve) => {
+      const limit = this.later(this.options.requestTimeoutMs, resolve);
+      void released.finally(() => {
+        limit.cancel();
+        resolve();
+      });
+    });
     const session = this.#session;
     session?.end('closed');
     if (session !== undefined) await this.store.revokeLease(session.leaseId).catch(() => undefined);
@@ -281,12 +290,18 @@ export class Runtime implements Office {
     done(result);
   }
 
-  later(delayMs: number, call: () => void, keepsAlive = true): void {
+  later(delayMs: number, call: () => void, keepsAlive = true): Timer {
     const alive = keepsAlive ? this.clock.keepAlive?.() : undefined;
-    this.clock.timer(delayMs, () => {
+    const timer = this.clock.timer(delayMs, () => {
       alive?.cancel();
       call();
     });
+    return {
+      cancel: () => {
+        timer.cancel();
+        alive?.cancel();
+      },
+    };
   }
 
   sawLease(lease: string, version: number | undefined, revision: Revision): void {

@@ -22,5 +22,6 @@ export type {
   Watch,
 } from './contract.ts';
 export { afterPrefix, prefixed } from './contract.ts';
+export { type Durability, type EmbeddedOptions, networkFileSystem, openEmbedded, storeFile } from './embedded/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
 export { Value } from './value.ts';

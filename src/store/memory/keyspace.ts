@@ -2,7 +2,7 @@
 import { checkWellFormed } from '../check.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { isPlain } from '../key-order.ts';
-import { holds } from './compare.ts';
+import { holds } from '../compare.ts';
 import { compareEntries, Entry, isLive, type LiveEntry } from './entry.ts';
 import type { Changed } from './history.ts';
 import { attach, detach, type HeldLease, type Leases } from './leases.ts';

@@ -1,5 +1,5 @@
 /** What a comparison says of one key; `pair` is absent where there is none. */
-import type { Compare, KeyValue } from '../contract.ts';
+import type { Compare, KeyValue } from './contract.ts';
 
 export function holds(compare: Compare, pair: KeyValue | undefined): boolean {
   switch (compare.target) {

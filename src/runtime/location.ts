@@ -1,0 +1,89 @@
+/**
+ * Which store is meant where none is named: `SIGNALBOX_URL`, otherwise the one that everybody in this place shares. In
+ * a git repository that is a directory in git's common directory, so that all worktrees meet; elsewhere the user's.
+ */
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Failure, shown } from '../failure.ts';
+import type { Durability } from '../store/index.ts';
+import { gitCommonDirectory } from './git-directory.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME or file:DIRECTORY';
+
+/** What `open` would open: a URL that means the same wherever it is used. */
+export function storeUrl(given?: string, environment: Environment = process.env, from = process.cwd()): string {
+  const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
+  if (url !== undefined) {
+    if (!url.startsWith('file:')) return url;
+    const { directory, durability } = parseFileUrl(url, from);
+    return `file:${directory}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+  }
+  const etcd = ['IF_ETCD_HOST', 'IF_ETCD_PORT'].find((name) => nonEmpty(environment[name]) !== undefined);
+  if (etcd !== undefined) {
+    throw new Failure(
+      'invalid',
+      `${etcd} asks for a store on etcd, which this version does not have; ${ACCEPTED_URLS}`,
+    );
+  }
+  return `file:${defaultDirectory(environment, from)}`;
+}
+
+export function defaultDirectory(environment: Environment = process.env, from = process.cwd()): string {
+  const git = gitCommonDirectory(from, environment);
+  return git === undefined ? join(stateDirectory(environment), 'signalbox') : join(git, 'signalbox');
+}
+
+function stateDirectory(environment: Environment): string {
+  const named = nonEmpty(environment['XDG_STATE_HOME']);
+  if (named !== undefined) return resolve(named);
+  const home = nonEmpty(environment['HOME']) ?? homedir();
+  if (process.platform === 'darwin') return join(home, 'Library', 'Application Support');
+  if (process.platform === 'win32') return nonEmpty(environment['LOCALAPPDATA']) ?? join(home, 'AppData', 'Local');
+  return join(home, '.local', 'state');
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value;
+}
+
+export interface FilePlace {
+  readonly directory: string;
+  readonly durability: Durability;
+}
+
+/** `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full`. */
+export function parseFileUrl(url: string, from = process.cwd()): FilePlace {
+  const question = url.indexOf('?');
+  const place = question < 0 ? url : url.slice(0, question);
+  return {
+    directory: resolve(from, pathOf(place, url)),
+    durability: durabilityOf(new URLSearchParams(question < 0 ? '' : url.slice(question)), url),
+  };
+}
+
+function pathOf(place: string, url: string): string {
+  const path = place.slice('file:'.length);
+  if (path === '') throw new Failure('invalid', `the store is ${shown(url)}, which names no directory`);
+  if (path.includes('\0')) throw new Failure('invalid', `the store is ${shown(url)}, which is not a path`);
+  if (!path.startsWith('//')) return path;
+  try {
+    return fileURLToPath(place);
+  } catch (cause) {
+    const told = `the store is ${shown(url)}: ${(cause as Error).message}; accepted is file:DIRECTORY`;
+    throw new Failure('invalid', told, { cause });
+  }
+}
+
+function durabilityOf(query: URLSearchParams, url: string): Durability {
+  for (const key of query.keys()) {
+    if (key !== 'durability') {
+      throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; accepted is durability`);
+    }
+  }
+  const durability = query.get('durability') ?? 'normal';
+  if (durability === 'normal' || durability === 'full') return durability;
+  throw new Failure('invalid', `durability is ${shown(durability)}; accepted is normal or full`);
+}

@@ -1,0 +1,3 @@
+export { networkFileSystem } from './network-file-system.ts';
+export { type Durability, type EmbeddedOptions, openEmbedded, storeFile } from './open.ts';
+export { APPLICATION_ID, FORMAT } from './schema.ts';

@@ -1,0 +1,117 @@
+/** The keys and what they hold, as rows. It does as it is told; whether it may was decided before. */
+import { holds } from '../compare.ts';
+import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
+import { NO_END } from '../key-order.ts';
+import { Value } from '../value.ts';
+import type { Connection, Statement } from './connection.ts';
+
+interface PairRow {
+  readonly key: string;
+  readonly value: string;
+  readonly created: Revision;
+  readonly modified: Revision;
+  readonly version: number;
+  readonly lease: number | null;
+}
+
+const ALL = 'SELECT key, value, created, modified, version, lease FROM pair';
+
+/** `WHERE` of a range, and what is to be bound to it. */
+export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound: readonly string[]] {
+  if (end === undefined) return ['key = ?', [key]];
+  if (end === NO_END) return ['key >= ?', [key]];
+  return ['key >= ? AND key < ?', [key, end]];
+}
+
+export class Keyspace {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  get(key: string): KeyValue | undefined {
+    const row = this.#sql(`${ALL} WHERE key = ?`).get(key) as PairRow | undefined;
+    return row === undefined ? undefined : pairOf(row);
+  }
+
+  holds(compare: Compare): boolean {
+    if (compare.end === undefined) return holds(compare, this.get(compare.key));
+    const [where, bound] = rangeSql(compare);
+    // "Nobody waits" is asked in every acquire and release.
+    if (this.#sql(`SELECT 1 FROM pair WHERE ${where} LIMIT 1`).get(...bound) === undefined) {
+      return holds(compare, undefined);
+    }
+    for (const row of this.#sql(`${ALL} WHERE ${where}`).iterate(...bound)) {
+      if (!holds(compare, pairOf(row as PairRow))) return false;
+    }
+    return true;
+  }
+
+  read({ key, end, limit, order, countOnly = false }: Read): ReadResult {
+    const [where, bound] = rangeSql({ key, end });
+    if (countOnly) return { do: 'read', pairs: [], more: false, count: this.#count(where, bound) };
+    const by = order === 'create' ? 'created, key' : 'key';
+    const rows = this.#sql(`${ALL} WHERE ${where} ORDER BY ${by} LIMIT ?`).all(...bound, limit ?? -1) as PairRow[];
+    const count = rows.length === limit ? this.#count(where, bound) : rows.length;
+    return { do: 'read', pairs: rows.map(pairOf), more: rows.length < count, count };
+  }
+
+  #count(where: string, bound: readonly string[]): number {
+    const row = this.#sql(`SELECT count(*) AS count FROM pair WHERE ${where}`).get(...bound);
+    return (row as { count: number }).count;
+  }
+
+  put({ key, value, lease: asked }: Put, revision: Revision): Change {
+    const before = this.get(key);
+    const pair: KeyValue = {
+      key,
+      value,
+      createRevision: before?.createRevision ?? revision,
+      modRevision: revision,
+      version: (before?.version ?? 0) + 1,
+      lease: asked === 'keep' ? (before?.lease ?? null) : (asked ?? null),
+    };
+    const lease = pair.lease === null ? null : Number(pair.lease);
+    this.#sql(
+      'INSERT OR REPLACE INTO pair (key, value, created, modified, version, lease) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(key, value.text, pair.createRevision, revision, pair.version, lease);
+    return { kind: 'put', pair };
+  }
+
+  delete(range: KeyRange, revision: Revision): Change[] {
+    const [where, bound] = rangeSql(range);
+    return this.#delete(where, bound, revision);
+  }
+
+  /** What hangs on a lease, by key. */
+  deleteAttached(lease: number, revision: Revision): Change[] {
+    return this.#delete('lease = ?', [lease], revision);
+  }
+
+  attachedTo(lease: number): string[] {
+    const rows = this.#sql('SELECT key FROM pair WHERE lease = ? ORDER BY key').all(lease);
+    return (rows as { key: string }[]).map(({ key }) => key);
+  }
+
+  #delete(where: string, bound: readonly (string | number)[], revision: Revision): Change[] {
+    const rows = this.#sql(`SELECT key FROM pair WHERE ${where} ORDER BY key`).all(...bound) as { key: string }[];
+    if (rows.length > 0) this.#sql(`DELETE FROM pair WHERE ${where}`).run(...bound);
+    return rows.map(({ key }) => ({ kind: 'delete', key, revision }));
+  }
+
+  #sql(text: string): Statement {
+    return this.#connection.sql(text);
+  }
+}
+
+function pairOf({ key, value, created, modified, version, lease }: PairRow): KeyValue {
+  return {
+    key,
+    value: Value.text(value),
+    createRevision: created,
+    modRevision: modified,
+    version,
+    lease: lease === null ? null : String(lease),
+  };
+}

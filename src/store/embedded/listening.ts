@@ -1,0 +1,183 @@
+/**
+ * The watches of one handle: they share one bell, which is entered in the file as long as there are any. Whoever is
+ * not heard of for long is taken off the list by others; one that only slept enters itself again.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Clock } from '../../clock.ts';
+import { isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
+import type { Changes, KeyRange, Revision } from '../contract.ts';
+import { Bell, Listeners } from './bells.ts';
+import type { Engine } from './engine.ts';
+import type { EmbeddedWatch } from './watches.ts';
+
+/** So long after it was last heard of, a bell that nobody can prove dead is taken off the list. */
+const SILENT_MS = 60_000;
+
+interface BellRow {
+  readonly name: string;
+  readonly process: string | null;
+  readonly boot: string;
+  readonly heard: number;
+}
+
+export class Listening {
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+  readonly #directory: string;
+  readonly #listeners: Listeners;
+  readonly #watches = new Map<EmbeddedWatch, number>();
+  #bell: Bell | undefined;
+  #serial = 0;
+  #lookedUpTo: Revision = 0;
+  #isDeaf = false;
+
+  constructor(engine: Engine, clock: Clock, directory: string) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#directory = join(directory, 'bells');
+    this.#listeners = new Listeners(engine.connection, this.#directory);
+  }
+
+  get isEmpty(): boolean {
+    return this.#watches.size === 0;
+  }
+
+  /** The file system does not tell when the bell is rung: it has to be looked for. */
+  get isDeaf(): boolean {
+    return this.#isDeaf;
+  }
+
+  /** From the revision that this answers on, whatever is written in this range rings our bell. */
+  enter(range: KeyRange): { readonly id: number; readonly revision: Revision } {
+    this.#hang();
+    const id = ++this.#serial;
+    return this.#engine.write(() => {
+      this.#enterBell();
+      this.#enterListener(id, range);
+      return { id, revision: this.#engine.state().revision };
+    });
+  }
+
+  add(watch: EmbeddedWatch, id: number): void {
+    this.#watches.set(watch, id);
+  }
+
+  /** It is over; answers what is left to be done in the file. */
+  remove(watch: EmbeddedWatch): (() => void) | undefined {
+    const id = this.#watches.get(watch);
+    if (id === undefined) return undefined;
+    this.#watches.delete(watch);
+    return () => {
+      const { connection } = this.#engine;
+      this.#engine.write(() => {
+        connection.sql('DELETE FROM listener WHERE bell = ? AND id = ?').run(this.#bell?.name ?? '', id);
+        connection.sql('UPDATE state SET listeners = listeners + 1').run();
+      });
+    };
+  }
+
+  /** Changes that this handle made: told to its own watches here and now, to others by their bells. */
+  announce(made: readonly Changes[], version: number): void {
+    for (const watch of this.#watches.keys()) {
+      for (const changes of made) {
+        if (!watch.offer(changes)) continue;
+        // Others wrote in between: what they wrote comes first.
+        watch.lookFurther();
+        break;
+      }
+    }
+    this.#listeners.announce(made, version, this.#bell?.name);
+  }
+
+  /** Somebody may have written. */
+  readonly look = (): void => {
+    if (this.#watches.size === 0) return;
+    const { revision } = this.#engine.state();
+    if (revision === this.#lookedUpTo) return;
+    this.#lookedUpTo = revision;
+    for (const watch of [...this.#watches.keys()]) watch.lookFurther();
+  };
+
+  /** Tells the others that we still listen. */
+  stayOnList(): void {
+    const bell = this.#bell;
+    if (bell === undefined || this.#watches.size === 0) return;
+    const { connection, leases } = this.#engine;
+    this.#engine.write(() => {
+      const known = connection.sql('UPDATE bell SET heard = ? WHERE name = ? AND boot = ?');
+      if (known.run(this.#clock.monotonic(), bell.name, leases.boot).changes > 0) return;
+      this.#enterBell();
+      for (const [watch, id] of this.#watches) this.#enterListener(id, watch.range);
+    });
+  }
+
+  /** Takes off the list who is gone. */
+  tidy(): void {
+    const { connection } = this.#engine;
+    const gone = (connection.sql('SELECT name, process, boot, heard FROM bell').all() as BellRow[]).filter((row) =>
+      this.#isGone(row),
+    );
+    if (gone.length === 0) return;
+    this.#engine.write(() => {
+      for (const { name } of gone) this.#strike(name);
+    });
+    for (const { name } of gone) Bell.removeFile(this.#directory, name);
+  }
+
+  /** Ends everything, in the file as well; throws if that is busy, and may be called again. */
+  close(): void {
+    const bell = this.#bell;
+    if (bell === undefined) return;
+    this.#engine.write(() => this.#strike(bell.name));
+    this.abandon();
+  }
+
+  abandon(): void {
+    this.#bell?.remove();
+    this.#bell = undefined;
+  }
+
+  #hang(): void {
+    if (this.#bell !== undefined) return;
+    mkdirSync(this.#directory, { recursive: true });
+    this.#bell = new Bell(this.#directory, randomBytes(8).toString('hex'), this.look, () => {
+      this.#isDeaf = true;
+    });
+  }
+
+  #enterBell(): void {
+    const { connection, leases } = this.#engine;
+    const process = thisProcess();
+    connection
+      .sql('INSERT OR IGNORE INTO bell (name, process, boot, heard) VALUES (?, ?, ?, ?)')
+      .run(
+        this.#bell?.name ?? '',
+        process === undefined ? null : JSON.stringify(process),
+        leases.boot,
+        this.#clock.monotonic(),
+      );
+  }
+
+  #enterListener(id: number, { key, end }: KeyRange): void {
+    const { connection } = this.#engine;
+    connection
+      .sql('INSERT OR REPLACE INTO listener (bell, id, first, end) VALUES (?, ?, ?, ?)')
+      .run(this.#bell?.name ?? '', id, key, end ?? null);
+    connection.sql('UPDATE state SET listeners = listeners + 1').run();
+  }
+
+  #strike(bell: string): void {
+    const { connection } = this.#engine;
+    connection.sql('DELETE FROM listener WHERE bell = ?').run(bell);
+    connection.sql('DELETE FROM bell WHERE name = ?').run(bell);
+    connection.sql('UPDATE state SET listeners = listeners + 1').run();
+  }
+
+  #isGone({ name, process, boot, heard }: BellRow): boolean {
+    if (name === this.#bell?.name) return false;
+    if (boot !== this.#engine.leases.boot || this.#clock.monotonic() - heard > SILENT_MS) return true;
+    return process !== null && isProvenGone(JSON.parse(process) as ProcessIdentity);
+  }
+}

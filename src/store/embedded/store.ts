@@ -1,0 +1,180 @@
+/** The embedded engine as a store: one handle of one process on the file that all processes share. */
+import type { Clock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
+import { checkTransaction, checkTtl, checkWatch } from '../check.ts';
+import type {
+  Health,
+  KeyRange,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+  Watch,
+} from '../contract.ts';
+import type { Connection } from './connection.ts';
+import { Engine } from './engine.ts';
+import { Listening } from './listening.ts';
+import { changesNothing } from './plan.ts';
+import { Sentry } from './sentry.ts';
+import { Turns } from './turns.ts';
+import { EmbeddedWatch } from './watches.ts';
+
+export interface EmbeddedSettings {
+  readonly directory: string;
+  readonly file: string;
+  readonly mark: string;
+  readonly clock: Clock;
+  readonly historyLimit: number;
+  readonly busyMs: number;
+  readonly isGone?: ((process: ProcessIdentity) => boolean) | undefined;
+}
+
+export class EmbeddedStore implements Store {
+  readonly #connection: Connection;
+  readonly #engine: Engine;
+  readonly #turns: Turns;
+  readonly #listening: Listening;
+  readonly #sentry: Sentry;
+  readonly #watches = new Set<EmbeddedWatch>();
+  #closed: Promise<void> | undefined;
+
+  constructor(
+    connection: Connection,
+    { directory, file, mark, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
+  ) {
+    this.#connection = connection;
+    this.#engine = new Engine(
+      connection,
+      clock,
+      historyLimit,
+      (made, listeners) => this.#listening.announce(made, listeners),
+      isGone,
+    );
+    this.#turns = new Turns(clock, file, busyMs);
+    this.#listening = new Listening(this.#engine, clock, directory);
+    this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, mark);
+  }
+
+  /** Whatever hung on the clock of an earlier boot is over. */
+  async begin(): Promise<void> {
+    await this.#do(() => {
+      const over = this.#engine.leases.ofAnotherBoot();
+      if (over.length > 0) this.#engine.endLeases(over);
+    });
+  }
+
+  async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    return this.#do(() => {
+      checkTransaction(transaction);
+      const reads = changesNothing(transaction.success) && changesNothing(transaction.failure);
+      return reads ? this.#engine.consult(transaction) : this.#engine.transact(transaction);
+    }, signal);
+  }
+
+  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
+    checkWatch(range, since);
+    return this.#do(() => {
+      const { id, revision } = this.#listening.enter(range);
+      const start = since === 'now' ? revision : since;
+      const look = this.#engine.changesAfter.bind(this.#engine);
+      const watch = new EmbeddedWatch(range, start, look, signal, this.#ended);
+      this.#watches.add(watch);
+      this.#listening.add(watch, id);
+      this.#sentry.begin();
+      const { compacted } = this.#engine.state();
+      if (start < compacted) {
+        watch.refuse(new Failure('compacted', `all history up to revision ${compacted} is forgotten: list again`));
+      }
+      if (signal.aborted) watch.end();
+      return watch;
+    });
+  }
+
+  async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
+    checkTtl(ttlMs);
+    return this.#do(() => ({ id: this.#engine.grantLease(ttlMs), ttlMs }), signal);
+  }
+
+  async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    return this.#do(
+      () =>
+        this.#engine.write(() => {
+          const { leases } = this.#engine;
+          const lease = leases.get(Number(id));
+          if (lease === undefined) return null;
+          leases.renew(lease);
+          return { id, ttlMs: lease.ttl_ms };
+        }),
+      signal,
+    );
+  }
+
+  async endLeaseWith(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void> {
+    return this.#do(
+      () =>
+        this.#engine.write(() => {
+          const { leases } = this.#engine;
+          if (leases.get(Number(id)) === undefined) throw new Failure('not-found', `no lease ${id}: it has ended`);
+          leases.endWith(Number(id), processes);
+        }),
+      signal,
+    );
+  }
+
+  async revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
+    return this.#do(() => this.#engine.endLeases([Number(id)]), signal);
+  }
+
+  async leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
+    return this.#do(() => {
+      const { leases, keys } = this.#engine;
+      return this.#engine.look(() => {
+        const lease = leases.get(Number(id));
+        if (lease === undefined) return null;
+        return {
+          id,
+          ttlMs: lease.ttl_ms,
+          remainingMs: leases.remainingMs(lease),
+          keys: keys.attachedTo(lease.id),
+        };
+      });
+    }, signal);
+  }
+
+  async compact(revision: Revision, signal?: AbortSignal): Promise<void> {
+    return this.#do(() => this.#engine.compact(revision), signal);
+  }
+
+  async health(signal?: AbortSignal): Promise<Health> {
+    return this.#do(() => this.#engine.health(), signal);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    this.#sentry.end();
+    for (const watch of this.#watches) watch.end();
+    // Behind everything that was asked for before.
+    await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
+    this.#connection.close();
+  }
+
+  async #do<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+    if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
+    return this.#turns.take(work, signal);
+  }
+
+  readonly #ended = (watch: EmbeddedWatch): void => {
+    this.#watches.delete(watch);
+    const strike = this.#listening.remove(watch);
+    // Closing strikes all of them at once.
+    if (strike !== undefined && this.#closed === undefined) this.#turns.take(strike).catch(() => undefined);
+  };
+}

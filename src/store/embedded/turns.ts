@@ -1,0 +1,99 @@
+/**
+ * Whoever finds the file busy waits for another turn, without stopping the event loop: SQLite's own way of waiting
+ * would sleep for whole milliseconds in which no lease is renewed. Turns are taken in the order in which they were
+ * asked for.
+ */
+import type { Clock, Timer } from '../../clock.ts';
+import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
+
+interface Turn {
+  /** Answers false if the file is busy. */
+  take(): boolean;
+  giveUp(error: unknown): void;
+  readonly since: number;
+}
+
+/** A write takes some 50 µs, so mostly the next look finds the file free; later ones leave the processor to others. */
+const LOOKS_AT_ONCE = 3;
+const LONGEST_PAUSE_MS = 8;
+
+export class Turns {
+  readonly #clock: Clock;
+  readonly #file: string;
+  readonly #patienceMs: number;
+  readonly #waiting: Turn[] = [];
+  #alive: Timer | undefined;
+  #looks = 0;
+
+  constructor(clock: Clock, file: string, patienceMs: number) {
+    this.#clock = clock;
+    this.#file = file;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** `work` is done at once if the file is not busy. What it throws, other than that it is busy, is thrown. */
+  async take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
+    if (this.#waiting.length > 0) return this.#wait(work, signal);
+    try {
+      return work();
+    } catch (error) {
+      if (isBusy(error)) return this.#wait(work, signal);
+      throw asFailure(error, this.#file);
+    }
+  }
+
+  #wait<T>(work: () => T, signal: AbortSignal | undefined): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const turn: Turn = {
+        since: this.#clock.monotonic(),
+        take: () => {
+          try {
+            // Asked here, at every look, and not by a listener: hundreds may wait under one signal.
+            signal?.throwIfAborted();
+            resolve(work());
+          } catch (error) {
+            if (isBusy(error)) return false;
+            reject(asFailure(error, this.#file) as Error);
+          }
+          return true;
+        },
+        giveUp: reject,
+      };
+      if (this.#waiting.push(turn) === 1) this.#lookAgain();
+    });
+  }
+
+  #lookAgain(): void {
+    this.#alive ??= this.#clock.keepAlive?.();
+    if (this.#looks++ < LOOKS_AT_ONCE) {
+      setImmediate(() => this.#look());
+      return;
+    }
+    // Not all at the same moment, or the same two would meet again and again.
+    const pauseMs = Math.min(2 ** (this.#looks - LOOKS_AT_ONCE - 1), LONGEST_PAUSE_MS) * (0.5 + Math.random());
+    this.#clock.timer(pauseMs, () => this.#look());
+  }
+
+  #look(): void {
+    for (let turn = this.#waiting[0]; turn !== undefined; turn = this.#waiting[0]) {
+      if (!turn.take()) break;
+      this.#waiting.shift();
+      this.#looks = 0;
+    }
+    this.#giveUpTooOld();
+    if (this.#waiting.length > 0) return this.#lookAgain();
+    this.#looks = 0;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+  }
+
+  #giveUpTooOld(): void {
+    const now = this.#clock.monotonic();
+    for (let turn = this.#waiting[0]; turn !== undefined; turn = this.#waiting[0]) {
+      if (now - turn.since < this.#patienceMs) return;
+      this.#waiting.shift();
+      turn.giveUp(busyTooLong(this.#file, now - turn.since));
+    }
+  }
+}
