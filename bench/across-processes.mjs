@@ -11,6 +11,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Fleet } from './measure/fleet.mjs';
+import { machine } from './measure/machine.mjs';
 import { startRedis } from './measure/redis.mjs';
 import { median, quantile } from './measure/rounds.mjs';
 
@@ -30,6 +31,7 @@ const names = [
   ...(spawnSync('flock', ['--version']).error === undefined ? ['flock'] : []),
   'proper-lockfile',
 ];
+console.log(machine());
 try {
   for (const name of names) await fleet.open(name);
   await handoffRows();
