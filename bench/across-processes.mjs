@@ -74,11 +74,14 @@ async function throughputRows() {
       )} [${turns.toFixed(0)}]`;
     });
     console.log(`  ${size} processes`.padEnd(16) + told.join(' | ') + overlapsIn(rounds));
-    ours[size] = median(rounds.signalbox.map((round) => round.perSecond));
+    ours[size] = rounds.signalbox;
   }
-  const [fewest, most] = [SIZES[0], SIZES.at(-1)];
-  const kept = ours[most] / ours[fewest];
-  console.log(`  signalbox with ${most}: ${kept.toFixed(2)} × as many as with ${fewest} (goal > 0.5)`);
+  const [few, many] = [ours[SIZES[0]], ours[SIZES.at(-1)]];
+  const kept = (of) => (median(many.map(of)) / median(few.map(of))).toFixed(2);
+  console.log(
+    `${' '.repeat(16)}signalbox with ${SIZES.at(-1)} has ${kept((round) => round.perSecond)} × the handoffs it has with ` +
+      `${SIZES[0]} (goal > 0.5), and ${kept((round) => round.turns)} × the turns`,
+  );
 }
 
 /** All of them in every round, and who begins changes: what else the machine does then falls on all of them alike. */

@@ -17,8 +17,14 @@ async function obey(order) {
     for (const { close } of opened.values()) await close();
     process.exit();
   }
-  if (!opened.has(order.contender)) opened.set(order.contender, await contenders[order.contender](places));
-  if (order.kind === 'open') return process.send({ kind: 'ready' });
+  if (order.kind === 'open') {
+    const contender = await contenders[order.contender](places);
+    opened.set(order.contender, contender);
+    // The first turn of a process connects, enters a session, compiles; it is not what is asked about here.
+    const giveBack = await contender.take(`warm-up-${process.pid}`);
+    await giveBack();
+    return process.send({ kind: 'ready' });
+  }
   process.send(await takeTurns(opened.get(order.contender), order));
 }
 
