@@ -6,6 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { contenders } from './contenders.mjs';
 
+const WARM_UP_MS = 150;
+
 const places = JSON.parse(process.argv[2]);
 const opened = new Map();
 
@@ -20,9 +22,11 @@ async function obey(order) {
   if (order.kind === 'open') {
     const contender = await contenders[order.contender](places);
     opened.set(order.contender, contender);
-    // The first turn of a process connects, enters a session, compiles; it is not what is asked about here.
-    const giveBack = await contender.take(`warm-up-${process.pid}`);
-    await giveBack();
+    // The first turns of a process connect, enter a session, compile; they are not what is asked about here.
+    for (const end = now() + WARM_UP_MS * 1e6; now() < end;) {
+      const giveBack = await contender.take(`warm-up-${process.pid}`);
+      await giveBack();
+    }
     return process.send({ kind: 'ready' });
   }
   process.send(await takeTurns(opened.get(order.contender), order));
