@@ -18,6 +18,7 @@ const WANTED = [
   'put on a lease',
   'delete of several',
   'read by create, several',
+  'read by create, with more to come',
   'read with more to come',
   'read of a count',
   'nested: succeeded',
@@ -99,6 +100,7 @@ export class Coverage {
         case 'read':
           if (result.more === true) this.#see('read with more to come');
           if (operation.order === 'create' && (result.pairs?.length ?? 0) > 1) this.#see('read by create, several');
+          if (operation.order === 'create' && result.more === true) this.#see('read by create, with more to come');
           if (operation.countOnly === true && (result.count ?? 0) > 0) this.#see('read of a count');
           return;
         case 'transaction':

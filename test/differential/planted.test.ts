@@ -108,7 +108,7 @@ describe('the comparison of engines finds one with', () => {
         // In one process, what is not delivered at once never is.
         compareEngines(engines, commands, { patienceMs: 250 }),
       );
-      const { failed, errorInstance } = await fc.check(property, { numRuns: 400, endOnFailure: true });
+      const { failed, errorInstance } = await fc.check(property, { numRuns: 2000, endOnFailure: true });
       expect(failed).toBe(true);
       expect(String(errorInstance)).toContain('the engines differ');
     });

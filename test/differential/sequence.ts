@@ -110,11 +110,22 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Command>({ do: 'settle' }) },
 );
 
-/** Leases are there from the start, so that the puts that want one mostly find it. */
+/** Some keys, each in a revision of its own and in any order: on an empty store most reads and comparisons say little. */
+const filling: fc.Arbitrary<Command[]> = fc.shuffledSubarray([...KEYS]).map((keys) =>
+  keys.map((each) => ({
+    do: 'transaction',
+    transaction: { compare: [], success: [{ do: 'put', key: each, value: Value.text('x') }], failure: [] },
+  })),
+);
+
+/** Leases are there from the start too, so that the puts that want one mostly find it. */
+const GRANTS: readonly Command[] = [
+  { do: 'grant', seconds: 600 },
+  { do: 'grant', seconds: 601 },
+];
+
 export function sequences(length: { readonly minLength: number; readonly maxLength: number }): fc.Arbitrary<Command[]> {
-  const grants: Command[] = [
-    { do: 'grant', seconds: 600 },
-    { do: 'grant', seconds: 601 },
-  ];
-  return fc.array(command, { ...length, size: 'max' }).map((commands) => [...grants, ...commands]);
+  return fc
+    .tuple(filling, fc.array(command, { ...length, size: 'max' }))
+    .map(([filled, commands]) => [...GRANTS, ...filled, ...commands]);
 }
