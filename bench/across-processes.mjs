@@ -22,9 +22,7 @@ const TO_HAND_OVER = { ms: 1200, holdMs: 15, pauseMs: 12 };
 const LONGER = { 'proper-lockfile': { ms: 4000 } };
 const AS_FAST_AS_POSSIBLE = { ms: 700, holdMs: 0, pauseMs: 0 };
 
-const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
 const redis = await startRedis();
-const fleet = new Fleet(Math.max(...SIZES), { directory, redisPort: redis?.port });
 const names = [
   'signalbox',
   ...(redis === undefined ? [] : ['redis-semaphore']),
@@ -32,26 +30,40 @@ const names = [
   'proper-lockfile',
 ];
 console.log(machine());
+const measured = [];
 try {
-  for (const name of names) await fleet.open(name);
-  await handoffRows();
-  await throughputRows();
+  for (const size of SIZES) measured.push({ size, ...(await measure(size)) });
 } finally {
-  await fleet.close();
   await redis?.stop();
-  rmSync(directory, { recursive: true });
+}
+handoffRows();
+throughputRows();
+
+/** With as many processes as are asked about, and no others that have the store open and could be disturbed. */
+async function measure(size) {
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
+  const fleet = new Fleet(size, { directory, redisPort: redis?.port });
+  try {
+    for (const name of names) await fleet.open(name);
+    return {
+      handovers: await inRounds(fleet, TO_HAND_OVER, LONGER),
+      races: await inRounds(fleet, AS_FAST_AS_POSSIBLE),
+    };
+  } finally {
+    await fleet.close();
+    rmSync(directory, { recursive: true });
+  }
 }
 
-async function handoffRows() {
+function handoffRows() {
   console.log('handoff, ms: p50 (lowest–highest of the rounds), p95');
-  for (const size of SIZES) {
-    const rounds = await inRounds(size, TO_HAND_OVER, LONGER);
-    const p50 = (name) => rounds[name].map(({ handoffs }) => quantile(handoffs, 0.5));
+  for (const { size, handovers } of measured) {
+    const p50 = (name) => handovers[name].map(({ handoffs }) => quantile(handoffs, 0.5));
     const told = names.map((name) => {
-      const p95 = median(rounds[name].map(({ handoffs }) => quantile(handoffs, 0.95)));
+      const p95 = median(handovers[name].map(({ handoffs }) => quantile(handoffs, 0.95)));
       return `${name} ${spread(p50(name), 2)}, ${p95.toFixed(2)}`;
     });
-    console.log(`  ${size} processes`.padEnd(16) + told.join(' | ') + overlapsIn(rounds));
+    console.log(`  ${size} processes`.padEnd(16) + told.join(' | ') + overlapsIn(handovers));
     const times = (peer) => median(p50('signalbox').map((ours, i) => ours / p50(peer)[i]));
     const goals = { 'redis-semaphore': 'goal ≤ 0.3', flock: 'no goal', 'proper-lockfile': 'goal ≤ 0.02' };
     const ratios = names.slice(1).map((peer) => `${times(peer).toFixed(4)} × ${peer} (${goals[peer]})`);
@@ -59,37 +71,32 @@ async function handoffRows() {
   }
 }
 
-async function throughputRows() {
+function throughputRows() {
   console.log(
     'handoffs/s: median (lowest–highest of the rounds); in brackets all turns, also of the same process again',
   );
-  const ours = {};
-  for (const size of SIZES) {
-    const rounds = await inRounds(size, AS_FAST_AS_POSSIBLE);
+  for (const { size, races } of measured) {
     const told = names.map((name) => {
-      const turns = median(rounds[name].map((round) => (1000 * round.turns) / AS_FAST_AS_POSSIBLE.ms));
-      return `${name} ${spread(
-        rounds[name].map((round) => round.perSecond),
-        0,
-      )} [${turns.toFixed(0)}]`;
+      const perSecond = races[name].map((round) => round.perSecond);
+      const turns = median(races[name].map((round) => (1000 * round.turns) / AS_FAST_AS_POSSIBLE.ms));
+      return `${name} ${spread(perSecond, 0)} [${turns.toFixed(0)}]`;
     });
-    console.log(`  ${size} processes`.padEnd(16) + told.join(' | ') + overlapsIn(rounds));
-    ours[size] = rounds.signalbox;
+    console.log(`  ${size} processes`.padEnd(16) + told.join(' | ') + overlapsIn(races));
   }
-  const [few, many] = [ours[SIZES[0]], ours[SIZES.at(-1)]];
-  const kept = (of) => (median(many.map(of)) / median(few.map(of))).toFixed(2);
+  const [few, many] = [measured[0], measured.at(-1)];
+  const kept = (of) => (median(many.races.signalbox.map(of)) / median(few.races.signalbox.map(of))).toFixed(2);
   console.log(
-    `${' '.repeat(16)}signalbox with ${SIZES.at(-1)} has ${kept((round) => round.perSecond)} × the handoffs it has with ` +
-      `${SIZES[0]} (goal > 0.5), and ${kept((round) => round.turns)} × the turns`,
+    `${' '.repeat(16)}signalbox with ${many.size} has ${kept((round) => round.perSecond)} × the handoffs it has with ` +
+      `${few.size} (goal > 0.5), and ${kept((round) => round.turns)} × the turns`,
   );
 }
 
 /** All of them in every round, and who begins changes: what else the machine does then falls on all of them alike. */
-async function inRounds(size, how, differently = {}) {
+async function inRounds(fleet, how, differently = {}) {
   const rounds = Object.fromEntries(names.map((name) => [name, []]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      rounds[name].push(await fleet.run(name, size, { ...how, ...differently[name] }));
+      rounds[name].push(await fleet.run(name, { ...how, ...differently[name] }));
     }
   }
   return rounds;

@@ -18,11 +18,11 @@ export class Fleet {
     await Promise.all(this.#processes.map((each) => ask(each, { kind: 'open', contender })));
   }
 
-  /** The first `count` of them, for `ms`. */
-  async run(contender, count, { ms, holdMs, pauseMs }) {
+  /** All of them at once, for `ms`. */
+  async run(contender, { ms, holdMs, pauseMs }) {
     const begin = Number(process.hrtime.bigint());
     const order = { kind: 'run', contender, name: `bench-${this.#runs++}`, until: begin + ms * 1e6, holdMs, pauseMs };
-    const answers = await Promise.all(this.#processes.slice(0, count).map((each) => ask(each, order)));
+    const answers = await Promise.all(this.#processes.map((each) => ask(each, order)));
     return summary(answers, ms, order.until);
   }
 
