@@ -127,6 +127,10 @@ export class Started {
     this.#child.stdin?.write(text);
   }
 
+  endInput(): void {
+    this.#child.stdin?.end();
+  }
+
   kill(signal: NodeJS.Signals): void {
     process.kill(this.pid, signal);
   }
