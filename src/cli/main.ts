@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { runCommandLine } from './program.ts';
 
 void runCommandLine(process.argv.slice(2));
