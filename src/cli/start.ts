@@ -10,22 +10,24 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
 
-const here = dirname(fileURLToPath(import.meta.url));
+const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
 
 const kept = keptFile(process.argv[2]);
 const cachedData = kept === undefined ? undefined : readIfThere(kept);
-const source = `(function (exports, require, module, __filename, __dirname) {${readFileSync(main, 'utf8')}\n})`;
-const script = new Script(source, { filename: main, ...(cachedData !== undefined && { cachedData }) });
+// It is plain ASCII, which V8 keeps in half the room.
+const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
+  filename: main,
+  ...(cachedData !== undefined && { cachedData }),
+});
 if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
   // At the end, so that what was compiled on the way is in it.
   process.once('exit', () => keep(kept, script.createCachedData()));
 }
 const module = { exports: {} };
-(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, createRequire(main), module, main, here);
+(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, createRequire(main), module, main);
 
 /** One for each command, because it holds what that command needed; undefined where it could not be trusted. */
 function keptFile(command = ''): string | undefined {
