@@ -1,4 +1,4 @@
-/** While the command runs: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
+/** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
 import { remainsOf } from '../../host/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
@@ -27,6 +27,8 @@ export async function supervise(
   signals.running((signal) => pass(child, signal));
   const noMoreStops = child.leads ? undefined : stopWithChild(child);
   const losing = onceAborted(lost);
+  // Not earlier: it may stop itself before we have begun to listen.
+  child.letGo();
   try {
     const first = await Promise.race([child.ended, losing]);
     if (first === 'aborted') await afterLoss(request, child, signals, voice, lost);
