@@ -36,7 +36,9 @@ export function build() {
   // Built beside and then moved into place: a failed build leaves the last good one, a file that is gone from src
   // leaves nothing behind in dist, and a process that is running from dist is disturbed for a moment only.
   const fresh = join(root, `.dist-${process.pid}`);
-  const status = run(tool('tsc'), ['-p', 'tsconfig.build.json', '--outDir', fresh]);
+  const status =
+    run(tool('tsc'), ['-p', 'tsconfig.build.json', '--outDir', fresh]) ||
+    run(process.execPath, ['scripts/bundle.mjs', fresh]);
   if (status === 0) {
     writeFileSync(join(fresh, '.built-from'), fingerprint);
     replaceDist(fresh, fingerprint);
@@ -102,7 +104,7 @@ function sourceFingerprint() {
     .map((path) => join('src', path))
     .sort();
   const hash = createHash('sha256');
-  for (const path of [...sources, 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json']) {
+  for (const path of [...sources, 'tsconfig.json', 'tsconfig.build.json', 'scripts/bundle.mjs', 'package-lock.json']) {
     hash
       .update(`${path}\0`)
       .update(readFileSync(join(root, path)))

@@ -50,6 +50,7 @@ export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runti
 export { storeUrl } from './runtime/location.ts';
 export type { Swept, SweptHold } from './runtime/maintenance.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
+export type { Probe } from './runtime/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {
   ClaimReleaseOutcome,

@@ -1,3 +1,30 @@
-import type { Command } from 'commander';
+/** `signalbox completion SHELL`: a script that the shell reads, generated from the commands as they are. */
+import { Argument, type Command } from 'commander';
+import { bashCompletion } from './completion/bash.ts';
+import { fishCompletion } from './completion/fish.ts';
+import { nodesOf } from './completion/model.ts';
+import { zshCompletion } from './completion/zsh.ts';
+import { print, printJson } from './output.ts';
+import { wholeProgram } from './program.ts';
+import { isJson } from './store.ts';
 
-export function define(_command: Command): void {}
+const SHELLS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion };
+
+const EXAMPLES = `
+Examples:
+  source <(signalbox completion bash)                    now; put it into ~/.bashrc to keep it
+  source <(signalbox completion zsh)                     in ~/.zshrc, after compinit
+  signalbox completion fish > ~/.config/fish/completions/signalbox.fish
+
+Names of locks and semaphores are completed too, from the store that the command would use.`;
+
+export function define(command: Command): void {
+  command
+    .addArgument(new Argument('<shell>', 'bash, zsh or fish').choices(Object.keys(SHELLS)))
+    .addHelpText('after', EXAMPLES)
+    .action(async (shell: keyof typeof SHELLS) => {
+      const script = SHELLS[shell](nodesOf(await wholeProgram()));
+      if (isJson(command)) printJson({ shell, script });
+      else print(script.trimEnd());
+    });
+}

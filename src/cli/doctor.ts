@@ -1,3 +1,33 @@
+/** `signalbox doctor`: whether all is well here, and what to do if not. */
 import type { Command } from 'commander';
+import { examine } from './doctor/examine.ts';
+import type { Finding, Verdict } from './doctor/finding.ts';
+import { interruptible } from './interrupt.ts';
+import { type Colour, type Paint, paintFor, print, printable, printJson } from './output.ts';
+import { isJson } from './store.ts';
 
-export function define(_command: Command): void {}
+const EXAMPLES = `
+Examples:
+  signalbox doctor
+  signalbox doctor --json | jq -r '.findings[] | select(.verdict != "ok") | .message'
+
+Looks at the store (reachable, writable, undamaged, how soon changes are heard of), at what is held (stale
+holds, leases), and at this machine (clock, file system, disk, inotify, versions).
+
+Exit codes: 0 healthy, also with warnings · 1 not healthy · 69 the store cannot be used`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES).action(async () => {
+    const { store, findings, exitCode } = await interruptible(() => examine(command));
+    if (isJson(command)) printJson({ store, isHealthy: exitCode === 0, findings });
+    else for (const finding of findings) tellFinding(finding, paintFor(process.stdout));
+    process.exitCode = exitCode;
+  });
+}
+
+const COLOURS: Readonly<Record<Verdict, Colour>> = { ok: 'green', warn: 'yellow', fail: 'red' };
+
+function tellFinding({ check, verdict, message, advice }: Finding, paint: Paint): void {
+  print(`${paint(COLOURS[verdict], verdict.padEnd(4))}  ${check.padEnd(11)}  ${printable(message)}`);
+  if (advice !== undefined) print(`${' '.repeat(19)}${paint('dim', `→ ${printable(advice)}`)}`);
+}

@@ -1,6 +1,7 @@
 /** What `lock` and `sem` have in common: detached holds, taken, renewed and given back by hand. */
 import type { Command } from 'commander';
 import type { Waiting } from '../runtime/acquisition.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
   DetachedHold,
@@ -72,6 +73,16 @@ export function detachedOptions(flags: AcquireFlags, resource: string, signal: A
       maxHoldMs: maxHold,
     }),
   };
+}
+
+/** The library tells what was left of the time when it began to wait; people know the time that they said. */
+export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): Promise<T> {
+  try {
+    return await acquiring;
+  } catch (error) {
+    if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
+    throw new NotAcquired(error.resource, { kind: 'timed-out', waitedMs: flags.wait });
+  }
 }
 
 function waitingText(resource: string, { position, holders = [] }: Waiting): string {

@@ -11,6 +11,7 @@ import {
   detachedOptions,
   handOut,
   holderOf,
+  patiently,
   tellReleased,
   tellRenewed,
 } from './holding.ts';
@@ -60,7 +61,8 @@ same holder again gets the same token. Exit codes: 75 not acquired in time, 130 
       await withBox(command, async (box, signal) => {
         const lock = box.lock(name);
         const mode = flags.shared ? 'shared' : 'exclusive';
-        const hold = await lock.acquireDetached({ ...detachedOptions(flags, lock.resource, signal), mode });
+        const options = { ...detachedOptions(flags, lock.resource, signal), mode } as const;
+        const hold = await patiently(flags, lock.acquireDetached(options));
         await handOut(command, hold, { mode }, signal, (claim) => lock.release(claim));
       });
     });

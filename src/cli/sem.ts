@@ -9,6 +9,7 @@ import {
   detachedOptions,
   handOut,
   holderOf,
+  patiently,
   tellReleased,
   tellRenewed,
 } from './holding.ts';
@@ -59,7 +60,7 @@ same holder again keeps its slots, and gets more if --weight is larger. Exit cod
         const semaphore = box.semaphore(name, given({ capacity: flags.capacity }));
         const { weight } = flags;
         const options = { ...detachedOptions(flags, semaphore.resource, signal), weight };
-        const hold = await semaphore.acquireDetached(options);
+        const hold = await patiently(flags, semaphore.acquireDetached(options));
         const details = { weight: hold.weight, slots: hold.slots };
         await handOut(command, hold, details, signal, (claim) => semaphore.release(claim));
       });

@@ -8,8 +8,8 @@ import type {
   SurveyedWaiter,
 } from '../runtime/survey/index.ts';
 import { spoken } from './duration.ts';
-import type { Colour } from './output.ts';
-import { type Layout, type Row, tableLines } from './table.ts';
+import { type Colour, printable } from './output.ts';
+import { cut, type Layout, type Row, tableLines } from './table.ts';
 
 const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
 
@@ -39,7 +39,7 @@ function holdRow(hold: AnyHold, capacity: number | undefined, at: number, layout
   const slots = hold.slots === undefined ? '' : `slot${hold.slots.length === 1 ? '' : 's'} ${hold.slots.join(',')}`;
   return {
     cells: [hold.holder, since(hold.acquiredAt, at, layout), String(hold.token), as, stateOf(hold)],
-    note: noteOf([hold.reason, slots, processOf(hold), exact(hold.acquiredAt, layout)]),
+    note: noteOf(hold.reason, [slots, processOf(hold), exact(hold.acquiredAt, layout)], layout),
     paint: painted(hold, layout),
   };
 }
@@ -50,16 +50,14 @@ function waiterRow(waiter: SurveyedWaiter, at: number, layout: Layout): Row {
   const wants = waiter.isGrowing ? 'wants more than it has' : '';
   return {
     cells: [`${waiter.position}. ${waiter.holder}`, since(waiter.since, at, layout), '', as, waitsText(waiter)],
-    note: noteOf([waiter.reason, priority, wants, place(waiter.session), exact(waiter.since, layout)]),
+    note: noteOf(waiter.reason, [priority, wants, place(waiter.session), exact(waiter.since, layout)], layout),
   };
 }
 
 /** The nearest: whoever is ahead in the queue, or has it. */
 function waitsText({ waitsFor }: SurveyedWaiter): string {
   const nearest = waitsFor.at(-1);
-  if (nearest === undefined) return 'waits';
-  const others = waitsFor.length - 1;
-  return `waits for ${nearest}${others > 0 ? ` and ${others} more` : ''}`;
+  return nearest === undefined ? 'waits' : `waits for ${nearest}`;
 }
 
 export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
@@ -112,6 +110,9 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function noteOf(parts: readonly (string | undefined)[]): string {
-  return parts.filter((part) => part !== undefined && part !== '').join(' · ');
+/** A long reason is cut before anything else is. */
+function noteOf(reason: string | undefined, parts: readonly string[], { width }: Layout): string {
+  const rest = parts.filter((part) => part !== '').join(' · ');
+  if (reason === undefined || reason === '') return rest;
+  return `${cut(printable(reason), Math.max(20, width - rest.length - 5))} · ${rest}`;
 }

@@ -6,6 +6,7 @@
  *     m/P                                   mailbox of process P, on P's lease: each put is one letter
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
+ *     p/<id>                                a probe: somebody tries whether the store works; gone in a moment
  *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
  *                                           lease, since the child may outlive the one who started it
  *
@@ -20,6 +21,7 @@ export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
 export const TICKETS = 'q/';
+export const PROBES = 'p/';
 export const CHILDREN = 'c/';
 
 export const anchorKey = (lease: string): string => ANCHORS + lease;

@@ -56,7 +56,7 @@ function explained(refusal: Refusal): string {
     case 'full':
       return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
     case 'timed-out':
-      return `not granted within ${refusal.waitedMs} ms`;
+      return `not granted within ${Math.round(refusal.waitedMs)} ms`;
     case 'aborted':
       return 'the wait was aborted';
     case 'deadlock':

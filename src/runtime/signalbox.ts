@@ -18,6 +18,7 @@ import { checkCondition, explainCondition } from './guard.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
+import { type Probe, probed } from './probe.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
@@ -148,6 +149,11 @@ export class Signalbox implements AsyncDisposable {
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
     return loadInto(this.#runtime, await readState(dir));
+  }
+
+  /** Tries whether the store can be written to, and how long it takes to hear of a write, of `writer`'s if given. */
+  probe(writer: Signalbox = this): Promise<Probe> {
+    return probed(this.#runtime, writer.#runtime);
   }
 
   async health(): Promise<Health> {

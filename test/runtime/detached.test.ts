@@ -134,7 +134,7 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const fleet = new Fleet(atOnce);
     const [agent] = await fleet.startAll('agent');
     const lock = agent!.box.lock('deploy');
-    const hold = await lock.acquireDetached({ holder: 'agent:1', ttlMs: 10_000, maxHoldMs: 30_000 });
+    const hold = await lock.acquireDetached({ holder: 'agent:1', ttlMs: 10_000, maxHoldMs: 30_500 });
     for (let time = 0; time < 4; time++) {
       await fleet.advance(7000);
       expect(await lock.renew(hold)).toMatchObject({ kind: 'refreshed' });

@@ -206,7 +206,7 @@ describe.each(transports)('a store that cannot be reached, on $transport', ({ at
 
   it('is told when it is opened', async () => {
     const fleet = new Fleet(atOnce);
-    const link = new Link(openMemory({ clock: fleet.clock }), atOnce);
+    const link = new Link(openMemory({ clock: fleet.clock }), atOnce === true);
     link.cutOff('refusing');
     const opening = errorOf(open(link, { clock: new ProcessClock(fleet.clock) }));
     await fleet.advance(2 * TIMEOUT_MS);
@@ -215,7 +215,7 @@ describe.each(transports)('a store that cannot be reached, on $transport', ({ at
 
   it('is told when it is opened, although it never answers', async () => {
     const fleet = new Fleet(atOnce);
-    const link = new Link(openMemory({ clock: fleet.clock }), atOnce);
+    const link = new Link(openMemory({ clock: fleet.clock }), atOnce === true);
     link.cutOff('silent');
     const opening = errorOf(open(link, { clock: new ProcessClock(fleet.clock) }));
     await fleet.advance(2 * TIMEOUT_MS);

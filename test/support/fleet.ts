@@ -1,20 +1,38 @@
 /** One store, and several processes on it, all in this one and under one clock. */
 import { type OpenOptions, open, type Signalbox } from 'signalbox';
-import { openMemory, type Store } from 'signalbox/store';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type EmbeddedOptions, openEmbedded, openMemory, type Store } from 'signalbox/store';
+import { onTestFinished } from 'vitest';
+import { deferredStore } from './deferred-store.ts';
 import { Link } from './link.ts';
 import { settled } from './outcome.ts';
 import { ProcessClock } from './process-clock.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 
-/** The memory engine itself, and the same engine as a store elsewhere would be: for `describe.each`. */
+/** The memory engine itself, the same as a store elsewhere would be, and the embedded one: for `describe.each`. */
 export const transports = [
   { transport: 'a store that answers at once', atOnce: true },
   { transport: 'a store that answers later', atOnce: false },
+  { transport: 'the embedded engine', atOnce: 'embedded' },
 ] as const;
+
+type Transport = (typeof transports)[number]['atOnce'];
 
 /** What a session's lease is unless said otherwise, and when its process gives it up for lost. */
 export const TTL_MS = 15_000;
 export const DEADLINE_MS = TTL_MS * 0.9;
+
+async function openTemporary(options: EmbeddedOptions): Promise<Store> {
+  const directory = await mkdtemp(join(tmpdir(), 'signalbox-fleet-'));
+  const store = await openEmbedded(directory, options);
+  onTestFinished(async () => {
+    await store.close();
+    await rm(directory, { recursive: true });
+  });
+  return store;
+}
 
 export interface Process {
   readonly box: Signalbox;
@@ -29,9 +47,10 @@ export class Fleet {
   readonly store: Store;
   readonly #atOnce: boolean;
 
-  constructor(atOnce: boolean, options: { readonly historyLimit?: number } = {}) {
-    this.#atOnce = atOnce;
-    this.store = openMemory({ clock: this.clock, ...options });
+  constructor(transport: Transport, options: { readonly historyLimit?: number } = {}) {
+    this.#atOnce = transport === true;
+    const settings = { clock: this.clock, ...options };
+    this.store = transport === 'embedded' ? deferredStore(openTemporary(settings)) : openMemory(settings);
   }
 
   async start(name: string, options: OpenOptions = {}): Promise<Process> {

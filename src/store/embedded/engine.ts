@@ -21,6 +21,8 @@ export interface State {
   readonly forgotten: Revision;
   readonly leases: number;
   readonly listeners: number;
+  /** When the next lease ends. */
+  readonly due: number | null;
 }
 
 /** History is forgotten so many revisions at a time: each time costs a look for them. */
@@ -53,8 +55,7 @@ export class Engine {
   }
 
   transact(transaction: Transaction): TransactionResult {
-    return this.write((made) => {
-      const { revision } = this.state();
+    return this.write(({ revision }, made) => {
       const { succeeded, results, changes } = apply(this.keys, this.leases, transaction, revision + 1);
       return { succeeded, results, revision: this.#changed(changes, revision, made) };
     });
@@ -62,16 +63,15 @@ export class Engine {
 
   /** The same for a transaction that only reads: others may write meanwhile. */
   consult(transaction: Transaction): TransactionResult {
-    return this.look(() => {
-      const { revision } = this.state();
+    return this.look(({ revision }) => {
       const { succeeded, results } = apply(this.keys, this.leases, transaction, revision);
       return { succeeded, results, revision };
     });
   }
 
   grantLease(ttlMs: number): string {
-    return this.write(() => {
-      const id = this.state().leases + 1;
+    return this.write(({ leases }) => {
+      const id = leases + 1;
       this.connection.sql('UPDATE state SET leases = ?').run(id);
       this.leases.grant(id, ttlMs);
       return String(id);
@@ -80,12 +80,11 @@ export class Engine {
 
   /** Ends those of these leases that still are, each in a revision of its own. */
   endLeases(ids: readonly number[]): void {
-    this.write((made) => this.#end(ids, made));
+    this.write((state, made) => this.#end(ids, state, made));
   }
 
   compact(revision: Revision): void {
-    this.write(() => {
-      const state = this.state();
+    this.write((state) => {
       checkCompaction(revision, state.revision);
       if (revision <= state.compacted) {
         throw new Failure(
@@ -99,14 +98,15 @@ export class Engine {
   }
 
   health(): Health {
-    return this.look(() => {
-      const { revision, compacted } = this.state();
-      return { revision, compacted };
-    });
+    return this.look(({ revision, compacted }) => ({ revision, compacted }));
   }
 
   state(): State {
-    return this.connection.sql('SELECT revision, compacted, forgotten, leases, listeners FROM state').get() as State;
+    return this.connection
+      .sql(
+        'SELECT revision, compacted, forgotten, leases, listeners, (SELECT min(deadline) FROM lease) AS due FROM state',
+      )
+      .get() as State;
   }
 
   /** What was changed in a range after `since`; `compacted` if that is not there any more. `asOf`: all up to there. */
@@ -122,32 +122,38 @@ export class Engine {
   }
 
   /** `work` may put what it made into `made`. */
-  write<T>(work: (made: Changes[]) => T): T {
+  write<T>(work: (state: State, made: Changes[]) => T): T {
     const made: Changes[] = [];
     let listeners = 0;
+    this.keys.forget();
     const result = this.connection.write(() => {
-      if (this.leases.isAnyDue()) this.#end(this.leases.due(), made);
-      const done = work(made);
-      if (made.length > 0) ({ listeners } = this.state());
-      return done;
+      let state = this.state();
+      ({ listeners } = state);
+      if (this.leases.isOver(state.due)) state = this.#end(this.leases.due(), state, made);
+      return work(state, made);
     });
     if (made.length > 0) this.#announce(made, listeners);
     return result;
   }
 
   /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. */
-  look<T>(read: () => T): T {
-    const found = this.connection.read(() => (this.leases.isAnyDue() ? OVERDUE : read()));
-    if (found !== OVERDUE) return found as T;
-    return this.write(read);
+  look<T>(read: (state: State) => T): T {
+    this.keys.forget();
+    const found = this.connection.read(() => {
+      const state = this.state();
+      return this.leases.isOver(state.due) ? OVERDUE : read(state);
+    });
+    return found === OVERDUE ? this.write(read) : (found as T);
   }
 
-  #end(ids: readonly number[], made: Changes[]): void {
+  /** The state after it. */
+  #end(ids: readonly number[], before: State, made: Changes[]): State {
+    let { revision } = before;
     for (const id of ids) {
       this.leases.remove(id);
-      const { revision } = this.state();
-      this.#changed(this.keys.deleteAttached(id, revision + 1), revision, made);
+      revision = this.#changed(this.keys.deleteAttached(id, revision + 1), revision, made);
     }
+    return { ...before, revision };
   }
 
   /** The revision after it. */

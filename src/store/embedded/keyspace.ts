@@ -25,14 +25,24 @@ export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound
 
 export class Keyspace {
   readonly #connection: Connection;
+  /** What this transaction has found: a key is mostly compared first and then put. */
+  readonly #found = new Map<string, KeyValue | undefined>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
+  /** A new transaction begins: others may have written. */
+  forget(): void {
+    this.#found.clear();
+  }
+
   get(key: string): KeyValue | undefined {
+    if (this.#found.has(key)) return this.#found.get(key);
     const row = this.#sql(`${ALL} WHERE key = ?`).get(key) as PairRow | undefined;
-    return row === undefined ? undefined : pairOf(row);
+    const pair = row === undefined ? undefined : pairOf(row);
+    this.#found.set(key, pair);
+    return pair;
   }
 
   holds(compare: Compare): boolean {
@@ -73,6 +83,7 @@ export class Keyspace {
       lease: asked === 'keep' ? (before?.lease ?? null) : (asked ?? null),
     };
     const lease = pair.lease === null ? null : Number(pair.lease);
+    this.#found.set(key, pair);
     this.#sql(
       'INSERT OR REPLACE INTO pair (key, value, created, modified, version, lease) VALUES (?, ?, ?, ?, ?, ?)',
     ).run(key, value.text, pair.createRevision, revision, pair.version, lease);
@@ -96,7 +107,9 @@ export class Keyspace {
 
   #delete(where: string, bound: readonly (string | number)[], revision: Revision): Change[] {
     const rows = this.#sql(`SELECT key FROM pair WHERE ${where} ORDER BY key`).all(...bound) as { key: string }[];
-    if (rows.length > 0) this.#sql(`DELETE FROM pair WHERE ${where}`).run(...bound);
+    if (rows.length === 0) return [];
+    this.#sql(`DELETE FROM pair WHERE ${where}`).run(...bound);
+    this.#found.clear();
     return rows.map(({ key }) => ({ kind: 'delete', key, revision }));
   }
 

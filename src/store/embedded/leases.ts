@@ -63,8 +63,8 @@ export class Leases {
     return (rows as { id: number }[]).map(({ id }) => id);
   }
 
-  isAnyDue(): boolean {
-    return this.#sql('SELECT 1 FROM lease WHERE deadline <= ? LIMIT 1').get(this.#clock.monotonic()) !== undefined;
+  isOver(deadline: number | null): boolean {
+    return deadline !== null && deadline <= this.#clock.monotonic();
   }
 
   /** Those that count on a clock that is no more: the machine was started anew since. */

@@ -53,10 +53,10 @@ export class Listening {
   enter(range: KeyRange): { readonly id: number; readonly revision: Revision } {
     this.#hang();
     const id = ++this.#serial;
-    return this.#engine.write(() => {
+    return this.#engine.write(({ revision }) => {
       this.#enterBell();
       this.#enterListener(id, range);
-      return { id, revision: this.#engine.state().revision };
+      return { id, revision };
     });
   }
 

@@ -68,11 +68,11 @@ export class EmbeddedStore implements Store {
   }
 
   async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
-    return this.#do(() => {
-      checkTransaction(transaction);
-      const reads = changesNothing(transaction.success) && changesNothing(transaction.failure);
-      return reads ? this.#engine.consult(transaction) : this.#engine.transact(transaction);
-    }, signal);
+    this.#refuseIfClosed();
+    checkTransaction(transaction);
+    const reads = changesNothing(transaction.success) && changesNothing(transaction.failure);
+    if (reads) return this.#turns.now(() => this.#engine.consult(transaction), signal);
+    return this.#turns.take(() => this.#engine.transact(transaction), signal);
   }
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
@@ -130,7 +130,8 @@ export class EmbeddedStore implements Store {
   }
 
   async leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
-    return this.#do(() => {
+    this.#refuseIfClosed();
+    return this.#turns.now(() => {
       const { leases, keys } = this.#engine;
       return this.#engine.look(() => {
         const lease = leases.get(Number(id));
@@ -150,7 +151,8 @@ export class EmbeddedStore implements Store {
   }
 
   async health(signal?: AbortSignal): Promise<Health> {
-    return this.#do(() => this.#engine.health(), signal);
+    this.#refuseIfClosed();
+    return this.#turns.now(() => this.#engine.health(), signal);
   }
 
   close(): Promise<void> {
@@ -167,8 +169,12 @@ export class EmbeddedStore implements Store {
   }
 
   async #do<T>(work: () => T, signal?: AbortSignal): Promise<T> {
-    if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
+    this.#refuseIfClosed();
     return this.#turns.take(work, signal);
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
   }
 
   readonly #ended = (watch: EmbeddedWatch): void => {

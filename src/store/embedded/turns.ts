@@ -35,6 +35,12 @@ export class Turns {
   async take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     if (this.#waiting.length > 0) return this.#wait(work, signal);
+    return this.now(work, signal);
+  }
+
+  /** The same for what only reads, and so need not wait for those who write. */
+  async now<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+    signal?.throwIfAborted();
     try {
       return work();
     } catch (error) {

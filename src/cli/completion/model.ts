@@ -1,0 +1,80 @@
+/** What can be typed where, read off the commands themselves: so that no completion lags behind them. */
+import type { Command, Option } from 'commander';
+
+/** What is offered for an argument or for the value of an option. */
+export type Source =
+  | { readonly from: 'words'; readonly words: readonly string[] }
+  /** Names in the store. */
+  | { readonly from: 'locks' | 'semaphores' }
+  | { readonly from: 'directories' }
+  /** Another program, with its own completion. */
+  | { readonly from: 'programs' }
+  | { readonly from: 'nothing' };
+
+export interface CompletedOption {
+  readonly flags: readonly string[];
+  readonly summary: string;
+  /** Undefined if it takes no value. */
+  readonly value: Source | undefined;
+}
+
+export interface Node {
+  /** `/lock/acquire`; empty for signalbox itself. */
+  readonly at: string;
+  readonly commands: readonly { readonly name: string; readonly summary: string }[];
+  readonly options: readonly CompletedOption[];
+  readonly argument: Source;
+}
+
+export function nodesOf(command: Command, at = ''): readonly Node[] {
+  const node: Node = {
+    at,
+    commands: command.commands.map((inner) => ({ name: inner.name(), summary: inner.description() })),
+    options: command.createHelp().visibleOptions(command).map(completed),
+    argument: argumentOf(command, at),
+  };
+  return [node, ...command.commands.flatMap((inner) => nodesOf(inner, `${at}/${inner.name()}`))];
+}
+
+function completed(option: Option): CompletedOption {
+  const flags = [option.short, option.long].filter((flag) => flag !== undefined);
+  const takesValue = option.required || option.optional;
+  return { flags, summary: option.description, value: takesValue ? valueOf(option) : undefined };
+}
+
+const VALUES: Readonly<Record<string, Source>> = {
+  '--lock': { from: 'locks' },
+  '--sem': { from: 'semaphores' },
+  '--on-lost': { from: 'words', words: ['term', 'kill', 'warn'] },
+};
+
+function valueOf({ long, argChoices }: Option): Source {
+  if (argChoices !== undefined) return { from: 'words', words: argChoices };
+  return VALUES[long ?? ''] ?? { from: 'nothing' };
+}
+
+const PATTERNS = ['*', 'lock:*', 'lock:acquired', 'lock:released', 'lock:stale', 'semaphore:*'];
+
+function argumentOf(command: Command, at: string): Source {
+  const [argument] = command.registeredArguments;
+  if (argument === undefined) return { from: 'nothing' };
+  if (argument.argChoices !== undefined) return { from: 'words', words: argument.argChoices };
+  if (argument.name() === 'dir') return { from: 'directories' };
+  if (argument.name() === 'command') return { from: 'programs' };
+  if (argument.name() === 'pattern') return { from: 'words', words: PATTERNS };
+  if (argument.name() !== 'name') return { from: 'nothing' };
+  return { from: at.startsWith('/lock') ? 'locks' : 'semaphores' };
+}
+
+/** All flags that take a value, whichever command has them: the word after them is no command. */
+export function valueFlags(nodes: readonly Node[]): ReadonlyMap<string, Source> {
+  const found = nodes.flatMap(({ options }) =>
+    options.flatMap(({ flags, value }) => (value === undefined ? [] : flags.map((flag) => [flag, value] as const))),
+  );
+  return new Map(found);
+}
+
+/** In single quotes, for any of the shells. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,95 @@
+/** All checks, one after the other: what cannot be looked at because an earlier one failed is left out. */
+import type { Command } from 'commander';
+import { setTimeout as pause } from 'node:timers/promises';
+import { systemClock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
+import { exitCodeByFailure, EXIT } from '../exit-code.ts';
+import type { GlobalOptions } from '../program.ts';
+import { openBox } from '../store.ts';
+import { database, type DatabaseFacts, databaseFacts, fileSystem } from './file-checks.ts';
+import { fail, type Finding, ok } from './finding.ts';
+import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
+import { history, leases, staleHolds, wakes, writable } from './store-checks.ts';
+
+export interface Examination {
+  readonly store: string;
+  readonly findings: readonly Finding[];
+  readonly exitCode: number;
+}
+
+/** Apart enough for a clock that is wrong to show. */
+const BETWEEN_READINGS_MS = 100;
+
+export async function examine(command: Command): Promise<Examination> {
+  const before = readClocks(systemClock);
+  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  const findings: Finding[] = [];
+  const unreachable = await examineStore(command, url, findings);
+  const facts = url.startsWith('file:') ? await examineFile(parseFileUrl(url).directory, findings) : undefined;
+  const instances = readInotify();
+  if (instances !== undefined) findings.push(inotify(instances));
+  await pause(BETWEEN_READINGS_MS);
+  findings.push(clocks(before, readClocks(systemClock)), versions(facts?.sqlite));
+  const isHealthy = findings.every(({ verdict }) => verdict !== 'fail');
+  return { store: url, findings, exitCode: unreachable ?? (isHealthy ? EXIT.ok : EXIT.no) };
+}
+
+/** Answers the exit code if the store cannot be used at all. */
+async function examineStore(command: Command, url: string, findings: Finding[]): Promise<number | undefined> {
+  try {
+    const begun = systemClock.monotonic();
+    const box = await openBox(command);
+    const took = systemClock.monotonic() - begun;
+    const other = await openBox(command);
+    try {
+      findings.push(ok('store', `${url} answers (opened in ${took.toFixed(0)} ms)`));
+      // Each memory: is a store of its own, where nobody else can write.
+      const probe = await box.probe(url === 'memory:' ? box : other);
+      const survey = await box.survey();
+      findings.push(writable(probe), wakes(probe), history(await box.health()), staleHolds(survey), leases(survey));
+    } finally {
+      await other.close();
+      await box.close();
+    }
+  } catch (error) {
+    if (!Failure.is(error)) throw error;
+    const isOpen = findings.length > 0;
+    findings.push(fail(isOpen ? 'write' : 'store', error.message, adviceFor(error)));
+    if (error.code === 'invalid') throw error;
+    return exitCodeByFailure[error.code] === EXIT.unreachable || error.code === 'forbidden'
+      ? EXIT.unreachable
+      : EXIT.no;
+  }
+  return undefined;
+}
+
+async function examineFile(directory: string, findings: Finding[]): Promise<DatabaseFacts | undefined> {
+  try {
+    findings.push(fileSystem(directory), disk(directory));
+    const facts = await databaseFacts(directory);
+    if (facts !== undefined) findings.push(database(facts));
+    return facts;
+  } catch (error) {
+    findings.push(fail('database', (error as Error).message, 'see the line about the store'));
+    return undefined;
+  }
+}
+
+function adviceFor({ code }: Failure): string {
+  switch (code) {
+    case 'corrupt':
+      return 'nothing was changed; move the file away to begin anew, or restore it from a copy';
+    case 'forbidden':
+      return 'name another place in --store or SIGNALBOX_URL, or let this user write there';
+    case 'unavailable':
+    case 'outcome-unknown':
+    case 'compacted':
+    case 'not-found':
+    case 'closed':
+    case 'invalid':
+    case 'not-acquired':
+    case 'hold-lost':
+      return 'look at what keeps the store busy, and try again';
+  }
+}

@@ -1,0 +1,49 @@
+/** What can be told of the directory of a `file:` store, and of the database in it. */
+import { existsSync, statSync } from 'node:fs';
+import { FORMAT, networkFileSystem, storeFile } from '../../store/embedded/index.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+
+export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
+  if (kind === undefined) return ok('file-system', `${directory} is on a local disk, as far as can be told`);
+  const advice = 'name a directory on a local disk in --store or SIGNALBOX_URL';
+  return fail('file-system', `${directory} is on a network file system (${kind})`, advice);
+}
+
+export interface DatabaseFacts {
+  readonly sqlite: string;
+  readonly format: number;
+  /** `ok`, or what is wrong. */
+  readonly integrity: string;
+  readonly bytes: number;
+}
+
+/** Looks at the file itself without changing it; undefined if there is none yet. */
+export async function databaseFacts(directory: string): Promise<DatabaseFacts | undefined> {
+  const file = storeFile(directory);
+  if (!existsSync(file)) return undefined;
+  const { default: Database } = await import('better-sqlite3');
+  const database = new Database(file, { readonly: true, fileMustExist: true, timeout: 2000 });
+  try {
+    return {
+      sqlite: String(database.prepare('SELECT sqlite_version()').pluck().get()),
+      format: Number(database.pragma('user_version', { simple: true })),
+      integrity: String(database.pragma('quick_check(1)', { simple: true })),
+      bytes: statSync(file).size,
+    };
+  } finally {
+    database.close();
+  }
+}
+
+const LARGE_BYTES = 2 ** 30;
+
+export function database({ format, integrity, bytes }: DatabaseFacts): Finding {
+  const message = `format ${format}, ${(bytes / 1024).toFixed(0)} KiB`;
+  if (integrity !== 'ok') {
+    const advice = 'export what can be read (signalbox export DIR), move the directory away, and import';
+    return fail('database', `${message}: ${integrity}`, advice);
+  }
+  if (format !== FORMAT) return fail('database', `${message}, and this version knows ${FORMAT}`, 'update signalbox');
+  if (bytes > LARGE_BYTES) return warn('database', message, 'it is unusually large: signalbox maintain');
+  return ok('database', `${message}, undamaged`);
+}

@@ -1,0 +1,105 @@
+/** What can be told of this machine without a store. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { statfsSync } from 'node:fs';
+import { release } from 'node:os';
+import type { Clock } from '../../clock.ts';
+import { VERSION } from '../version.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+
+export function versions(sqlite: string | undefined): Finding {
+  const parts = [`signalbox ${VERSION}`, `node ${process.version}`, `${process.platform} ${release()}`];
+  return ok('versions', [...parts, ...(sqlite === undefined ? [] : [`sqlite ${sqlite}`])].join(', '));
+}
+
+export interface Reading {
+  readonly wall: number;
+  readonly monotonic: number;
+}
+
+export function readClocks(clock: Clock): Reading {
+  return { wall: clock.now(), monotonic: clock.monotonic() };
+}
+
+const YEAR_2025 = Date.UTC(2025, 0, 1);
+/** Clocks are corrected little by little all the time; more than this is a jump. */
+const JUMP_MS = 250;
+
+/** Two readings, some time apart: both clocks have to have gone on by as much. */
+export function clocks(before: Reading, after: Reading): Finding {
+  const passed = after.monotonic - before.monotonic;
+  const apart = after.wall - before.wall - passed;
+  if (passed < 0) {
+    return fail('clock', `the monotonic clock went back by ${ms(-passed)}`, 'leases cannot be trusted here: restart');
+  }
+  if (Math.abs(apart) > JUMP_MS) {
+    const advice = 'holds end too early when the clock jumps forward: let the clock be corrected slowly (ntpd, chrony)';
+    return warn('clock', `the wall clock jumped by ${ms(apart)} within ${ms(passed)}`, advice);
+  }
+  if (after.wall < YEAR_2025) {
+    const shown = new Date(after.wall).toISOString();
+    return warn('clock', `the wall clock says ${shown}`, 'times that people read will be wrong: set the clock');
+  }
+  return ok('clock', `wall and monotonic clock go together (${ms(Math.abs(apart))} apart over ${ms(passed)})`);
+}
+
+export interface Inotify {
+  readonly most: number;
+  /** By processes of this user that can be seen. */
+  readonly used: number;
+}
+
+export function inotify({ most, used }: Inotify): Finding {
+  const message = `${used} of ${most} inotify instances of this user are in use`;
+  const advice = `raise it: sysctl fs.inotify.max_user_instances=${Math.max(1024, most * 4)}`;
+  if (used >= most) {
+    return fail('inotify', `${message}; others are heard of late, by looking now and then`, advice);
+  }
+  return used > most * 0.8 ? warn('inotify', message, advice) : ok('inotify', message);
+}
+
+/** Undefined where the machine does not tell. */
+export function readInotify(): Inotify | undefined {
+  try {
+    const most = Number(readFileSync('/proc/sys/fs/inotify/max_user_instances', 'latin1'));
+    return { most, used: countInotify() };
+  } catch {
+    return undefined;
+  }
+}
+
+function countInotify(): number {
+  let used = 0;
+  const own = process.getuid?.();
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      // The processes of others count on their own account.
+      const status = readFileSync(`/proc/${pid}/status`, 'latin1');
+      if (Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) !== own) continue;
+      for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+        if (readlinkSync(`/proc/${pid}/fd/${fd}`) === 'anon_inode:inotify') used += 1;
+      }
+    } catch {
+      // It has ended, or hides what it has open.
+    }
+  }
+  return used;
+}
+
+const LITTLE_BYTES = 100 * 2 ** 20;
+const TOO_LITTLE_BYTES = 5 * 2 ** 20;
+
+export function disk(directory: string): Finding {
+  const { bavail, bsize } = statfsSync(directory);
+  return diskFree(directory, bavail * bsize);
+}
+
+export function diskFree(directory: string, bytes: number): Finding {
+  const message = `${(bytes / 2 ** 20).toFixed(0)} MiB free for ${directory}`;
+  const advice = 'free some space: a store that cannot be written lets nobody in or out';
+  if (bytes < TOO_LITTLE_BYTES) return fail('disk', message, advice);
+  return bytes < LITTLE_BYTES ? warn('disk', message, advice) : ok('disk', message);
+}
+
+function ms(amount: number): string {
+  return `${amount.toFixed(Math.abs(amount) < 10 ? 1 : 0)} ms`;
+}

@@ -1,0 +1,184 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { Failure, open } from 'signalbox';
+import { networkFileSystem, openEmbedded, storeFile, Value } from 'signalbox/store';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { errorOf } from '../support/outcome.ts';
+
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signalbox-files-'));
+});
+
+afterEach(() => {
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function refusalToOpen(): Promise<Failure> {
+  const error = await errorOf(openEmbedded(directory));
+  expect(error).toBeInstanceOf(Failure);
+  return error as Failure;
+}
+
+async function makeStore(): Promise<void> {
+  const store = await openEmbedded(directory);
+  for (let i = 0; i < 200; i++) {
+    const put = { do: 'put', key: `key/${i}`, value: Value.text('x'.repeat(200)) } as const;
+    await store.transaction({ compare: [], success: [put], failure: [] });
+  }
+  await store.close();
+}
+
+describe('a file that is there already', () => {
+  it('and is not a database is refused, and left as it is', async () => {
+    writeFileSync(storeFile(directory), 'Dear diary, today I made a database.');
+    const failure = await refusalToOpen();
+    expect(failure.code).toBe('corrupt');
+    expect(failure.message).toContain('is not a store of signalbox');
+    expect(readFileSync(storeFile(directory), 'utf8')).toBe('Dear diary, today I made a database.');
+  });
+
+  it('and is the database of another program is refused, and left as it is', async () => {
+    const foreign = new Database(storeFile(directory));
+    foreign.exec('CREATE TABLE recipes (name TEXT)');
+    foreign.close();
+    const before = readFileSync(storeFile(directory));
+    const failure = await refusalToOpen();
+    expect(failure.code).toBe('corrupt');
+    expect(failure.message).toContain('database of another program');
+    expect(readFileSync(storeFile(directory)).equals(before)).toBe(true);
+  });
+
+  it('and was written by a later version is refused, with what to do', async () => {
+    await makeStore();
+    const later = new Database(storeFile(directory));
+    later.pragma('user_version = 99');
+    later.close();
+    const failure = await refusalToOpen();
+    expect(failure.code).toBe('corrupt');
+    expect(failure.message).toMatch(/format 99.*knows 1.*newer version/);
+  });
+
+  it('and is damaged is told as such, and nothing is made up', async () => {
+    await makeStore();
+    const bytes = readFileSync(storeFile(directory));
+    bytes.fill(0xaa, 4096);
+    writeFileSync(storeFile(directory), bytes);
+    const attempt = async (): Promise<unknown> => {
+      const store = await openEmbedded(directory);
+      try {
+        const read = { do: 'read', key: 'key/', end: 'key0' } as const;
+        return await store.transaction({ compare: [], success: [read], failure: [] });
+      } finally {
+        await store.close();
+      }
+    };
+    const error = await errorOf(attempt());
+    expect(Failure.is(error, 'corrupt')).toBe(true);
+    expect((error as Failure).message).toContain('damaged');
+  });
+
+  it('and was cut off in the middle is told as damaged', async () => {
+    await makeStore();
+    const bytes = readFileSync(storeFile(directory));
+    writeFileSync(storeFile(directory), bytes.subarray(0, bytes.length / 2));
+    const error = await errorOf(
+      (async () => {
+        const store = await openEmbedded(directory);
+        try {
+          const read = { do: 'read', key: 'key/', end: 'key0' } as const;
+          return await store.transaction({ compare: [], success: [read], failure: [] });
+        } finally {
+          await store.close();
+        }
+      })(),
+    );
+    expect(Failure.is(error, 'corrupt')).toBe(true);
+  });
+
+  it('and is empty becomes a store', async () => {
+    writeFileSync(storeFile(directory), '');
+    const store = await openEmbedded(directory);
+    expect(await store.health()).toEqual({ revision: 1, compacted: 0 });
+    await store.close();
+  });
+
+  it('is found as it was left by processes that ended without a word', async () => {
+    const store = await openEmbedded(directory);
+    const put = { do: 'put', key: 'kept', value: Value.text('yes') } as const;
+    const { revision } = await store.transaction({ compare: [], success: [put], failure: [] });
+    // What a killed process leaves: the file, and what it had not carried over into it yet.
+    const left = `${directory}/left`;
+    mkdirSync(left);
+    for (const suffix of ['', '-wal']) copyFileSync(storeFile(directory) + suffix, storeFile(left) + suffix);
+    await store.close();
+    const found = await openEmbedded(left);
+    const read = await found.transaction({ compare: [], success: [{ do: 'read', key: 'kept' }], failure: [] });
+    expect(read).toMatchObject({ revision, results: [{ pairs: [{ modRevision: revision }] }] });
+    await found.close();
+  });
+});
+
+describe('a place', () => {
+  it('that cannot be made is refused with its name', async () => {
+    writeFileSync(join(directory, 'a-file'), '');
+    const error = await errorOf(open(`file:${directory}/a-file/store`));
+    expect(Failure.is(error, 'forbidden')).toBe(true);
+    expect((error as Failure).message).toContain('a-file');
+  });
+
+  it('that everybody shares by default and cannot be written names the ways out', async () => {
+    writeFileSync(join(directory, 'not-a-directory'), '');
+    const before = { ...process.env };
+    process.env['XDG_STATE_HOME'] = join(directory, 'not-a-directory');
+    process.env['GIT_DIR'] = join(directory, 'nowhere');
+    delete process.env['SIGNALBOX_URL'];
+    try {
+      const error = (await errorOf(open())) as Failure;
+      expect(error.code).toBe('forbidden');
+      for (const way of ['SIGNALBOX_URL', 'signalbox serve', 'signalbox mcp']) expect(error.message).toContain(way);
+    } finally {
+      process.env = before;
+    }
+  });
+
+  it('on a network file system is known as one', () => {
+    const of = (type: number, mounts = ''): string | undefined =>
+      networkFileSystem(
+        '/mnt/shared/repo',
+        () => type,
+        () => mounts,
+      );
+    expect(of(0x6969)).toBe('nfs');
+    expect(of(0xff534d42 | 0)).toBe('cifs');
+    expect(of(0xef53)).toBeUndefined();
+    const mounts = [
+      '22 1 8:1 / / rw - ext4 /dev/sda1 rw',
+      '40 22 0:35 / /mnt/shared rw,nosuid - fuse.sshfs host:/home rw',
+    ].join('\n');
+    expect(of(0x65735546, mounts)).toBe('fuse.sshfs');
+    expect(of(0x65735546, mounts.replace('fuse.sshfs', 'fuseblk'))).toBeUndefined();
+  });
+
+  it('is left tidy: after the last handle is closed nothing but the store remains', async () => {
+    const store = await openEmbedded(directory);
+    await store.watch({ key: 'a' }, 'now', new AbortController().signal);
+    expect(existsSync(`${storeFile(directory)}-wal`)).toBe(true);
+    await store.close();
+    expect(existsSync(`${storeFile(directory)}-wal`)).toBe(false);
+    const bells = statSync(join(directory, 'bells'));
+    expect(bells.isDirectory()).toBe(true);
+  });
+});

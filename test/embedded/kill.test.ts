@@ -1,0 +1,98 @@
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
+import { open } from 'signalbox';
+import { openEmbedded, type ReadResult, storeFile } from 'signalbox/store';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const HAMMER = fileURLToPath(new URL('programs/hammer.mjs', import.meta.url));
+const KILLS = 500;
+const AT_ONCE = 6;
+/** Whatever happens, it stops by itself. */
+const LONGEST_MS = 240_000;
+
+describe('processes that are killed at any moment, during heavy use', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-kill-'));
+  const store = join(directory, 'store');
+  const work = join(directory, 'work');
+  const running = new Set<ChildProcess>();
+  let kills = 0;
+
+  beforeAll(async () => {
+    spawnSync('mkdir', ['-p', work]);
+    writeFileSync(join(work, 'inside'), '');
+    const end = Date.now() + LONGEST_MS;
+    let started = 0;
+    const victim = async (): Promise<void> => {
+      while (kills < KILLS && Date.now() < end) {
+        const child = fork(HAMMER, [store, work, String(started++)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+        running.add(child);
+        const exited = once(child, 'exit');
+        // Some are killed while they open the store, most while they use it.
+        if (Math.random() < 0.9) await Promise.race([once(child, 'message'), exited]);
+        await Promise.race([pause(Math.random() * 60), exited]);
+        if (child.exitCode === null && child.kill('SIGKILL')) kills += 1;
+        await exited;
+        running.delete(child);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, victim));
+  }, LONGEST_MS + 60_000);
+
+  afterAll(() => {
+    for (const child of running) child.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it(`were ${KILLS}`, () => {
+    expect(kills).toBeGreaterThanOrEqual(KILLS);
+  });
+
+  it('never met inside what a lock guards, and met no error but their end', () => {
+    const violations = join(work, 'violations');
+    expect(existsSync(violations) ? readFileSync(violations, 'utf8') : '').toBe('');
+  });
+
+  it('leave a file that is sound', () => {
+    const database = new Database(storeFile(store), { readonly: true });
+    expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+    database.close();
+  });
+
+  it('lose no change that was confirmed', async () => {
+    const handle = await openEmbedded(store);
+    let confirmed = 0;
+    for (const file of readdirSync(work).filter((name) => name.startsWith('acked-'))) {
+      const name = file.slice('acked-'.length);
+      const last = Number(readFileSync(join(work, file), 'utf8').trim().split('\n').at(-1));
+      const { results } = await handle.transaction({
+        compare: [],
+        success: [{ do: 'read', key: `counter/${name}` }],
+        failure: [],
+      });
+      const stored = Number((results[0] as ReadResult).pairs[0]?.value.text);
+      // The one after the last that was confirmed may have been written, and no more.
+      expect([last, last + 1]).toContain(stored);
+      confirmed += last;
+    }
+    expect(confirmed).toBeGreaterThan(KILLS);
+    await handle.close();
+  });
+
+  it('hold nothing any more', async () => {
+    const box = await open(`file:${store}`);
+    const hold = await box.lock('section').acquire({ waitMs: 20_000 });
+    await hold.release();
+    const slots = await box.semaphore('slots').acquire({ weight: 3, waitMs: 20_000 });
+    await slots.release();
+    await box.maintain();
+    expect((await box.lock('section').inspect()).waiting).toEqual([]);
+    expect((await box.semaphore('slots').inspect()).waiting).toEqual([]);
+    await box.close();
+  });
+});

@@ -1,0 +1,155 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { type Changes, openEmbedded, prefixed, type Store, Value } from 'signalbox/store';
+import { TestClock } from 'signalbox/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const clock = new TestClock();
+let directory: string;
+let handles: Store[];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signalbox-waking-'));
+  handles = [];
+});
+
+afterEach(async () => {
+  for (const handle of handles) await handle.close();
+  rmSync(directory, { recursive: true });
+});
+
+async function openHandle(): Promise<Store> {
+  const store = await openEmbedded(directory, { clock });
+  handles.push(store);
+  return store;
+}
+
+function put(store: Store, key: string): Promise<unknown> {
+  return store.transaction({ compare: [], success: [{ do: 'put', key, value: Value.text('x') }], failure: [] });
+}
+
+/** The next change of a watch, in one line. */
+async function watching(store: Store, prefix: string): Promise<() => Promise<string>> {
+  const watch = await store.watch(prefixed(prefix), 'now', new AbortController().signal);
+  const iterator = watch[Symbol.asyncIterator]() as AsyncIterator<Changes>;
+  return async () => {
+    const step = await iterator.next();
+    const [change] = (step.value as Changes).changes;
+    return change?.kind === 'put' ? `put ${change.pair.key}` : `delete ${change?.key}`;
+  };
+}
+
+function sql<T>(text: string): T[] {
+  const database = new Database(join(directory, 'store.db'));
+  try {
+    const statement = database.prepare(text);
+    if (statement.reader) return statement.all() as T[];
+    statement.run();
+    return [];
+  } finally {
+    database.close();
+  }
+}
+
+const bells = (): string[] => sql<{ name: string }>('SELECT name FROM bell').map(({ name }) => name);
+
+describe('waking another handle', () => {
+  it('is for those who listen, and only for them', async () => {
+    const [writer, listener] = [await openHandle(), await openHandle()];
+    const next = await watching(listener, 'm/');
+    await put(writer, 'other');
+    await put(writer, 'm/1');
+    expect(await next()).toBe('put m/1');
+    const ranges = sql<{ first: string; end: string }>('SELECT first, end FROM listener');
+    expect(ranges).toEqual([{ first: 'm/', end: 'm0' }]);
+  });
+
+  it('ends with the watch, and with the handle', async () => {
+    const listener = await openHandle();
+    const stop = new AbortController();
+    await listener.watch({ key: 'a' }, 'now', stop.signal);
+    await watching(listener, 'b/');
+    expect(sql('SELECT * FROM listener')).toHaveLength(2);
+    stop.abort();
+    await listener.health();
+    expect(sql('SELECT * FROM listener')).toHaveLength(1);
+    await listener.close();
+    expect(sql('SELECT * FROM listener')).toHaveLength(0);
+    expect(bells()).toEqual([]);
+    expect(readdirSync(join(directory, 'bells'))).toEqual([]);
+  });
+
+  it('happens without a bell too, a little later', async () => {
+    const [writer, listener] = [await openHandle(), await openHandle()];
+    const next = await watching(listener, 'm/');
+    // As if somebody had taken it off the list while it slept.
+    sql('DELETE FROM listener');
+    sql('UPDATE state SET listeners = listeners + 1');
+    await put(writer, 'm/1');
+    const delivered = next();
+    await clock.advance(300);
+    expect(await delivered).toBe('put m/1');
+  });
+
+  it('is given up for one that is not heard of, which enters itself again when it wakes', async () => {
+    const listener = await openHandle();
+    await watching(listener, 'm/');
+    const [bell] = bells();
+    sql('DELETE FROM listener');
+    sql('DELETE FROM bell');
+    await clock.advance(11_000);
+    expect(bells()).toEqual([bell]);
+    expect(sql('SELECT * FROM listener')).toHaveLength(1);
+  });
+
+  it('is not tried for ever for those that are gone without a word', async () => {
+    const listener = await openHandle();
+    await watching(listener, 'm/');
+    sql(`INSERT INTO bell VALUES ('silent', NULL, (SELECT boot FROM bell LIMIT 1), ${clock.monotonic() - 61_000})`);
+    sql(`INSERT INTO bell VALUES ('rebooted', NULL, 'another boot', ${clock.monotonic()})`);
+    sql(`INSERT INTO listener VALUES ('silent', 1, 'm/', 'm0')`);
+    await clock.advance(5000);
+    expect(bells()).toHaveLength(1);
+    expect(sql('SELECT * FROM listener')).toHaveLength(1);
+  });
+});
+
+describe('a file that another process keeps busy', () => {
+  it('does not stop the event loop, and is asked again until it is free', async () => {
+    const store = await openEmbedded(directory, { busyMs: 60_000 });
+    handles.push(store);
+    const other = new Database(join(directory, 'store.db'));
+    other.exec('BEGIN IMMEDIATE');
+    let turns = 0;
+    const written = put(store, 'a').then(() => turns);
+    // Reading needs nobody's leave.
+    expect(await store.health()).toMatchObject({ revision: 1 });
+    while (turns < 50) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+    other.exec('COMMIT');
+    other.close();
+    expect(await written).toBeGreaterThanOrEqual(50);
+  });
+
+  it('is unavailable after a stated time, and nothing was changed', async () => {
+    const store = await openEmbedded(directory, { clock, busyMs: 1000 });
+    handles.push(store);
+    const other = new Database(join(directory, 'store.db'));
+    other.exec('BEGIN IMMEDIATE');
+    const written = put(store, 'a').catch((error: unknown) => error);
+    const behind = put(store, 'b').catch((error: unknown) => error);
+    for (let i = 0; i < 30; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await clock.advance(50);
+    }
+    expect(await written).toMatchObject({ code: 'unavailable', message: expect.stringContaining('busy') as string });
+    expect(await behind).toMatchObject({ code: 'unavailable' });
+    other.exec('COMMIT');
+    other.close();
+    expect(await store.health()).toMatchObject({ revision: 1 });
+  });
+});

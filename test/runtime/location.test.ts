@@ -1,0 +1,100 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Failure, storeUrl } from 'signalbox';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+let root: string;
+const place = (...path: readonly string[]): string => join(root, ...path);
+/** Nothing of whoever runs the tests. */
+const NOBODY = { HOME: '/home/nobody', PATH: process.env['PATH'] };
+
+function git(directory: string, ...args: readonly string[]): string {
+  const environment = { ...NOBODY, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' };
+  const identity = ['-c', 'user.name=t', '-c', 'user.email=t@example.org', '-c', 'protocol.file.allow=always'];
+  return execFileSync('git', [...identity, ...args], { cwd: directory, env: environment, encoding: 'utf8' }).trim();
+}
+
+/** As git itself says. */
+function commonDirectory(directory: string): string {
+  return realpathSync(git(directory, 'rev-parse', '--path-format=absolute', '--git-common-dir'));
+}
+
+const urlAt = (directory: string, environment: Record<string, string | undefined> = NOBODY): string =>
+  storeUrl(undefined, environment, directory);
+
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'signalbox-location-')));
+  mkdirSync(place('repository', 'deep', 'down'), { recursive: true });
+  git(place('repository'), 'init', '--quiet', '.');
+  writeFileSync(place('repository', 'file'), '');
+  git(place('repository'), 'add', '.');
+  git(place('repository'), 'commit', '--quiet', '-m', 'first');
+  git(place('repository'), 'worktree', 'add', '--quiet', place('worktree'), '-b', 'other');
+  git(root, 'init', '--quiet', '--bare', 'bare');
+  git(place('repository'), 'submodule', '--quiet', 'add', place('repository'), 'inner');
+  symlinkSync(place('worktree'), place('link'));
+  mkdirSync(place('plain', '.git'), { recursive: true });
+});
+
+afterAll(() => {
+  rmSync(root, { recursive: true });
+});
+
+describe('where nothing is named', () => {
+  it.each(['repository', 'repository/deep/down', 'worktree', 'bare', 'repository/inner', 'link'])(
+    'the store of %s is in the directory that git calls common',
+    (directory) => {
+      expect(urlAt(place(directory))).toBe(`file:${commonDirectory(place(directory))}/signalbox`);
+    },
+  );
+
+  it('all worktrees of a repository share one store, and a submodule has its own', () => {
+    expect(urlAt(place('worktree'))).toBe(urlAt(place('repository')));
+    expect(urlAt(place('repository', 'inner'))).not.toBe(urlAt(place('repository')));
+  });
+
+  it('the directory that git is told to use is used', () => {
+    const environment = { ...NOBODY, GIT_DIR: place('repository', '.git') };
+    expect(urlAt('/', environment)).toBe(urlAt(place('repository')));
+  });
+
+  it('elsewhere it is in the user’s state directory', () => {
+    expect(urlAt('/')).toBe('file:/home/nobody/.local/state/signalbox');
+    expect(urlAt('/', { XDG_STATE_HOME: '/state' })).toBe('file:/state/signalbox');
+  });
+
+  it('a directory that only looks like a repository is none', () => {
+    expect(urlAt(place('plain'))).toBe('file:/home/nobody/.local/state/signalbox');
+  });
+
+  it('a wish for etcd is not answered with a private store', () => {
+    expect(() => urlAt('/', { ...NOBODY, IF_ETCD_HOST: 'etcd.example' })).toThrow(/IF_ETCD_HOST.*etcd/);
+  });
+});
+
+describe('a store that is named', () => {
+  it('in SIGNALBOX_URL is meant by everybody, wherever they are', () => {
+    expect(urlAt('/', { ...NOBODY, SIGNALBOX_URL: 'memory:x' })).toBe('memory:x');
+    expect(urlAt('/some/where', { ...NOBODY, SIGNALBOX_URL: 'file:here' })).toBe('file:/some/where/here');
+  });
+
+  it.each([
+    ['file:relative/path', 'file:/from/relative/path'],
+    ['file:/absolute', 'file:/absolute'],
+    ['file:///absolute%20too', 'file:/absolute too'],
+    ['file:/a?durability=full', 'file:/a?durability=full'],
+    ['file:/a?durability=normal', 'file:/a'],
+  ])('as %s means %s', (given, meant) => {
+    expect(storeUrl(given, {}, '/from')).toBe(meant);
+  });
+
+  it.each(['file:', 'file://host/path', 'file:/a?sync=1', 'file:/a?durability=maybe', 'file:/a\0b'])(
+    'as %s is refused with what is accepted',
+    (given) => {
+      const attempt = (): string => storeUrl(given, {}, '/from');
+      expect(attempt).toThrow(Failure);
+    },
+  );
+});
