@@ -32,11 +32,14 @@ export async function supervise(
   try {
     const first = await Promise.race([child.ended, losing]);
     if (first === 'aborted') await afterLoss(request, child, signals, voice, lost);
+    const isTold = first === 'aborted';
     const ended = await child.ended;
     signals.ending();
     await clearStragglers(request, child, signals, voice, lost);
     const outcomes = await released(holds);
-    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) throw new CliExit(EXIT.lost, lossTold(lost));
+    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) {
+      throw new CliExit(EXIT.lost, isTold ? '' : lossTold(lost));
+    }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
   } finally {
     noMoreStops?.();
