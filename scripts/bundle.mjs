@@ -12,14 +12,16 @@ if (dist === undefined) throw new Error('say which dist');
 const bundle = await rolldown({
   input: { signalbox: join(dist, 'cli', 'main.js') },
   platform: 'node',
-  external: ['better-sqlite3', 'commander'],
+  // It has a native part, which it finds beside itself.
+  external: ['better-sqlite3'],
 });
 await bundle.write({
   dir: join(dist, 'bin'),
   // Node takes CommonJS up several milliseconds faster than modules.
   format: 'cjs',
   entryFileNames: '[name].cjs',
-  chunkFileNames: '[name]-[hash].cjs',
+  codeSplitting: false,
+  minify: { mangle: false, compress: true, codegen: { removeWhitespace: true } },
 });
 await bundle.close();
 chmodSync(join(dist, 'bin', 'signalbox.cjs'), 0o755);

@@ -130,12 +130,22 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
 /** Loaded here and not above: whoever never opens such a store does not pay for it. */
 function openDatabase(file: string): Sqlite.Database {
   try {
-    const Database = createRequire(import.meta.url)('better-sqlite3') as typeof Sqlite;
-    return new Database(file, { timeout: 0 });
+    const require = createRequire(import.meta.url);
+    const Database = require('better-sqlite3') as typeof Sqlite;
+    return new Database(file, { timeout: 0, ...nativePart(require) });
   } catch (error) {
     const failure = asFailure(error, file);
     if (failure instanceof Failure) throw failure;
     throw new Failure('forbidden', `${file} cannot be opened: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Where it is built by default. Left to itself, the package tries a dozen places, at every start of the command line. */
+function nativePart(require: NodeJS.Require): { readonly nativeBinding?: string } {
+  try {
+    return { nativeBinding: require.resolve('better-sqlite3/build/Release/better_sqlite3.node') };
+  } catch {
+    return {};
   }
 }
 
