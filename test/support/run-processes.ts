@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { open, type OpenOptions, type Signalbox } from 'signalbox';
 import { build } from '../../scripts/ensure.mjs';
 
-export const ENTRY = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+export const ENTRY = fileURLToPath(new URL('../../dist/bin/signalbox.cjs', import.meta.url));
 
 /** To be called before anything is started. */
 export function built(): void {
@@ -125,6 +125,11 @@ export class Started {
 
   write(text: string): void {
     this.#child.stdin?.write(text);
+  }
+
+  /** Whoever reads its stdin finds the end of it. */
+  endInput(): void {
+    this.#child.stdin?.end();
   }
 
   kill(signal: NodeJS.Signals): void {
