@@ -89,6 +89,19 @@ describe('a run inside a run', { timeout: 60_000 }, () => {
     expect(inner).not.toBe(outer);
   });
 
+  it('that waits for somebody who waits for the outer one is told of the deadlock: 75, and the other one goes on', async () => {
+    const crossed = (first: string, then: string): ReturnType<Place['run']> =>
+      sh(`echo begun; read -r line; box --lock ${then} -- echo inside; echo "code $?"`, '--lock', first);
+    const one = crossed('a', 'b');
+    const other = crossed('b', 'a');
+    await Promise.all([one.prints(/begun/), other.prints(/begun/)]);
+    one.write('\n');
+    other.write('\n');
+    const ended = await Promise.all([one.ended, other.ended]);
+    expect(ended.map(({ stdout }) => /code (\d+)/.exec(stdout)?.[1]).sort()).toEqual(['0', '75']);
+    expect(ended.map(({ stderr }) => stderr).join('')).toMatch(/deadlock: .* waits for lock\/[ab] behind run:/);
+  });
+
   it('is ended with the rest when the outer one was killed', async () => {
     const outer = sh(
       `box --lock a -- sh -c 'trap "echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,

@@ -9,7 +9,7 @@ import type { OuterHolds } from './environment.ts';
 import { resourceOf } from './request.ts';
 
 /** `holder`: of what is not held further out. */
-export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata'> &
+export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata' | 'within'> &
   WaitOptions & { readonly holder: string };
 
 /** In the order in which they are wanted. */

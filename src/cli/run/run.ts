@@ -83,6 +83,9 @@ async function acquired(
       // Not its arguments: there may be secrets among them.
       metadata: { command: basename(argv[0]), pid: process.pid, host: hostname() },
       signal: signals.leaving,
+      // Those around us wait for us: without that, two runs that want what the other one's outer run holds would
+      // wait for ever.
+      ...(Object.keys(outer).length > 0 && { within: [...new Set(Object.values(outer).map((hold) => hold.holder))] }),
       onWaiting: () => voice.waiting(look),
       ...(waitMs !== undefined && { waitMs }),
       ...(priority !== undefined && { priority }),
