@@ -5,6 +5,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ensure, root, run } from './ensure.mjs';
+import { ensurePackages, FOR_BENCHES } from './packages.mjs';
 
 const args = process.argv.slice(2);
 const options = args.filter((arg) => arg.startsWith('-'));
@@ -18,6 +19,7 @@ if (unknown.length > 0) {
 }
 
 ensure();
+ensurePackages(FOR_BENCHES);
 // One that fails does not keep the others from being measured.
 const failed = (named.length > 0 ? named : all).filter((name) => !passes(name));
 if (failed.length > 0) {

@@ -4,6 +4,7 @@
 
 import { checks } from './check.mjs';
 import { build, ensureInstalled, exitUnlessZero, run, tool } from './ensure.mjs';
+import { ensurePackages, FOR_TESTS } from './packages.mjs';
 import { canSimulate, simulate } from './simulate.mjs';
 import { runStages } from './stages.mjs';
 
@@ -11,6 +12,7 @@ const SIMULATED_SEEDS = 1000;
 
 const vitestArgs = process.argv.slice(2);
 ensureInstalled();
+ensurePackages(FOR_TESTS);
 if (vitestArgs.length > 0) {
   exitUnlessZero(run(tool('vitest'), ['run', ...vitestArgs]));
 } else {

@@ -38,9 +38,9 @@ export function row(question, times, ours, peer) {
 }
 
 const us = (nanoseconds) => (nanoseconds / 1000).toFixed(2);
-const median = (values) => quantile(values, 0.5);
+export const median = (values) => quantile(values, 0.5);
 
-function quantile(values, part) {
+export function quantile(values, part) {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
 }

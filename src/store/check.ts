@@ -1,7 +1,7 @@
 /**
  * What makes a request `invalid`, on every engine alike and before anything is applied. etcd would refuse most of it
- * by itself; where it lets something slip (a put in one nested transaction and its deletion in the next), the engines
- * would differ in what they make of it, so it is refused here.
+ * by itself; where it lets something slip (a put in one nested transaction and its deletion in the next, or a put beside
+ * a deletion without end), the engines would differ in what they make of it, so it is refused here.
  */
 import { Failure, shown } from '../failure.ts';
 import type { Compare, KeyRange, Operation, Read, Revision, Transaction } from './contract.ts';

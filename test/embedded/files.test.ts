@@ -139,6 +139,11 @@ describe('a place', () => {
     expect((error as Failure).message).toContain('a-file');
   });
 
+  it('where nothing can ever be made is refused, and not tried for ever', async () => {
+    const error = await errorOf(open('file:/proc/signalbox/store'));
+    expect(Failure.is(error, 'forbidden')).toBe(true);
+  });
+
   it('that everybody shares by default and cannot be written names the ways out', async () => {
     writeFileSync(join(directory, 'not-a-directory'), '');
     const before = { ...process.env };

@@ -3,7 +3,7 @@
  * not heard of for long is taken off the list by others; one that only slept enters itself again.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
@@ -141,7 +141,7 @@ export class Listening {
 
   #hang(): void {
     if (this.#bell !== undefined) return;
-    mkdirSync(this.#directory, { recursive: true });
+    if (!existsSync(this.#directory)) mkdirSync(this.#directory, { recursive: true });
     this.#bell = new Bell(this.#directory, randomBytes(8).toString('hex'), this.look, () => {
       this.#isDeaf = true;
     });

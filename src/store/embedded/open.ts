@@ -2,9 +2,9 @@
  * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -66,9 +66,22 @@ export async function openEmbedded(directory: string, options: EmbeddedOptions =
 
 function makeDirectory(directory: string): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    makeWithParents(directory);
   } catch (cause) {
     throw new Failure('forbidden', `${directory} cannot be made: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/** Not by `recursive`: where nothing can be made although nothing is missing (`/proc`), Node goes round for ever. */
+function makeWithParents(directory: string): void {
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const parent = dirname(directory);
+  if (parent !== directory) makeWithParents(parent);
+  try {
+    mkdirSync(directory);
+  } catch (error) {
+    // Somebody else has just made it.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(directory).isDirectory()) throw error;
   }
 }
 

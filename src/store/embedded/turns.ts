@@ -14,7 +14,9 @@ interface Turn {
 }
 
 /** A write takes some 50 µs, so mostly the next look finds the file free; later ones leave the processor to others. */
-const LOOKS_AT_ONCE = 3;
+const LOOKS_AT_ONCE = 8;
+/** Nobody lines up for SQLite's lock: who pauses for long is passed by those who write without a pause. */
+const SHORT_PAUSES = 16;
 const LONGEST_PAUSE_MS = 8;
 
 export class Turns {
@@ -77,8 +79,9 @@ export class Turns {
       return;
     }
     // Not all at the same moment, or the same two would meet again and again.
-    const pauseMs = Math.min(2 ** (this.#looks - LOOKS_AT_ONCE - 1), LONGEST_PAUSE_MS) * (0.5 + Math.random());
-    this.#clock.timer(pauseMs, () => this.#look());
+    const pauses = this.#looks - LOOKS_AT_ONCE;
+    const longestMs = Math.min(2 ** Math.floor(pauses / SHORT_PAUSES), LONGEST_PAUSE_MS);
+    this.#clock.timer(longestMs * (0.5 + Math.random() / 2), () => this.#look());
   }
 
   #look(): void {

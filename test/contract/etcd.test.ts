@@ -1,0 +1,60 @@
+/** A real etcd keeps the contract: so it is one that an etcd can keep, and the judge of our own engines judges well. */
+import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Value } from 'signalbox/store';
+import { type ContractSubject, storeContract } from 'signalbox/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+import { emptied } from '../support/etcd/from-the-beginning.ts';
+import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+
+describe.skipIf(isMissing('etcd'))('a real etcd', () => {
+  // Its leases run out in real time. Several promises are tried at once, so that they wait together; each needs an etcd
+  // to itself.
+  const all: EtcdServer[] = [];
+  const free: EtcdServer[] = [];
+  const borrow = async (): Promise<EtcdServer> => {
+    const idle = free.pop();
+    if (idle !== undefined) return idle;
+    const started = await startEtcd();
+    all.push(started);
+    return started;
+  };
+  afterAll(async () => {
+    await Promise.all(all.map((server) => server.stop()));
+  });
+
+  const open = async (): Promise<ContractSubject> => {
+    const server = await borrow();
+    const handle = await emptied(server);
+    const store = handle();
+    return {
+      store,
+      reopen: async () => handle(),
+      advance: (ms) => sleep(ms),
+      // It grants no shorter ones.
+      minTtlMs: 2000,
+      async close() {
+        await store.close();
+        free.push(server);
+      },
+    };
+  };
+  storeContract('etcd', open, { describe, it: (name, run) => it.concurrent(name, { timeout: 60_000 }, run) });
+
+  it.skipIf(isMissing('etcdctl'))(
+    'has what the gateway wrote, as its own client sees it',
+    { timeout: 60_000 },
+    async () => {
+      const server = await borrow();
+      const store = (await emptied(server))();
+      const put = { do: 'put', key: 'é/𝄞', value: Value.text('☃') } as const;
+      await store.transaction({ compare: [], success: [put], failure: [] });
+      const { stdout } = await promisify(execFile)('etcdctl', ['get', 'é/𝄞'], {
+        env: { ...process.env, ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: `127.0.0.1:${server.port}` },
+      });
+      expect(stdout).toBe('é/𝄞\n☃\n');
+      await store.close();
+    },
+  );
+});

@@ -1,0 +1,92 @@
+/** The same random sequences on every engine, with a real etcd as the judge: whoever answers otherwise is wrong. */
+import fc from 'fast-check';
+import type { Operation, Transaction } from 'signalbox/store';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Failure } from '../../src/failure.ts';
+import { checkTransaction } from '../../src/store/check.ts';
+import { emptied } from '../support/etcd/from-the-beginning.ts';
+import { GatewayStore } from '../support/etcd/gateway-store.ts';
+import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { compareEngines, type Engine } from './compare-engines.ts';
+import { Coverage } from './coverage.ts';
+import { ownEngines } from './engines.ts';
+import { sequences, transaction } from './sequence.ts';
+
+let server: EtcdServer;
+
+/** The judge first. */
+const engines: readonly Engine[] = [{ name: 'etcd', open: async () => (await emptied(server))() }, ...ownEngines];
+
+describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(', ')}`, () => {
+  beforeAll(async () => {
+    server = await startEtcd();
+  }, 60_000);
+  afterAll(() => server.stop());
+
+  it('begin at the same revision', async () => {
+    for (const { open } of [{ open: async () => new GatewayStore(server.port) }, ...ownEngines]) {
+      const store = await open();
+      expect(await store.health()).toEqual({ revision: 1, compacted: 0 });
+      await store.close();
+    }
+  });
+
+  const coverage = new Coverage();
+  // On a busy machine there are fewer of them, rather than a test that takes its time.
+  it.each([
+    ['long', { numRuns: 20, interruptAfterTimeLimit: 20_000 }, { minLength: 80, maxLength: 120 }],
+    ['short', { numRuns: 300, interruptAfterTimeLimit: 25_000 }, { minLength: 1, maxLength: 20 }],
+  ] as const)('answer alike to every step of %s sequences', { timeout: 120_000 }, async (_, runs, length) => {
+    await fc.assert(
+      fc.asyncProperty(sequences(length), (commands) => compareEngines(engines, commands, { observe: coverage.note })),
+      runs,
+    );
+  });
+
+  it('were asked everything that makes a difference', () => {
+    expect(coverage.missing()).toEqual([]);
+  });
+
+  it('refuse what etcd refuses, and more only where it is known to look away', { timeout: 60_000 }, async () => {
+    const store = new GatewayStore(server.port);
+    const isRefused = async (check: () => unknown): Promise<boolean> => {
+      try {
+        await check();
+        return false;
+      } catch (error) {
+        if (Failure.is(error, 'invalid')) return true;
+        if (Failure.is(error, 'not-found')) return false;
+        throw error;
+      }
+    };
+    await fc.assert(
+      fc.asyncProperty(transaction, async (each) => {
+        const byUs = await isRefused(() => checkTransaction(each));
+        const byEtcd = await isRefused(() => store.transactionUnchecked(withoutLeases(each)));
+        if (byEtcd || !mayLookAway(each)) expect(byUs).toBe(byEtcd);
+      }),
+      { numRuns: 500 },
+    );
+    await store.close();
+  });
+});
+
+/** Whether etcd may fail to see that a key is both put and deleted: where it nests, and where it deletes without end. */
+function mayLookAway({ success, failure }: Transaction): boolean {
+  return [...success, ...failure].some(
+    (each) => each.do === 'transaction' || (each.do === 'delete' && each.end === '\0'),
+  );
+}
+
+/** Their names mean nothing to etcd, and they have no part in what is refused. */
+function withoutLeases({ compare, success, failure }: Transaction): Transaction {
+  const operation = (each: Operation): Operation => {
+    if (each.do === 'put') return { ...each, lease: undefined };
+    return each.do === 'transaction' ? { do: 'transaction', ...withoutLeases(each) } : each;
+  };
+  return {
+    compare: compare.filter((each) => each.target !== 'lease'),
+    success: success.map(operation),
+    failure: failure.map(operation),
+  };
+}
