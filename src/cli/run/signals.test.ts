@@ -8,7 +8,7 @@ const plan = (phase: Phase, sharesTerminal: boolean): string =>
 
 describe('a signal to run', () => {
   it('is for run itself while it waits', () => {
-    const told = 'INT leave, QUIT leave, TERM leave, HUP leave, USR1 leave, USR2 leave, TSTP none, CONT none';
+    const told = 'INT leave, QUIT leave, TERM leave, HUP leave, USR1 leave, USR2 leave, TSTP stop, CONT none';
     expect([plan('waiting', false), plan('waiting', true)]).toEqual([told, told]);
   });
 
@@ -17,12 +17,12 @@ describe('a signal to run', () => {
       'INT pass-on, QUIT pass-on, TERM pass-on, HUP pass-on, USR1 pass-on, USR2 pass-on, TSTP pass-on, CONT pass-on',
     );
     expect(plan('running', true)).toBe(
-      'INT none, QUIT none, TERM pass-on, HUP pass-on, USR1 pass-on, USR2 pass-on, TSTP none, CONT none',
+      'INT none, QUIT none, TERM pass-on, HUP pass-on, USR1 pass-on, USR2 pass-on, TSTP stop, CONT none',
     );
   });
 
   it('says that somebody has no patience, while something is being ended', () => {
-    const told = 'INT hurry, QUIT hurry, TERM hurry, HUP hurry, USR1 none, USR2 none, TSTP none, CONT none';
+    const told = 'INT hurry, QUIT hurry, TERM hurry, HUP hurry, USR1 none, USR2 none, TSTP stop, CONT none';
     expect([plan('ending', false), plan('ending', true)]).toEqual([told, told]);
   });
 });

@@ -25,7 +25,7 @@ export async function supervise(
   lost: AbortSignal,
 ): Promise<RunEnded> {
   signals.running((signal) => pass(child, signal));
-  const noMoreStops = child.leads ? undefined : stopWithChild(child);
+  const noMoreStops = child.leads ? undefined : stopWithChild(child.pid);
   const losing = onceAborted(lost);
   // Not earlier: it may stop itself before we have begun to listen.
   child.letGo();
