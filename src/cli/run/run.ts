@@ -6,7 +6,7 @@
  *     release ── nothing of it left ── (stragglers: grace, TERM, KILL) ── it has ended  ◀──────────────┤
  *                       └───────────── TERM, grace, KILL ◀── a hold was lost ◀─────────────────────────┘
  */
-import { randomBytes } from 'node:crypto';
+import { randomHex } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { isatty } from 'node:tty';
@@ -42,9 +42,9 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
     const box = await unlessLeaving(signals, opened(url, request.ttlMs));
     try {
       const outer = outerHolds(env, url);
-      const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomBytes(3).toString('hex')}`;
+      const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
       const holds = await acquired(box, request, holder, outer, signals, voice);
-      const mark = randomBytes(8).toString('hex');
+      const mark = randomHex(8);
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
       const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);

@@ -2,11 +2,10 @@
  * The watches of one handle: they share one bell, which is entered in the file as long as there are any. Whoever is
  * not heard of for long is taken off the list by others; one that only slept enters itself again.
  */
-import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
+import { isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
 import type { Changes, KeyRange, Revision } from '../contract.ts';
 import { Bell, Listeners } from './bells.ts';
 import type { Engine } from './engine.ts';
@@ -142,7 +141,7 @@ export class Listening {
   #hang(): void {
     if (this.#bell !== undefined) return;
     if (!existsSync(this.#directory)) mkdirSync(this.#directory, { recursive: true });
-    this.#bell = new Bell(this.#directory, randomBytes(8).toString('hex'), this.look, () => {
+    this.#bell = new Bell(this.#directory, randomHex(8), this.look, () => {
       this.#isDeaf = true;
     });
   }
