@@ -26,7 +26,8 @@ export const exitCodeByFailure = {
   closed: EXIT.unreachable,
   'not-acquired': EXIT.notAcquired,
   'hold-lost': EXIT.lost,
-  forbidden: EXIT.notOwner,
+  // Not 77, which says something about a hold: here nothing could be asked at all.
+  forbidden: EXIT.unreachable,
 } satisfies Record<FailureCode, number>;
 
 /** Ends the command with this exit code; the message goes to stderr, and none is printed if it is empty. */

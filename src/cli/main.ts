@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 import { runCommandLine } from './program.ts';
 
 void runCommandLine(process.argv.slice(2));

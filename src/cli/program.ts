@@ -18,7 +18,7 @@ const EVERYWHERE = 'Everywhere:';
 const EXAMPLES = `
 Examples:
   signalbox run --lock main-branch -- git push     one at a time, whoever else pushes
-  signalbox run --sem builds=2 -- make -j2         takes two slots of the semaphore
+  signalbox run --sem builds=2/8 -- make -j2       takes two of eight slots
   signalbox who                                    who holds what, and who waits
   TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m)
 

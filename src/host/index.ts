@@ -10,3 +10,4 @@ export {
   thisHost,
   thisProcess,
 } from './process.ts';
+export { randomHex } from './random.ts';

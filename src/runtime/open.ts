@@ -1,10 +1,9 @@
 /** From a URL to a signalbox. */
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { thisProcess } from '../host/index.ts';
+import { thisProcess, randomHex } from '../host/index.ts';
 import { openEmbedded, openMemory, openSharedMemory, type Store } from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
@@ -54,7 +53,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     reclaim = true,
     maintains = true,
     clock = systemClock,
-    newId = () => randomBytes(8).toString('hex'),
+    newId = () => randomHex(8),
     // With all that tells it from others, so that whoever looks from the same machine can see whether it still runs.
     about = { host: hostname(), pid: process.pid, ...thisProcess() },
   } = options;

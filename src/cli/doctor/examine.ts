@@ -57,9 +57,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
     const isOpen = findings.length > 0;
     findings.push(fail(isOpen ? 'write' : 'store', error.message, adviceFor(error)));
     if (error.code === 'invalid') throw error;
-    return exitCodeByFailure[error.code] === EXIT.unreachable || error.code === 'forbidden'
-      ? EXIT.unreachable
-      : EXIT.no;
+    return exitCodeByFailure[error.code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
   }
   return undefined;
 }

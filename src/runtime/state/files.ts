@@ -1,5 +1,5 @@
 /** The files themselves: written so that whoever reads them sees the old ones or the new ones, never a half. */
-import { randomBytes } from 'node:crypto';
+import { randomHex } from '../../host/index.ts';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
@@ -9,7 +9,7 @@ import { parseLocks, parseSemaphores } from './parse.ts';
 /** Both are on the disk under other names before the first one takes its place. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
   await told(dir, mkdir(dir, { recursive: true }));
-  const mark = randomBytes(4).toString('hex');
+  const mark = randomHex(4);
   const files = [STATE_FILES.locks, STATE_FILES.semaphores].map((name) => {
     return { path: join(dir, name), beside: join(dir, `.${name}.${mark}.tmp`) };
   });

@@ -2,10 +2,9 @@
  * The watches of one handle: they share one bell, which is entered in the file as long as there are any. Whoever is
  * not heard of for long is taken off the list by others; one that only slept enters itself again.
  */
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { isProvenGone, type ProcessIdentity, thisProcess } from '../../host/index.ts';
+import { isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
 import type { Changes, KeyRange, Revision } from '../contract.ts';
 import { Bell, Listeners } from './bells.ts';
 import type { Engine } from './engine.ts';
@@ -53,7 +52,7 @@ export class Listening {
 
   /** From the revision that this answers on, whatever is written in this range rings our bell. */
   enter(range: KeyRange): { readonly id: number; readonly revision: Revision; readonly compacted: Revision } {
-    if (this.#bell === undefined) this.#hang(randomBytes(8).toString('hex'));
+    if (this.#bell === undefined) this.#hang(randomHex(8));
     const id = ++this.#serial;
     return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();

@@ -110,7 +110,7 @@ function refuseUnwritable(directory: string, file: string): void {
 
 async function connect(file: string, durability: Durability, clock: Clock, busyMs: number): Promise<Connection> {
   const since = clock.monotonic();
-  const database = openDatabase(file);
+  const database = await openDatabase(file);
   try {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -129,11 +129,10 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
 }
 
 /** Loaded here and not above: whoever never opens such a store does not pay for it. */
-function openDatabase(file: string): Sqlite.Database {
+async function openDatabase(file: string): Promise<Sqlite.Database> {
   try {
-    const require = createRequire(import.meta.url);
-    const Database = require('better-sqlite3') as typeof Sqlite;
-    return new Database(file, { timeout: 0, ...nativePart(require) });
+    const { default: Database } = await import('better-sqlite3');
+    return new Database(file, { timeout: 0, ...nativePart() });
   } catch (error) {
     const failure = asFailure(error, file);
     if (failure instanceof Failure) throw failure;
@@ -142,9 +141,10 @@ function openDatabase(file: string): Sqlite.Database {
 }
 
 /** Where it is built by default. Left to itself, the package tries a dozen places, at every start of the command line. */
-function nativePart(require: NodeJS.Require): { readonly nativeBinding?: string } {
+function nativePart(): { readonly nativeBinding?: string } {
   try {
-    return { nativeBinding: require.resolve('better-sqlite3/build/Release/better_sqlite3.node') };
+    const { resolve } = createRequire(import.meta.url);
+    return { nativeBinding: resolve('better-sqlite3/build/Release/better_sqlite3.node') };
   } catch {
     return {};
   }

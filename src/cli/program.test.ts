@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { wholeProgram } from './program.ts';
+
+function all(command: Command): readonly Command[] {
+  return [command, ...command.commands.flatMap(all)];
+}
+
+function helpOf(command: Command): string {
+  let text = '';
+  command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => 100 });
+  command.outputHelp();
+  return text;
+}
+
+describe('every command', async () => {
+  const commands = all(await wholeProgram());
+  const named = commands.map((command) => [command.name(), command] as const);
+
+  it.each(named)('has help with examples and the options that are everywhere: %s', (_, command) => {
+    const help = helpOf(command);
+    expect(help).toMatch(/^Usage: signalbox/);
+    expect(help).toMatch(/Examples?:\n {2}.*signalbox/);
+    for (const option of ['--store <url>', '--json', '--version', '--help']) expect(help).toContain(option);
+    expect(help.split('\n').filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  it.each(named)('says what it and each of its options is for: %s', (_, command) => {
+    expect(command.description()).not.toBe('');
+    expect(command.options.filter(({ description }) => description === '')).toEqual([]);
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest';
+import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/survey/index.ts';
+import { unpainted } from './output.ts';
+import { PLAIN } from './table.ts';
+import { stateOf, whoLines } from './who-table.ts';
+
+const NOW = Date.UTC(2026, 0, 1, 12);
+
+const hold: SurveyedLockHold = {
+  id: 'p.1',
+  holder: 'agent:7',
+  token: 17,
+  acquiredAt: NOW - 180_000,
+  reason: 'merging change 42',
+  metadata: undefined,
+  maxHoldMs: undefined,
+  isAttached: true,
+  session: { id: 'p', host: 'build-3', pid: 4711, about: null },
+  health: 'renewed',
+  isStale: false,
+  lease: { ttlMs: 15_000, remainingMs: 12_000, renewedMs: 3000 },
+  isWarned: false,
+  mode: 'exclusive',
+};
+const waiter: SurveyedWaiter = {
+  id: 'q.1',
+  holder: 'agent:9',
+  mode: 'exclusive',
+  weight: undefined,
+  priority: 5,
+  reason: 'x'.repeat(200),
+  metadata: undefined,
+  since: NOW - 40_000,
+  position: 1,
+  isGrowing: false,
+  waitsFor: ['agent:7'],
+  session: undefined,
+};
+const survey: Survey = {
+  revision: 20,
+  at: NOW,
+  locks: [
+    { name: 'free', resource: 'lock/free', token: 3, onStale: 'reclaim', holds: [], waiting: [] },
+    { name: 'main', resource: 'lock/main', token: 17, onStale: 'reclaim', holds: [hold], waiting: [waiter] },
+  ],
+  semaphores: [],
+  sessions: [],
+  maintainer: undefined,
+};
+
+describe('who', () => {
+  it('shows on a terminal of 80 columns who holds what, since when, why, and who waits for whom', () => {
+    expect(whoLines(survey, { width: 80, paint: unpainted })).toEqual([
+      'RESOURCE   WHO         SINCE  TOKEN  AS         STATE',
+      'lock/main  agent:7     3 min  17     exclusive  renewed 3 s ago',
+      '  merging change 42 · pid 4711 on build-3 · since 2026-01-01 11:57:00Z',
+      '           1. agent:9  40 s          exclusive  waits for agent:7',
+      `  ${'x'.repeat(35)}… · priority 5 · since 2026-01-01 11:59:20Z`,
+    ]);
+  });
+
+  it('cuts nothing and tells exact times where nobody looks at it', () => {
+    const lines = whoLines(survey, PLAIN);
+    expect(lines[1]).toContain('2026-01-01T11:57:00.000Z (3 min)');
+    expect(lines[4]).toContain('x'.repeat(200));
+  });
+
+  it('says so when there is nothing to show', () => {
+    expect(whoLines({ ...survey, locks: [] }, PLAIN)).toEqual(['Nothing is held, and nobody waits.']);
+  });
+
+  it.each([
+    [{ ...hold, isAttached: false }, 'lasts 12 s more'],
+    [
+      { ...hold, health: 'overdue', lease: { ttlMs: 15_000, remainingMs: 3000, renewedMs: 12_000 } },
+      'overdue, renewed 12 s ago',
+    ],
+    [{ ...hold, health: 'slow' }, 'slow: past its limit'],
+    [{ ...hold, health: 'silent' }, 'silent: lease ended'],
+    [{ ...hold, health: 'process-gone' }, 'process gone'],
+  ] as const)('tells apart how a hold fares (%#)', (one, text) => {
+    expect(stateOf(one)).toBe(text);
+  });
+});

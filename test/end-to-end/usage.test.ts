@@ -1,0 +1,102 @@
+// Calling it wrongly, asking for help, and reading what it prints.
+
+import { afterAll, describe, expect, it, vi } from 'vitest';
+import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const scratch = new Scratch();
+afterAll(() => scratch.remove());
+
+describe.concurrent('a mistake in the call', () => {
+  it.each([
+    [['lok'], "unknown command 'lok' (did you mean lock?)", 'accepted: run, lock, sem'],
+    [['lock', 'aquire', 'x'], "unknown command 'aquire' (did you mean acquire?)", 'accepted: acquire, renew'],
+    [['lock', 'acquire', 'x', '--hodler', 'a'], "unknown option '--hodler' (did you mean --holder?)", '--shared'],
+    [['lock', 'acquire'], "missing required argument 'name'", 'usage: signalbox lock acquire'],
+    [['lock', 'acquire', 'x', '--ttl', '5q', '--holder', 'a'], '"5q" is no duration', '250ms, 60s, 5m'],
+    [['lock', 'acquire', 'x'], 'no holder', 'SIGNALBOX_HOLDER'],
+    [['lock', 'acquire', 'x', '--holder', 'a', '--priority', '1.5'], 'no whole number', ''],
+    [['lock', 'acquire', 'x', '--holder', 'a', '--priority', '500'], 'from -100 to 100', ''],
+    [['lock', 'acquire', '', '--holder', 'a'], 'lock is empty', '1 to 200 printable characters'],
+    [['lock', 'renew', 'x', '--holder', 'a'], "'--token <number>'", 'usage'],
+    [['lock', 'break', 'x'], "'--reason <text>'", ''],
+    [['sem', 'acquire', 'x', '--holder', 'a', '--weight', '0', '--capacity', '2'], 'weight', ''],
+    [['sem', 'acquire', 'x', '--holder', 'a', '--weight', '3', '--capacity', '2'], 'capacity', ''],
+    [['sem', 'acquire', 'never-used', '--holder', 'a'], 'its capacity must be named', ''],
+    [['sem', 'resize', 'x', '--capacity', '0'], 'capacity is 0', 'at least 1'],
+    [['who', 'main'], 'lock/NAME or semaphore/NAME', ''],
+    [['events', 'tail', 'nonsense'], 'pattern is "nonsense"', 'accepted is'],
+    [['events', 'tail', '-n', '0'], 'at least 1', ''],
+    [['completion', 'tcsh'], 'bash, zsh, fish', ''],
+    [['export'], "missing required argument 'dir'", ''],
+    [['who', '--store', 'carrier-pigeon:7'], 'the store is "carrier-pigeon:7"', 'accepted is'],
+  ] as const)('is told with what is accepted, and nothing is done: %j', async (args, problem, hint) => {
+    const { code, stdout, stderr } = await scratch.run(...args);
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    expect(stderr).toMatch(/^signalbox: /);
+    expect(stderr).toContain(problem);
+    expect(stderr).toContain(hint);
+  });
+
+  it('is told as JSON where JSON was asked for', async () => {
+    for (const args of [
+      ['--json', 'lock', 'acquire', 'x'],
+      ['lock', 'acquire', 'x', '--hodler', 'a', '--json'],
+    ]) {
+      const { code, stdout, stderr } = await scratch.run(...args);
+      expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+      expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'invalid', message: expect.any(String) } });
+    }
+  });
+
+  it('such as no command at all is answered with the help', async () => {
+    for (const args of [[], ['lock'], ['sem'], ['events']]) {
+      const { code, stdout, stderr } = await scratch.run(...args);
+      expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+      expect(stderr).toContain('Usage: signalbox');
+    }
+  });
+});
+
+describe('help', () => {
+  it('and version are there before and after the command, and go to stdout', async () => {
+    const { code, stdout, stderr } = await signalbox(['lock', 'acquire', '--help']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^Usage: signalbox lock acquire/);
+    expect((await signalbox(['-h'])).stdout).toMatch(/^Usage: signalbox \[/);
+    expect((await signalbox(['--version'])).stdout).toBe((await signalbox(['lock', 'list', '--version'])).stdout);
+  });
+});
+
+describe('the options that every command has', () => {
+  it('work before the command, between its words and after it', async () => {
+    const store = `file:${scratch.path('elsewhere')}`;
+    const lines = [
+      ['--store', store, '--json', 'lock', 'list'],
+      ['lock', '--store', store, '--json', 'list'],
+      ['lock', 'list', '--json', `--store=${store}`],
+    ];
+    await scratch.run('--store', store, 'lock', 'acquire', 'here', '--holder', 'a');
+    for (const args of lines) {
+      const { stdout } = await scratch.run(...args);
+      expect(JSON.parse(stdout)).toMatchObject({ locks: [{ name: 'here' }] });
+    }
+    expect(await scratch.json('lock', 'list')).toEqual({ locks: [] });
+  });
+});
+
+describe('a reader that goes away', () => {
+  it('ends a command quietly', async () => {
+    const script = `"$NODE" "$CLI" --help | head -1; echo "$?"; "$NODE" "$CLI" events tail --store "$STORE" | true`;
+    const env = { NODE: process.execPath, CLI, STORE: scratch.store };
+    const done = startProgram('bash', ['-c', `${script} & wait $! ; exit 0`], { env, cwd: scratch.dir });
+    // The second one notices with its first event: it is given some until it has gone.
+    let isOver = false;
+    const ended = done.ended.finally(() => (isOver = true));
+    for (let turn = 0; !isOver; turn++) await scratch.run('lock', 'acquire', `turn-${turn}`, '--holder', 'a');
+    const { stdout, stderr } = await ended;
+    expect(stdout).toBe('Usage: signalbox [options] [command]\n0\n');
+    expect(stderr).toBe('');
+  });
+});

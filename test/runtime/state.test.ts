@@ -1,0 +1,265 @@
+// The state of a store as files, and back into any store.
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open, type Signalbox } from 'signalbox';
+import { Fleet } from '../support/fleet.ts';
+import { errorOf, settled } from '../support/outcome.ts';
+
+let dir: string;
+const boxes: Signalbox[] = [];
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'signalbox-state-'));
+});
+afterEach(async () => {
+  await Promise.all(boxes.splice(0).map((box) => box.close()));
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function newBox(fleet = new Fleet(true), name = 'p'): Promise<Signalbox> {
+  const { box } = await fleet.start(name);
+  boxes.push(box);
+  return box;
+}
+
+function texts(folder = dir): Record<string, string> {
+  return Object.fromEntries(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+}
+
+/** One of everything. */
+async function furnish(fleet: Fleet): Promise<Signalbox> {
+  const box = await newBox(fleet);
+  const dying = await fleet.start('dying', { sessionTtlMs: 2000 });
+  await dying.box.lock('stale').acquire({ holder: 'worker:dead' });
+  await box.lock('stale').configure({ onStale: 'alert' });
+  dying.crash();
+  await fleet.advance(3000);
+  await box.lock('ümläut / slash').acquire({ holder: 'worker:1', reason: 'why', metadata: { b: 1, a: [null, 'x'] } });
+  await box.lock('read').acquireDetached({ holder: 'r:1', mode: 'shared', ttlMs: 90_000 });
+  await box.lock('read').acquireDetached({ holder: 'r:2', mode: 'shared', maxHoldMs: 600_000 });
+  await (await box.lock('free').acquire()).release();
+  await box.semaphore('builds', { capacity: 5 }).acquire({ holder: 'ci:1', weight: 2 });
+  await box.semaphore('builds').acquireDetached({ holder: 'ci:2', weight: 1 });
+  await box.semaphore('later').configure({ onStale: 'alert' });
+  await box.maintain();
+  return box;
+}
+
+describe('the state of a store', () => {
+  it('goes through files into an empty store and out again without changing a byte', async () => {
+    const fleet = new Fleet(true);
+    const { files } = await (await furnish(fleet)).saveState(join(dir, 'one'));
+    expect(files.map((file) => file.slice(dir.length))).toEqual(['/one/locks.json', '/one/semaphores.json']);
+    const other = await newBox(new Fleet(false));
+    expect(await other.loadState(join(dir, 'one'))).toEqual({ kind: 'loaded', locks: 4, semaphores: 2, holds: 6 });
+    await other.saveState(join(dir, 'two'));
+    expect(texts(join(dir, 'two'))).toEqual(texts(join(dir, 'one')));
+    expect(readdirSync(join(dir, 'one'))).toEqual(['locks.json', 'semaphores.json']);
+  });
+
+  it('comes back with holds that whoever knows holder and token renews and releases', async () => {
+    const fleet = new Fleet(true);
+    const box = await newBox(fleet);
+    const { token } = await box.lock('main').acquire({ holder: 'worker:1' });
+    const slots = await box.semaphore('s', { capacity: 3 }).acquire({ holder: 'worker:1', weight: 2 });
+    await box.saveState(dir);
+    const target = new Fleet(true);
+    const other = await newBox(target);
+    await other.loadState(dir);
+
+    const lock = other.lock('main');
+    expect((await lock.tryAcquire({ holder: 'x' })).kind).toBe('busy');
+    await target.advance(50_000);
+    expect(await lock.renew({ holder: 'worker:1', token })).toEqual({ kind: 'refreshed', ttlMs: 60_000 });
+    expect(await lock.release({ holder: 'worker:1', token: token + 1 })).toEqual({ kind: 'not-owner' });
+    expect(await lock.release({ holder: 'worker:1', token })).toEqual({ kind: 'released' });
+    const [semaphore] = (await other.survey()).semaphores;
+    expect(semaphore).toMatchObject({ capacity: 3, holds: [{ token: slots.token, slots: [0, 1], isAttached: false }] });
+  });
+
+  it('never lets a token go back: the next grant has a larger one than any that was imported', async () => {
+    writeFileSync(
+      join(dir, 'locks.json'),
+      JSON.stringify({ version: 1, locks: [{ name: 'a', token: 500, onStale: 'reclaim', holds: [] }] }),
+    );
+    writeFileSync(join(dir, 'semaphores.json'), JSON.stringify({ version: 1, semaphores: [] }));
+    const box = await newBox();
+    await box.loadState(dir);
+    const hold = await box.lock('a').acquire();
+    expect(hold.token).toBeGreaterThan(500);
+    await hold.release();
+    await box.loadState(dir);
+    expect((await box.lock('a').acquire()).token).toBeGreaterThan(hold.token);
+  });
+
+  it('keeps what was stale stale, and what a person has to decide undecided', async () => {
+    const source = new Fleet(true);
+    await (await furnish(source)).saveState(dir);
+    const other = await newBox();
+    await other.loadState(dir);
+    expect((await other.lock('stale').tryAcquire()).kind).toBe('busy');
+    expect(await other.lock('stale').isStale()).toBe(true);
+    expect((await other.lock('stale').acquire({ strategy: 'steal-stale', waitMs: 0 })).token).toBeGreaterThan(0);
+  });
+
+  it('leaves out who waits: a wait is a process, and does not survive in a file', async () => {
+    const box = await newBox();
+    const hold = await box.lock('main').acquire({ holder: 'a' });
+    const waiting = box.lock('main').acquire({ holder: 'b' });
+    await settled();
+    const { state } = await box.saveState(dir);
+    expect(JSON.stringify(state)).not.toContain('"b"');
+    await hold.release();
+    await (await waiting).release();
+  });
+
+  it('is not imported over anything that is held or waited for, and then nothing of it is', async () => {
+    const source = new Fleet(true);
+    await (await furnish(source)).saveState(dir);
+    const box = await newBox();
+    const hold = await box.lock('read').acquire({ holder: 'somebody' });
+    const outcome = await box.loadState(dir);
+    expect(outcome).toEqual({
+      kind: 'refused',
+      conflicts: [{ resource: 'lock/read', why: 'it is held, by somebody' }],
+      loaded: 0,
+    });
+    expect((await box.survey()).locks.map(({ name }) => name)).toEqual(['read']);
+    await hold.release();
+    expect(await box.loadState(dir)).toMatchObject({ kind: 'loaded' });
+  });
+
+  it('is not imported where a hold would come back with a token that is behind one given out since', async () => {
+    const source = await newBox();
+    const held = await source.lock('main').acquire({ holder: 'worker:1' });
+    await source.saveState(dir);
+    const box = await newBox();
+    const earlier = await box.lock('main').acquire();
+    await earlier.release();
+    expect(earlier.token).toBeGreaterThanOrEqual(held.token);
+    expect(await box.loadState(dir)).toMatchObject({
+      kind: 'refused',
+      conflicts: [{ resource: 'lock/main', why: expect.stringContaining('go back') }],
+    });
+    expect(await box.lock('main').isFree()).toBe(true);
+  });
+
+  it('tells whoever follows the events of the holds that came back', async () => {
+    const source = await newBox();
+    await source.lock('main').acquire({ holder: 'worker:1' });
+    await source.saveState(dir);
+    const box = await newBox();
+    const told: string[] = [];
+    await box.on('*', ({ type, holder, imported }) => void told.push(`${type} ${holder} ${imported}`));
+    await box.loadState(dir);
+    await settled();
+    await settled();
+    expect(told).toEqual(['lock:acquired worker:1 true']);
+  });
+
+  it('may have more resources than one transaction holds', async () => {
+    const box = await newBox();
+    for (let place = 0; place < 150; place++) await (await box.lock(`l${place}`).acquire()).release();
+    await box.saveState(join(dir, 'one'));
+    const other = await newBox();
+    expect(await other.loadState(join(dir, 'one'))).toMatchObject({ kind: 'loaded', locks: 150 });
+    await other.saveState(join(dir, 'two'));
+    expect(texts(join(dir, 'two'))).toEqual(texts(join(dir, 'one')));
+  });
+
+  it('comes back into a file: store as well', async () => {
+    await (await furnish(new Fleet(true))).saveState(join(dir, 'one'));
+    const box = await open(`file:${join(dir, 'store')}`);
+    boxes.push(box);
+    expect(await box.loadState(join(dir, 'one'))).toMatchObject({ kind: 'loaded' });
+    await box.saveState(join(dir, 'two'));
+    expect(texts(join(dir, 'two'))).toEqual(texts(join(dir, 'one')));
+  });
+});
+
+const hold = { holder: 'a', token: 3, acquiredAt: '2026-01-01T00:00:00.000Z', mode: 'exclusive' };
+const lock = { name: 'x', token: 3, onStale: 'reclaim', holds: [hold] };
+const slots = { holder: 'a', token: 3, acquiredAt: '2026-01-01T00:00:00.000Z', weight: 1, slots: [0] };
+const semaphore = { name: 's', capacity: 2, token: 3, onStale: 'reclaim', holds: [slots] };
+
+describe('a file that is not as it should be', () => {
+  it.each([
+    ['no JSON', '{', 'locks.json is not JSON'],
+    [
+      'of a newer version',
+      { version: 2, locks: [], somethingNew: 1 },
+      'version: version 2, and this signalbox reads 1',
+    ],
+    ['of no version', { locks: [] }, 'version is missing'],
+    ['a list', [], 'accepted is an object'],
+    ['with an unknown key', { version: 1, locks: [], extra: 1 }, 'extra: nobody knows this key'],
+    ['with a lock that is none', { version: 1, locks: [7] }, 'locks[0]: 7; accepted is an object'],
+    [
+      'with a misspelt key',
+      { version: 1, locks: [{ ...lock, onstale: 1 }] },
+      'locks[0].onstale: nobody knows this key',
+    ],
+    ['without a name', { version: 1, locks: [{ ...lock, name: undefined }] }, 'locks[0]: name is missing'],
+    ['with a bad name', { version: 1, locks: [{ ...lock, name: 'a\u0007' }] }, 'locks[0]: name "a\\u0007"'],
+    ['with a name twice', { version: 1, locks: [lock, lock] }, 'locks[1].name: "x" is named already, at locks[0]'],
+    ['with a bad token', { version: 1, locks: [{ ...lock, token: -1 }] }, 'locks[0].token: -1'],
+    [
+      'with a token above the last',
+      { version: 1, locks: [{ ...lock, token: 2 }] },
+      'locks[0].holds[0].token: 3, above',
+    ],
+    [
+      'with no holder',
+      { version: 1, locks: [{ ...lock, holds: [{ ...hold, holder: '' }] }] },
+      'locks[0].holds[0]: holder',
+    ],
+    ['with a bad mode', { version: 1, locks: [{ ...lock, holds: [{ ...hold, mode: 'x' }] }] }, 'holds[0]: mode is "x"'],
+    [
+      'with a bad time',
+      { version: 1, locks: [{ ...lock, holds: [{ ...hold, acquiredAt: 'now' }] }] },
+      'acquiredAt: "now"',
+    ],
+    ['with a bad ttl', { version: 1, locks: [{ ...lock, holds: [{ ...hold, ttlMs: 0 }] }] }, 'ttlMs is 0'],
+    [
+      'with a writer beside a reader',
+      { version: 1, locks: [{ ...lock, holds: [hold, { ...hold, holder: 'b', token: 2, mode: 'shared' }] }] },
+      'locks[0].holds: an exclusive hold beside others',
+    ],
+    [
+      'with one token twice',
+      { version: 1, locks: [{ ...lock, holds: [hold, { ...hold, holder: 'b' }] }] },
+      'holds[1].token: 3 is the token of another hold',
+    ],
+  ])('is refused before anything is written: %s', async (_, locks, message) => {
+    await expectRefused(locks, { version: 1, semaphores: [] }, message);
+  });
+
+  it.each([
+    ['with a slot twice', [slots, { ...slots, holder: 'b', token: 2 }], 'holds[1].slots: slot 0 is held already'],
+    ['with fewer slots than weight', [{ ...slots, weight: 2 }], 'holds[0].slots: [0]; accepted are'],
+    ['with a bad weight', [{ ...slots, weight: 0 }], 'weight is 0'],
+    ['with a holder twice', [slots, { ...slots, token: 2, slots: [1] }], 'holds[1].holder: "a" has a hold already'],
+  ])('is refused before anything is written: a semaphore %s', async (_, holds, message) => {
+    const semaphores = { version: 1, semaphores: [{ ...semaphore, holds }] };
+    await expectRefused({ version: 1, locks: [lock] }, semaphores, message);
+  });
+
+  it('or is not there at all is refused: a state of which half is missing is not one', async () => {
+    writeFileSync(join(dir, 'locks.json'), JSON.stringify({ version: 1, locks: [lock] }));
+    const box = await newBox();
+    expect(await errorOf(box.loadState(dir))).toMatchObject({ message: expect.stringContaining('semaphores.json') });
+    expect((await box.survey()).locks).toEqual([]);
+  });
+
+  async function expectRefused(locks: unknown, semaphores: unknown, message: string): Promise<void> {
+    writeFileSync(join(dir, 'locks.json'), typeof locks === 'string' ? locks : JSON.stringify(locks));
+    writeFileSync(join(dir, 'semaphores.json'), JSON.stringify(semaphores));
+    const box = await newBox();
+    const error = await errorOf(box.loadState(dir));
+    expect(error).toMatchObject({ code: 'corrupt', message: expect.stringContaining(message) });
+    expect(error).toMatchObject({ message: expect.stringMatching(/(locks|semaphores)\.json/) });
+    expect(await box.survey()).toMatchObject({ locks: [], semaphores: [] });
+  }
+});

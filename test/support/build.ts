@@ -1,0 +1,6 @@
+/** Once before all tests: the package as its users get it, for those that start real processes of it. */
+import { build } from '../../scripts/ensure.mjs';
+
+export function setup(): void {
+  if (build() !== 0) throw new Error('the package could not be built');
+}

@@ -1,0 +1,104 @@
+/** The command line as its users run it: the built file, in a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { root } from '../house/sources.ts';
+
+const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { bin?: { signalbox: string } };
+
+/** What `signalbox` is once it is installed. */
+export const CLI = resolve(root, bin?.signalbox ?? 'dist/cli/main.js');
+
+export interface CliOptions {
+  /** Added to the environment; undefined takes away. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  readonly input?: string;
+}
+
+export interface Ended {
+  /** 128 and the signal's number if a signal ended it. */
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** One that runs. */
+export interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves as soon as stdout contains the text. */
+  printed(text: string): Promise<void>;
+}
+
+export async function signalbox(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
+  return start(args, options).ended;
+}
+
+export function start(args: readonly string[], options: CliOptions = {}): Started {
+  return startProgram(process.execPath, [CLI, ...args], options);
+}
+
+export function startProgram(program: string, args: readonly string[], options: CliOptions = {}): Started {
+  const { env = {}, cwd, input = '' } = options;
+  const inherited = { ...process.env, SIGNALBOX_URL: undefined, SIGNALBOX_HOLDER: undefined, NO_COLOR: undefined };
+  const child = spawn(program, args, { cwd, env: { ...inherited, ...env } });
+  let stdout = '';
+  let stderr = '';
+  let heard = (): void => undefined;
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+    heard();
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => void (stderr += text));
+  child.stdin.on('error', () => undefined).end(input);
+  const ended = new Promise<Ended>((done, failed) => {
+    child.on('error', failed);
+    child.on('close', (code, signal) => {
+      done({ code: code ?? 128 + (signal === 'SIGKILL' ? 9 : 15), stdout, stderr });
+      heard();
+    });
+  });
+  const printed = async (text: string): Promise<void> => {
+    while (!stdout.includes(text)) {
+      if (child.exitCode !== null) throw new Error(`it ended without printing ${text}:\n${stdout}${stderr}`);
+      await new Promise<void>((wake) => (heard = wake));
+    }
+  };
+  return { child, ended, printed };
+}
+
+/** A store of its own for one test, gone with it. */
+export class Scratch {
+  readonly dir = mkdtempSync(join(tmpdir(), 'signalbox-cli-'));
+  readonly store = `file:${join(this.dir, 'store')}`;
+
+  path(...names: readonly string[]): string {
+    return join(this.dir, ...names);
+  }
+
+  /** Runs a command on this store. */
+  run(...args: readonly string[]): Promise<Ended> {
+    return signalbox(args, this.#options);
+  }
+
+  start(...args: readonly string[]): Started {
+    return start(args, this.#options);
+  }
+
+  /** What it prints as JSON; fails if it did not end well. */
+  async json<T>(...args: readonly string[]): Promise<T> {
+    const { code, stdout, stderr } = await this.run(...args, '--json');
+    if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`);
+    return JSON.parse(stdout) as T;
+  }
+
+  remove(): void {
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  get #options(): CliOptions {
+    return { env: { SIGNALBOX_URL: this.store }, cwd: this.dir };
+  }
+}
