@@ -34,6 +34,8 @@ export function thisHost(): Host | undefined {
 function readHost(): Host | null {
   if (process.platform !== 'linux') return null;
   try {
+    // In a new namespace that still sees the old /proc, a pid would be looked up as somebody else's.
+    if (readlinkSync('/proc/self') !== String(process.pid)) return null;
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
     return { boot, space: readlinkSync('/proc/self/ns/pid') };
   } catch {

@@ -4,7 +4,7 @@
  */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
 import type { Durability } from '../store/index.ts';
 import { gitCommonDirectory } from './git-directory.ts';
@@ -19,7 +19,7 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   if (url !== undefined) {
     if (!url.startsWith('file:')) return url;
     const { directory, durability } = parseFileUrl(url, from);
-    return `file:${directory}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+    return `${urlOf(directory)}${durability === 'normal' ? '' : `?durability=${durability}`}`;
   }
   const etcd = ['IF_ETCD_HOST', 'IF_ETCD_PORT'].find((name) => nonEmpty(environment[name]) !== undefined);
   if (etcd !== undefined) {
@@ -28,7 +28,12 @@ export function storeUrl(given?: string, environment: Environment = process.env,
       `${etcd} asks for a store on etcd, which this version does not have; ${ACCEPTED_URLS}`,
     );
   }
-  return `file:${defaultDirectory(environment, from)}`;
+  return urlOf(defaultDirectory(environment, from));
+}
+
+/** A question mark in it must not be taken for the beginning of the settings. */
+function urlOf(directory: string): string {
+  return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
 export function defaultDirectory(environment: Environment = process.env, from = process.cwd()): string {

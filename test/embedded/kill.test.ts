@@ -88,7 +88,7 @@ describe('processes that are killed at any moment, during heavy use', () => {
     const box = await open(`file:${store}`);
     const hold = await box.lock('section').acquire({ waitMs: 20_000 });
     await hold.release();
-    const slots = await box.semaphore('slots').acquire({ weight: 3, waitMs: 20_000 });
+    const slots = await box.semaphore('slots', { capacity: 3 }).acquire({ weight: 3, waitMs: 20_000 });
     await slots.release();
     await box.maintain();
     expect((await box.lock('section').inspect()).waiting).toEqual([]);

@@ -4,7 +4,7 @@
  *
  * Which bells to ring is in the file too, so that a writer knows it in the very transaction that it announces.
  */
-import { closeSync, type FSWatcher, openSync, rmSync, utimesSync, watch } from 'node:fs';
+import { closeSync, existsSync, type FSWatcher, mkdirSync, openSync, rmSync, utimesSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import type { Changes } from '../contract.ts';
 import { rangeTest } from '../key-order.ts';
@@ -28,14 +28,19 @@ export class Bell {
   constructor(directory: string, name: string, onRing: () => void, onLost: () => void) {
     this.name = name;
     this.#path = join(directory, name);
-    closeSync(openSync(this.#path, 'w'));
     here.set(name, onRing);
     try {
+      mkdirSync(directory, { recursive: true });
+      closeSync(openSync(this.#path, 'w'));
       this.#watcher = watch(this.#path, { persistent: false }, onRing).on('error', onLost);
     } catch {
-      // No more watches are to be had (inotify has a limit for each user): then it has to look by itself.
+      // No more watches are to be had (inotify has a limit for each user), or no file: then it has to look by itself.
       onLost();
     }
+  }
+
+  isThere(): boolean {
+    return existsSync(this.#path);
   }
 
   remove(): void {
@@ -65,7 +70,12 @@ export class Listeners {
 
   /** Rings for everyone who listens for something of this, except for `own`. */
   announce(made: readonly Changes[], version: number, own: string | undefined): void {
-    if (version !== this.#version) this.#read(version);
+    try {
+      if (version !== this.#version) this.#read(version);
+    } catch {
+      // What is announced is committed, whatever happens here; they find out when they next look by themselves.
+      return;
+    }
     const wanted = new Set<string>();
     for (const { changes } of made) {
       for (const change of changes) this.#collect(change.kind === 'put' ? change.pair.key : change.key, wanted);

@@ -78,9 +78,9 @@ export class Engine {
     });
   }
 
-  /** Ends those of these leases that still are, each in a revision of its own. */
-  endLeases(ids: readonly number[]): void {
-    this.write((state, made) => this.#end(ids, state, made));
+  /** Ends those of these leases that still are, each in a revision of its own. Which they are is found out in it. */
+  endLeases(find: () => readonly number[]): void {
+    this.write((state, made) => this.#end(find(), state, made));
   }
 
   compact(revision: Revision): void {

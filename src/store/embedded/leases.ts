@@ -9,6 +9,9 @@ import type { Connection, Statement } from './connection.ts';
 /** Others may have read the clock a little later. */
 const SLACK_MS = 10_000;
 
+/** Where the system does not tell (or /proc is not shown): it may well be the same one as another's. */
+const UNKNOWN = 'unknown';
+
 export interface LeaseRow {
   readonly id: number;
   readonly ttl_ms: number;
@@ -21,7 +24,7 @@ export class Leases {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #isGone: (process: ProcessIdentity) => boolean;
-  readonly boot = thisHost()?.boot ?? 'unknown';
+  readonly boot = thisHost()?.boot ?? UNKNOWN;
 
   constructor(connection: Connection, clock: Clock, isGone: (process: ProcessIdentity) => boolean = isProvenGone) {
     this.#connection = connection;
@@ -67,14 +70,17 @@ export class Leases {
     return deadline !== null && deadline <= this.#clock.monotonic();
   }
 
+  isOfAnotherBoot(boot: string): boolean {
+    return boot !== this.boot && boot !== UNKNOWN && this.boot !== UNKNOWN;
+  }
+
   /** Those that count on a clock that is no more: the machine was started anew since. */
   ofAnotherBoot(): number[] {
-    const now = this.#clock.monotonic();
-    const rows = this.#sql('SELECT id FROM lease WHERE boot <> ? OR deadline > ? + ttl_ms ORDER BY id').all(
-      this.boot,
-      now + SLACK_MS,
-    );
-    return (rows as { id: number }[]).map(({ id }) => id);
+    const latest = this.#clock.monotonic() + SLACK_MS;
+    const rows = this.#sql('SELECT id, ttl_ms, deadline, boot FROM lease ORDER BY id').all() as LeaseRow[];
+    return rows
+      .filter(({ boot, deadline, ttl_ms }) => this.isOfAnotherBoot(boot) || deadline > latest + ttl_ms)
+      .map(({ id }) => id);
   }
 
   /** Those of whose processes none is left, for certain. */

@@ -2,7 +2,6 @@
  * The watches of one handle: they share one bell, which is entered in the file as long as there are any. Whoever is
  * not heard of for long is taken off the list by others; one that only slept enters itself again.
  */
-import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
@@ -25,6 +24,7 @@ export class Listening {
   readonly #engine: Engine;
   readonly #clock: Clock;
   readonly #directory: string;
+  readonly #onRing: () => void;
   readonly #listeners: Listeners;
   readonly #watches = new Map<EmbeddedWatch, number>();
   #bell: Bell | undefined;
@@ -32,7 +32,9 @@ export class Listening {
   #lookedUpTo: Revision = 0;
   #isDeaf = false;
 
-  constructor(engine: Engine, clock: Clock, directory: string) {
+  /** `onRing` has to see to it that `look` is called. */
+  constructor(engine: Engine, clock: Clock, directory: string, onRing: () => void) {
+    this.#onRing = onRing;
     this.#engine = engine;
     this.#clock = clock;
     this.#directory = join(directory, 'bells');
@@ -49,13 +51,13 @@ export class Listening {
   }
 
   /** From the revision that this answers on, whatever is written in this range rings our bell. */
-  enter(range: KeyRange): { readonly id: number; readonly revision: Revision } {
-    this.#hang();
+  enter(range: KeyRange): { readonly id: number; readonly revision: Revision; readonly compacted: Revision } {
+    if (this.#bell === undefined) this.#hang(randomHex(8));
     const id = ++this.#serial;
-    return this.#engine.write(({ revision }) => {
+    return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();
       this.#enterListener(id, range);
-      return { id, revision };
+      return { id, revision, compacted };
     });
   }
 
@@ -95,14 +97,16 @@ export class Listening {
     if (this.#watches.size === 0) return;
     const { revision } = this.#engine.state();
     if (revision === this.#lookedUpTo) return;
-    this.#lookedUpTo = revision;
     for (const watch of [...this.#watches.keys()]) watch.lookFurther();
+    this.#lookedUpTo = revision;
   };
 
   /** Tells the others that we still listen. */
   stayOnList(): void {
+    if (this.#bell === undefined || this.#watches.size === 0) return;
+    // Whoever took us off the list removed our bell too.
+    if (!this.#bell.isThere()) this.#hang(this.#bell.name);
     const bell = this.#bell;
-    if (bell === undefined || this.#watches.size === 0) return;
     const { connection, leases } = this.#engine;
     this.#engine.write(() => {
       const known = connection.sql('UPDATE bell SET heard = ? WHERE name = ? AND boot = ?');
@@ -138,10 +142,10 @@ export class Listening {
     this.#bell = undefined;
   }
 
-  #hang(): void {
-    if (this.#bell !== undefined) return;
-    if (!existsSync(this.#directory)) mkdirSync(this.#directory, { recursive: true });
-    this.#bell = new Bell(this.#directory, randomHex(8), this.look, () => {
+  #hang(name: string): void {
+    this.#bell?.remove();
+    this.#isDeaf = false;
+    this.#bell = new Bell(this.#directory, name, this.#onRing, () => {
       this.#isDeaf = true;
     });
   }
@@ -176,7 +180,7 @@ export class Listening {
 
   #isGone({ name, process, boot, heard }: BellRow): boolean {
     if (name === this.#bell?.name) return false;
-    if (boot !== this.#engine.leases.boot || this.#clock.monotonic() - heard > SILENT_MS) return true;
+    if (this.#engine.leases.isOfAnotherBoot(boot) || this.#clock.monotonic() - heard > SILENT_MS) return true;
     return process !== null && isProvenGone(JSON.parse(process) as ProcessIdentity);
   }
 }

@@ -2,12 +2,12 @@
  * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
-import { Failure, shown } from '../../failure.ts';
-import type { ProcessIdentity } from '../../host/index.ts';
+import { Failure } from '../../failure.ts';
+import { type ProcessIdentity, thisHost } from '../../host/index.ts';
 import { checkHistoryLimit } from '../check.ts';
 import { Connection } from './connection.ts';
 import { networkFileSystem } from './network-file-system.ts';
@@ -35,7 +35,6 @@ export interface EmbeddedOptions {
 
 const DEFAULT_HISTORY = 8192;
 const DEFAULT_BUSY_MS = 4000;
-const MAGIC = 'SQLite format 3\0';
 
 /** The one file in the directory that matters; the others can be made again. */
 export function storeFile(directory: string): string {
@@ -48,9 +47,10 @@ export async function openEmbedded(directory: string, options: EmbeddedOptions =
   const file = storeFile(directory);
   makeDirectory(directory);
   refuseNetworkFileSystem(directory);
-  refuseForeignFile(file);
+  refuseUnwritable(directory, file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
-  const mark = join(directory, 'rounds');
+  // One for each pid namespace: who cannot see a process cannot find it dead for others.
+  const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
   const store = new EmbeddedStore(connection, {
     directory,
     file,
@@ -95,28 +95,16 @@ function refuseNetworkFileSystem(directory: string): void {
   );
 }
 
-/** Looked at before SQLite is: it would write into an empty file, and complain of others in its own words. */
-function refuseForeignFile(file: string): void {
-  if (!existsSync(file)) return;
-  const head = Buffer.alloc(MAGIC.length);
-  const descriptor = openToRead(file);
+/**
+ * By asking, and not by opening them: whoever closes a file that SQLite has open in the same process takes SQLite's
+ * locks on it away.
+ */
+function refuseUnwritable(directory: string, file: string): void {
   try {
-    const length = readSync(descriptor, head, 0, head.length, 0);
-    if (length === 0 || head.toString('latin1') === MAGIC) return;
-  } finally {
-    closeSync(descriptor);
-  }
-  throw new Failure(
-    'corrupt',
-    `${file} is not a store of signalbox: ${shown(head.toString('latin1'))} …; it was not touched`,
-  );
-}
-
-function openToRead(file: string): number {
-  try {
-    return openSync(file, 'r');
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+    if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    throw new Failure('forbidden', `${file} cannot be read: ${(cause as Error).message}`, { cause });
+    throw new Failure('forbidden', `${file} cannot be written: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -152,8 +140,12 @@ async function openDatabase(file: string): Promise<Sqlite.Database> {
 
 function prepare(database: Sqlite.Database, file: string, durability: Durability): Connection {
   const connection = new Connection(database);
-  const isOurs = connection.pragma('application_id') === APPLICATION_ID;
-  if (!isOurs && hasTables(connection)) {
+  // Of one moment: somebody else may just be making it.
+  const [isOurs, isUsed] = connection.read(() => [
+    connection.pragma('application_id') === APPLICATION_ID,
+    hasTables(connection),
+  ]);
+  if (!isOurs && isUsed) {
     throw new Failure('corrupt', `${file} is a database of another program; it was not touched`);
   }
   connection.pragma('journal_mode = WAL');

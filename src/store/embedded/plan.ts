@@ -59,7 +59,7 @@ function applyPlan(keys: Keyspace, plan: Plan, revision: Revision, changes: Chan
         return { do: 'put' };
       case 'delete': {
         const deleted = keys.delete(operation, revision);
-        changes.push(...deleted);
+        for (const change of deleted) changes.push(change);
         return { do: 'delete', deleted: deleted.length };
       }
       case 'read':

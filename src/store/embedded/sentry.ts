@@ -63,8 +63,9 @@ export class Sentry {
     if (this.#hasJustBeen()) return;
     this.#quietly(() => {
       const { leases } = this.#engine;
-      const ended = [...leases.due(), ...leases.ofTheDead()];
-      if (ended.length > 0) this.#engine.endLeases(ended);
+      // Looked for first without keeping others from writing; what is found may be said anew until we write.
+      if (leases.due().length === 0 && leases.ofTheDead().length === 0) return;
+      this.#engine.endLeases(() => leases.ofTheDead());
     });
     if (every(ROUNDS_PER_TIDYING)) this.#quietly(() => this.#listening.tidy());
   }

@@ -34,7 +34,8 @@ export function asFailure(error: unknown, file: string): unknown {
 }
 
 function meaning(code: string): readonly [FailureCode, string] {
-  if (/^SQLITE_(CORRUPT|NOTADB|FORMAT)/.test(code)) {
+  if (code === 'SQLITE_NOTADB') return ['corrupt', 'this is not a store of signalbox; it was not touched'];
+  if (/^SQLITE_(CORRUPT|FORMAT)/.test(code)) {
     return ['corrupt', 'the store is damaged and was left as it is; move it away, or restore it from an export'];
   }
   if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return ['forbidden', 'this process may not write the store'];

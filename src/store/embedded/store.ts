@@ -20,8 +20,9 @@ import { Engine } from './engine.ts';
 import { Listening } from './listening.ts';
 import { changesNothing } from './plan.ts';
 import { Sentry } from './sentry.ts';
+import { asFailure } from './sqlite-failure.ts';
 import { Turns } from './turns.ts';
-import { EmbeddedWatch } from './watches.ts';
+import { EmbeddedWatch, type Look } from './watches.ts';
 
 export interface EmbeddedSettings {
   readonly directory: string;
@@ -39,7 +40,9 @@ export class EmbeddedStore implements Store {
   readonly #turns: Turns;
   readonly #listening: Listening;
   readonly #sentry: Sentry;
+  readonly #file: string;
   readonly #watches = new Set<EmbeddedWatch>();
+  #isClosing = false;
   #closed: Promise<void> | undefined;
 
   constructor(
@@ -47,6 +50,7 @@ export class EmbeddedStore implements Store {
     { directory, file, mark, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
   ) {
     this.#connection = connection;
+    this.#file = file;
     this.#engine = new Engine(
       connection,
       clock,
@@ -55,15 +59,17 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory);
+    this.#listening = new Listening(this.#engine, clock, directory, () => {
+      this.#turns.now(this.#listening.look).catch(() => undefined);
+    });
     this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, mark);
   }
 
   /** Whatever hung on the clock of an earlier boot is over. */
   async begin(): Promise<void> {
     await this.#do(() => {
-      const over = this.#engine.leases.ofAnotherBoot();
-      if (over.length > 0) this.#engine.endLeases(over);
+      const { leases } = this.#engine;
+      if (leases.ofAnotherBoot().length > 0) this.#engine.endLeases(() => leases.ofAnotherBoot());
     });
   }
 
@@ -78,14 +84,12 @@ export class EmbeddedStore implements Store {
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
     checkWatch(range, since);
     return this.#do(() => {
-      const { id, revision } = this.#listening.enter(range);
+      const { id, revision, compacted } = this.#listening.enter(range);
       const start = since === 'now' ? revision : since;
-      const look = this.#engine.changesAfter.bind(this.#engine);
-      const watch = new EmbeddedWatch(range, start, look, signal, this.#ended);
+      const watch = new EmbeddedWatch(range, start, this.#changesAfter, signal, this.#ended);
       this.#watches.add(watch);
       this.#listening.add(watch, id);
       this.#sentry.begin();
-      const { compacted } = this.#engine.state();
       if (start < compacted) {
         watch.refuse(new Failure('compacted', `all history up to revision ${compacted} is forgotten: list again`));
       }
@@ -126,7 +130,7 @@ export class EmbeddedStore implements Store {
   }
 
   async revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
-    return this.#do(() => this.#engine.endLeases([Number(id)]), signal);
+    return this.#do(() => this.#engine.endLeases(() => [Number(id)]), signal);
   }
 
   async leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
@@ -161,6 +165,7 @@ export class EmbeddedStore implements Store {
   }
 
   async #close(): Promise<void> {
+    this.#isClosing = true;
     this.#sentry.end();
     for (const watch of this.#watches) watch.end();
     // Behind everything that was asked for before.
@@ -177,10 +182,18 @@ export class EmbeddedStore implements Store {
     if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
   }
 
+  readonly #changesAfter: Look = (since, range) => {
+    try {
+      return this.#engine.changesAfter(since, range);
+    } catch (error) {
+      throw asFailure(error, this.#file);
+    }
+  };
+
   readonly #ended = (watch: EmbeddedWatch): void => {
     this.#watches.delete(watch);
     const strike = this.#listening.remove(watch);
     // Closing strikes all of them at once.
-    if (strike !== undefined && this.#closed === undefined) this.#turns.take(strike).catch(() => undefined);
+    if (strike !== undefined && !this.#isClosing) this.#turns.take(strike).catch(() => undefined);
   };
 }

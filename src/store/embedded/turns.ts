@@ -18,6 +18,8 @@ const LOOKS_AT_ONCE = 8;
 /** Nobody lines up for SQLite's lock: who pauses for long is passed by those who write without a pause. */
 const SHORT_PAUSES = 16;
 const LONGEST_PAUSE_MS = 8;
+/** So many are done at once before the event loop has its turn: some milliseconds. */
+const MOST_IN_A_ROW = 64;
 
 export class Turns {
   readonly #clock: Clock;
@@ -26,6 +28,7 @@ export class Turns {
   readonly #waiting: Turn[] = [];
   #alive: Timer | undefined;
   #looks = 0;
+  #inARow = 0;
 
   constructor(clock: Clock, file: string, patienceMs: number) {
     this.#clock = clock;
@@ -36,7 +39,7 @@ export class Turns {
   /** `work` is done at once if the file is not busy. What it throws, other than that it is busy, is thrown. */
   async take<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
-    if (this.#waiting.length > 0) return this.#wait(work, signal);
+    if (this.#waiting.length > 0 || this.#isGreedy()) return this.#wait(work, signal);
     return this.now(work, signal);
   }
 
@@ -70,6 +73,12 @@ export class Turns {
       };
       if (this.#waiting.push(turn) === 1) this.#lookAgain();
     });
+  }
+
+  /** Whoever only ever awaits what is done at once would keep timers and sockets waiting for ever. */
+  #isGreedy(): boolean {
+    if (this.#inARow++ === 0) setImmediate(() => (this.#inARow = 0));
+    return this.#inARow > MOST_IN_A_ROW;
   }
 
   #lookAgain(): void {
