@@ -4,6 +4,7 @@
  */
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { Failure } from '../failure.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -31,8 +32,17 @@ function gitDirectoryAt(place: string): string | undefined {
   if (isRepository(dotGit)) return dotGit;
   // A worktree or a submodule has a file that says where.
   const named = /^gitdir: (.+)$/.exec(readLine(dotGit) ?? '')?.[1];
-  if (named !== undefined) return resolve(place, named);
+  if (named !== undefined) return reachable(resolve(place, named), dotGit);
   return isRepository(place) ? place : undefined;
+}
+
+/** Not there: then those who share it are elsewhere, and a store of our own would be the worst answer. */
+function reachable(directory: string, dotGit: string): string {
+  if (isDirectory(directory)) return directory;
+  throw new Failure(
+    'forbidden',
+    `${dotGit} says that the repository is in ${directory}, which cannot be seen from here`,
+  );
 }
 
 /** What git itself takes for one: anything less may be a directory that only looks like it. */

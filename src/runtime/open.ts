@@ -66,7 +66,10 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
   // So that a store that cannot be reached is told here, and not by the first one who wants something.
-  await bounded.health();
+  await bounded.health().catch(async (error: unknown) => {
+    await bounded.close().catch(() => undefined);
+    throw error;
+  });
   return new Signalbox(runtime, { maintenanceMs, reclaim, maintains });
 }
 

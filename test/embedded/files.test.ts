@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Failure, open } from 'signalbox';
 import { networkFileSystem, openEmbedded, storeFile, Value } from 'signalbox/store';
+import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { errorOf } from '../support/outcome.ts';
 
@@ -185,5 +186,18 @@ describe('a place', () => {
     expect(existsSync(`${storeFile(directory)}-wal`)).toBe(false);
     const bells = statSync(join(directory, 'bells'));
     expect(bells.isDirectory()).toBe(true);
+  });
+});
+
+describe('a store that is removed while it is in use', () => {
+  it('is over for whoever has it open, who is told, and does not hold on to what it held there', async () => {
+    const clock = new TestClock();
+    const box = await open(await openEmbedded(directory, { clock }), { clock, maintenanceMs: 60_000 });
+    const hold = await box.lock('db').acquire();
+    rmSync(storeFile(directory));
+    await clock.advance(5000);
+    expect(hold.isValid).toBe(false);
+    expect(await errorOf(box.lock('db').acquire({ waitMs: 100 }))).toMatchObject({ code: 'closed' });
+    await box.close();
   });
 });

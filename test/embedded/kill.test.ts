@@ -16,6 +16,10 @@ const AT_ONCE = 6;
 /** Whatever happens, it stops by itself. */
 const LONGEST_MS = 240_000;
 
+function heard(child: ChildProcess, wanted: string): Promise<void> {
+  return new Promise((resolve) => child.on('message', (message) => message === wanted && resolve()));
+}
+
 describe('processes that are killed at any moment, during heavy use', () => {
   const directory = mkdtempSync(join(tmpdir(), 'signalbox-kill-'));
   const store = join(directory, 'store');
@@ -34,8 +38,11 @@ describe('processes that are killed at any moment, during heavy use', () => {
         running.add(child);
         const exited = once(child, 'exit');
         // Some are killed while they open the store, most while they use it.
-        if (Math.random() < 0.9) await Promise.race([once(child, 'message'), exited]);
-        await Promise.race([pause(Math.random() * 60), exited]);
+        const chance = Math.random();
+        if (chance < 0.9) await Promise.race([heard(child, 'ready'), exited]);
+        // Half of them have been inside at least once.
+        if (chance < 0.5) await Promise.race([heard(child, 'entered'), pause(5000), exited]);
+        await Promise.race([pause(Math.random() * 40), exited]);
         if (child.exitCode === null && child.kill('SIGKILL')) kills += 1;
         await exited;
         running.delete(child);
@@ -51,6 +58,10 @@ describe('processes that are killed at any moment, during heavy use', () => {
 
   it(`were ${KILLS}`, () => {
     expect(kills).toBeGreaterThanOrEqual(KILLS);
+  });
+
+  it('had been let in some hundred times', () => {
+    expect(readFileSync(join(work, 'entered'), 'utf8').length).toBeGreaterThan(KILLS / 4);
   });
 
   it('never met inside what a lock guards, and met no error but their end', () => {

@@ -69,6 +69,12 @@ describe('where nothing is named', () => {
     expect(urlAt(place('plain'))).toBe('file:/home/nobody/.local/state/signalbox');
   });
 
+  it('a worktree whose repository cannot be seen from here has no private store of its own', () => {
+    mkdirSync(place('lost'));
+    writeFileSync(place('lost', '.git'), `gitdir: ${place('nowhere', '.git', 'worktrees', 'lost')}\n`);
+    expect(() => urlAt(place('lost'))).toThrow(/cannot be seen from here/);
+  });
+
   it('a wish for etcd is not answered with a private store', () => {
     expect(() => urlAt('/', { ...NOBODY, IF_ETCD_HOST: 'etcd.example' })).toThrow(/IF_ETCD_HOST.*etcd/);
   });

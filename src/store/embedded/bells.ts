@@ -4,7 +4,20 @@
  *
  * Which bells to ring is in the file too, so that a writer knows it in the very transaction that it announces.
  */
-import { closeSync, existsSync, type FSWatcher, mkdirSync, openSync, rmSync, utimesSync, watch } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  type FSWatcher,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  watch,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { Changes } from '../contract.ts';
 import { rangeTest } from '../key-order.ts';
@@ -32,6 +45,8 @@ export class Bell {
     try {
       mkdirSync(directory, { recursive: true });
       closeSync(openSync(this.#path, 'w'));
+      // Empty, and for everyone who may enter the directory to ring.
+      chmodSync(this.#path, 0o666);
       this.#watcher = watch(this.#path, { persistent: false }, onRing).on('error', onLost);
     } catch {
       // No more watches are to be had (inotify has a limit for each user), or no file: then it has to look by itself.
@@ -47,6 +62,16 @@ export class Bell {
     here.delete(this.name);
     this.#watcher?.close();
     rmSync(this.#path, { force: true });
+  }
+
+  /** Those that were made so long ago, or more. */
+  static filesIn(directory: string, ageMs: number): string[] {
+    try {
+      return readdirSync(directory).filter((name) => Date.now() - statSync(join(directory, name)).birthtimeMs > ageMs);
+    } catch {
+      // Some have just gone; there will be another time.
+      return [];
+    }
   }
 
   /** The bell of another process, which is gone. */
@@ -95,10 +120,12 @@ export class Listeners {
       setImmediate(local);
       return;
     }
+    const path = join(this.#directory, bell);
     try {
       // Which times does not matter; that they are set does.
-      utimesSync(join(this.#directory, bell), 0, Date.now() / 1000);
-    } catch {
+      utimesSync(path, 0, Date.now() / 1000);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EPERM') ringAsStranger(path);
       // Its owner is gone, and will be taken off the list; or it finds out when it next looks by itself.
     }
   }
@@ -112,5 +139,14 @@ export class Listeners {
       else this.#ranges.push({ bell, isWanted: rangeTest({ key: first, end }) });
     }
     this.#version = version;
+  }
+}
+
+/** Another user's file: its times are not ours to set, but we may write it. */
+function ringAsStranger(path: string): void {
+  try {
+    truncateSync(path, 0);
+  } catch {
+    // It looks by itself a little later.
   }
 }

@@ -23,10 +23,10 @@ export interface LeaseRow {
 export class Leases {
   readonly #connection: Connection;
   readonly #clock: Clock;
-  readonly #isGone: (process: ProcessIdentity) => boolean;
+  readonly #isGone: (process: ProcessIdentity, atAGlance: boolean) => boolean;
   readonly boot = thisHost()?.boot ?? UNKNOWN;
 
-  constructor(connection: Connection, clock: Clock, isGone: (process: ProcessIdentity) => boolean = isProvenGone) {
+  constructor(connection: Connection, clock: Clock, isGone = isProvenGone) {
     this.#connection = connection;
     this.#clock = clock;
     this.#isGone = isGone;
@@ -83,14 +83,14 @@ export class Leases {
       .map(({ id }) => id);
   }
 
-  /** Those of whose processes none is left, for certain. */
-  ofTheDead(): number[] {
+  /** Those of whose processes none is left, for certain. A glance overlooks some (see `isProvenGone`). */
+  ofTheDead(atAGlance: boolean): number[] {
     const rows = this.#sql('SELECT id, processes FROM lease WHERE processes IS NOT NULL').all() as LeaseRow[];
     const known = new Map<string, boolean>();
     const areGone = (processes: string): boolean => {
       let gone = known.get(processes);
       if (gone === undefined) {
-        gone = (JSON.parse(processes) as ProcessIdentity[]).every(this.#isGone);
+        gone = (JSON.parse(processes) as ProcessIdentity[]).every((process) => this.#isGone(process, atAGlance));
         known.set(processes, gone);
       }
       return gone;

@@ -122,11 +122,21 @@ export class Listening {
     const gone = (connection.sql('SELECT name, process, boot, heard FROM bell').all() as BellRow[]).filter((row) =>
       this.#isGone(row),
     );
-    if (gone.length === 0) return;
-    this.#engine.write(() => {
-      for (const { name } of gone) this.#strike(name);
-    });
+    if (gone.length > 0) {
+      this.#engine.write(() => {
+        for (const { name } of gone) this.#strike(name);
+      });
+    }
     for (const { name } of gone) Bell.removeFile(this.#directory, name);
+    this.#removeUnlisted();
+  }
+
+  /** Whoever was killed between making its bell and entering it left a file that is nobody's. */
+  #removeUnlisted(): void {
+    const listed = this.#engine.connection.sql('SELECT 1 FROM bell WHERE name = ?');
+    for (const name of Bell.filesIn(this.#directory, SILENT_MS)) {
+      if (listed.get(name) === undefined && name !== this.#bell?.name) Bell.removeFile(this.#directory, name);
+    }
   }
 
   /** Ends everything, in the file as well; throws if that is busy, and may be called again. */

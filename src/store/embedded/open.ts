@@ -148,7 +148,9 @@ function prepare(database: Sqlite.Database, file: string, durability: Durability
   if (!isOurs && isUsed) {
     throw new Failure('corrupt', `${file} is a database of another program; it was not touched`);
   }
-  connection.pragma('journal_mode = WAL');
+  if (connection.pragma('journal_mode = WAL') !== 'wal') {
+    throw new Failure('forbidden', `${file} is on a file system that cannot share memory between processes`);
+  }
   connection.pragma(`synchronous = ${durability}`);
   if (!isOurs) {
     // Somebody else may have just made it.

@@ -13,7 +13,9 @@ import type { Turns } from './turns.ts';
 const ROUND_MS = 50;
 /** Where the file system does not tell that a bell was rung. */
 const DEAF_ROUND_MS = 10;
-/** Every so many rounds: a look for bells that were not heard; */
+/** Every so many rounds: more than a glance at who is there; */
+const ROUNDS_PER_CLOSE_LOOK = 3;
+/** a look for bells that were not heard; */
 const ROUNDS_PER_LOOK = 5;
 /** word that we still listen; */
 const ROUNDS_PER_WORD = 200;
@@ -26,16 +28,28 @@ export class Sentry {
   readonly #turns: Turns;
   readonly #clock: Clock;
   readonly #mark: string;
+  readonly #isRemoved: () => boolean;
+  readonly #onRemoved: () => void;
   #timer: Timer | undefined;
   #rounds = 0;
 
-  /** `mark` is a file whose time says when the last round was. */
-  constructor(engine: Engine, listening: Listening, turns: Turns, clock: Clock, mark: string) {
+  /** `mark` is a file whose time says when the last round was. `onRemoved`: the store itself is not there any more. */
+  constructor(
+    engine: Engine,
+    listening: Listening,
+    turns: Turns,
+    clock: Clock,
+    mark: string,
+    isRemoved: () => boolean,
+    onRemoved: () => void,
+  ) {
     this.#engine = engine;
     this.#listening = listening;
     this.#turns = turns;
     this.#clock = clock;
     this.#mark = mark;
+    this.#isRemoved = isRemoved;
+    this.#onRemoved = onRemoved;
   }
 
   /** Goes on its rounds for as long as somebody watches. */
@@ -57,15 +71,17 @@ export class Sentry {
 
   #round(): void {
     this.#rounds += 1;
+    if (this.#isRemoved()) return this.#onRemoved();
     const every = (rounds: number): boolean => this.#rounds % rounds === 0;
     if (this.#listening.isDeaf || every(ROUNDS_PER_LOOK)) this.#quietly(this.#listening.look);
     if (every(ROUNDS_PER_WORD)) this.#quietly(() => this.#listening.stayOnList());
     if (this.#hasJustBeen()) return;
+    const atAGlance = !every(ROUNDS_PER_CLOSE_LOOK);
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (leases.due().length === 0 && leases.ofTheDead().length === 0) return;
-      this.#engine.endLeases(() => leases.ofTheDead());
+      if (leases.due().length === 0 && leases.ofTheDead(atAGlance).length === 0) return;
+      this.#engine.endLeases(() => leases.ofTheDead(atAGlance));
     });
     if (every(ROUNDS_PER_TIDYING)) this.#quietly(() => this.#listening.tidy());
   }

@@ -5,7 +5,13 @@ import { Failure } from '../../failure.ts';
 
 export async function openSqlite(file: string, options: Sqlite.Options): Promise<Sqlite.Database> {
   const { default: Database } = await import('better-sqlite3');
-  return new Database(file, { ...options, nativeBinding: nativePart() });
+  const nativeBinding = nativePart();
+  try {
+    return new Database(file, { ...options, nativeBinding });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === 'ERR_DLOPEN_FAILED' ? unusable('with a native part for another Node', error) : error;
+  }
 }
 
 /**
@@ -16,11 +22,10 @@ function nativePart(): string {
   try {
     return createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
   } catch (cause) {
-    throw new Failure(
-      'unavailable',
-      'better-sqlite3 was installed without its native part (npm may have been told not to run install scripts): ' +
-        'npm rebuild better-sqlite3',
-      { cause },
-    );
+    throw unusable('without its native part (npm may have been told not to run install scripts)', cause);
   }
+}
+
+function unusable(how: string, cause: unknown): Failure {
+  return new Failure('unavailable', `better-sqlite3 was installed ${how}: npm rebuild better-sqlite3`, { cause });
 }

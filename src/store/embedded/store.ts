@@ -1,4 +1,5 @@
 /** The embedded engine as a store: one handle of one process on the file that all processes share. */
+import { statSync } from 'node:fs';
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
@@ -41,8 +42,10 @@ export class EmbeddedStore implements Store {
   readonly #listening: Listening;
   readonly #sentry: Sentry;
   readonly #file: string;
+  readonly #inode: string;
   readonly #watches = new Set<EmbeddedWatch>();
   #isClosing = false;
+  #isRemoved = false;
   #closed: Promise<void> | undefined;
 
   constructor(
@@ -62,7 +65,16 @@ export class EmbeddedStore implements Store {
     this.#listening = new Listening(this.#engine, clock, directory, () => {
       this.#turns.now(this.#listening.look).catch(() => undefined);
     });
-    this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, mark);
+    this.#inode = inodeOf(file);
+    this.#sentry = new Sentry(
+      this.#engine,
+      this.#listening,
+      this.#turns,
+      clock,
+      mark,
+      () => inodeOf(file) !== this.#inode,
+      () => this.#removed(),
+    );
   }
 
   /** Whatever hung on the clock of an earlier boot is over. */
@@ -95,7 +107,7 @@ export class EmbeddedStore implements Store {
       }
       if (signal.aborted) watch.end();
       return watch;
-    });
+    }, signal);
   }
 
   async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
@@ -104,6 +116,7 @@ export class EmbeddedStore implements Store {
   }
 
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    if (inodeOf(this.#file) !== this.#inode) this.#removed();
     return this.#do(
       () =>
         this.#engine.write(() => {
@@ -180,6 +193,17 @@ export class EmbeddedStore implements Store {
 
   #refuseIfClosed(): void {
     if (this.#closed !== undefined) throw new Failure('closed', 'this store was closed');
+    if (this.#isRemoved) throw this.#removal();
+  }
+
+  /** Whoever opens it now finds another store: what is held in this one is held no longer. */
+  #removed(): void {
+    this.#isRemoved = true;
+    for (const watch of [...this.#watches]) watch.refuse(this.#removal());
+  }
+
+  #removal(): Failure {
+    return new Failure('closed', `${this.#file} was removed or moved while it was in use; open it again`);
   }
 
   readonly #changesAfter: Look = (since, range) => {
@@ -196,4 +220,10 @@ export class EmbeddedStore implements Store {
     // Closing strikes all of them at once.
     if (strike !== undefined && !this.#isClosing) this.#turns.take(strike).catch(() => undefined);
   };
+}
+
+/** Which file it is, whatever its name. */
+function inodeOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? '' : `${stat.dev}:${stat.ino}`;
 }

@@ -45,7 +45,9 @@ async function enter() {
       while (performance.now() < busyUntil);
       if (readFileSync(inside, 'utf8') !== String(process.pid)) report(`${process.pid} was joined inside`);
       writeFileSync(inside, '');
+      appendFileSync(join(work, 'entered'), '.');
     });
+    process.send?.('entered');
     await slots.run(() => new Promise((resolve) => setTimeout(resolve, Math.random() * 3)));
   }
 }
