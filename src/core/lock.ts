@@ -529,11 +529,20 @@ function newHold(request: LockRequest, token: Token, at: Moment): LockHold {
   return describedBy(request, { id, holder, token, lease, mode, acquiredAt: at.now });
 }
 
-function requestOf({ id, holder, lease, priority, mode, maxHoldMs, reason, metadata, steal }: Acquire): LockRequest {
+function requestOf(asked: Acquire): LockRequest {
+  const { id, holder, lease, priority, mode, maxHoldMs, reason, metadata, steal, within } = asked;
   const request: LockRequest = { id, holder, lease, priority, mode };
-  if (maxHoldMs === undefined && reason === undefined && metadata === undefined && steal === undefined) return request;
+  if (
+    within === undefined &&
+    maxHoldMs === undefined &&
+    reason === undefined &&
+    metadata === undefined &&
+    steal === undefined
+  )
+    return request;
   return {
     ...request,
+    ...(within !== undefined && { within }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata }),

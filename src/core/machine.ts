@@ -67,6 +67,8 @@ export interface Request {
   /** Why it is wanted, for those who wait behind it. */
   readonly reason?: string;
   readonly metadata?: Json;
+  /** Other holders who go on only once this request has been served and its hold is over. */
+  readonly within?: readonly string[];
 }
 
 export const NONE: readonly never[] = Object.freeze([]);

@@ -27,6 +27,7 @@ export interface Asked {
   readonly onStale?: unknown;
   readonly reason?: unknown;
   readonly metadata?: unknown;
+  readonly within?: unknown;
 }
 
 /** What is wrong with a request, where, and what is accepted; undefined if nothing is. What is required may not lack. */
@@ -55,6 +56,7 @@ const checks = Object.entries({
   onStale: oneOf('reclaim', 'alert'),
   reason: textProblem,
   metadata: metadataProblem,
+  within: namesProblem,
 } satisfies Record<keyof Asked, Check>) as readonly [keyof Asked, Check][];
 
 function whole(least: number, most: number): Check {
@@ -84,6 +86,11 @@ function oneOf(...accepted: readonly (string | boolean)[]): Check {
 function textProblem(value: unknown, what: string): string | undefined {
   if (typeof value !== 'string') return `${what} is ${shown(value)}, not a string`;
   return sizeProblem(value, what);
+}
+
+function namesProblem(value: unknown, what: string): string | undefined {
+  if (!Array.isArray(value)) return `${what} is ${shown(value)}, not a list of holders`;
+  return firstProblem(value, (name) => nameProblem(name, what));
 }
 
 function metadataProblem(value: unknown, what: string): string | undefined {

@@ -2,7 +2,18 @@
 import { requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 
-const REQUEST = ['holder', 'priority', 'reason', 'metadata', 'maxHoldMs', 'strategy', 'mode', 'weight', 'ttlMs'];
+const REQUEST = [
+  'holder',
+  'priority',
+  'reason',
+  'metadata',
+  'maxHoldMs',
+  'strategy',
+  'mode',
+  'weight',
+  'ttlMs',
+  'within',
+];
 const WAIT = ['waitMs', 'signal', 'onWaiting'];
 const STRATEGIES: readonly unknown[] = ['retry', 'fail-fast', 'steal-stale', 'force'];
 

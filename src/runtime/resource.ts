@@ -39,6 +39,11 @@ export interface RequestOptions {
   /** The hold ends after this time although it is renewed. */
   readonly maxHoldMs?: number;
   readonly strategy?: Strategy;
+  /**
+   * Other holders who go on only when this one has released again, such as the one that started this process: what they
+   * hold is waited for by others as well, so a circle through them is a deadlock too.
+   */
+  readonly within?: readonly string[];
 }
 
 export interface DetachedOptions extends RequestOptions, WaitOptions {
@@ -370,7 +375,7 @@ export function requestFields(
   lease: string,
   options: RequestOptions,
 ): Request & { steal?: true; force?: true } {
-  const { holder = id, priority = 0, reason, metadata, maxHoldMs, strategy } = options;
+  const { holder = id, priority = 0, reason, metadata, maxHoldMs, strategy, within } = options;
   return {
     id,
     holder,
@@ -379,6 +384,7 @@ export function requestFields(
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
+    ...(within !== undefined && { within }),
     ...(strategy === 'steal-stale' && { steal: true as const }),
     ...(strategy === 'force' && { force: true as const }),
   };

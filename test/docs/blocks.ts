@@ -4,7 +4,8 @@
  * one marked `text prints` must print exactly that.
  */
 import { execFile } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { root } from '../house/sources.ts';
@@ -113,14 +114,17 @@ export interface Ended {
 }
 
 /** As a user would: node, the built package, and nothing else. */
+/** In an empty directory of its own: what it makes there goes with it. */
 export function run(file: string): Promise<Ended> {
   const env = { ...process.env, NO_COLOR: '1' };
+  const cwd = mkdtempSync(join(tmpdir(), 'signalbox-example-'));
   return new Promise((resolve) => {
     execFile(
       process.execPath,
       ['--enable-source-maps', file],
-      { cwd: root, env, timeout: 60_000 },
+      { cwd, env, timeout: 60_000 },
       (error, stdout, stderr) => {
+        rmSync(cwd, { recursive: true, force: true });
         resolve({ exitCode: error === null ? 0 : (error.code ?? error.signal ?? 'killed'), stdout, stderr });
       },
     );

@@ -1,10 +1,14 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { type Changes, openEmbedded, prefixed, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readStat } from '../../src/host/index.ts';
 
 const clock = new TestClock();
 let directory: string;
@@ -146,10 +150,30 @@ describe('a file that another process keeps busy', () => {
       await new Promise((resolve) => setImmediate(resolve));
       await clock.advance(50);
     }
-    expect(await written).toMatchObject({ code: 'unavailable', message: expect.stringContaining('busy') as string });
+    const told = new RegExp(`process ${process.pid} has kept the store busy for 1\\d\\d\\d ms; nothing was changed$`);
+    expect(await written).toMatchObject({ code: 'unavailable', message: expect.stringMatching(told) as string });
     expect(await behind).toMatchObject({ code: 'unavailable' });
     other.exec('COMMIT');
     other.close();
     expect(await store.health()).toMatchObject({ revision: 1 });
+  });
+
+  it('by one that was stopped in the middle of a write is told with its pid, and with what to do', async () => {
+    const store = await openEmbedded(directory, { busyMs: 300 });
+    handles.push(store);
+    const program = fileURLToPath(new URL('programs/stopped-writer.mjs', import.meta.url));
+    const child = fork(program, [join(directory, 'store.db')]);
+    try {
+      await once(child, 'message');
+      await expect.poll(() => readStat(child.pid as number)?.state).toBe('T');
+      const told = new RegExp(
+        `process ${child.pid} .* is stopped: let it go on \\(kill -CONT ${child.pid}\\) or end it`,
+      );
+      await expect(put(store, 'a')).rejects.toThrow(told);
+    } finally {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    await put(store, 'a');
   });
 });

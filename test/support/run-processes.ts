@@ -66,8 +66,8 @@ export class Place {
 
   /** Ends whatever a failed test has left. */
   async leave(): Promise<void> {
-    for (const box of this.#boxes) await box.close();
     for (const started of this.#started) started.end();
+    for (const box of this.#boxes) await box.close().catch(() => undefined);
     await Promise.all(this.#started.map(({ exited }) => exited));
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -127,6 +127,7 @@ export class Started {
     this.#child.stdin?.write(text);
   }
 
+  /** Whoever reads its stdin finds the end of it. */
   endInput(): void {
     this.#child.stdin?.end();
   }

@@ -9,7 +9,7 @@ import type { OuterHolds } from './environment.ts';
 import { resourceOf } from './request.ts';
 
 /** `holder`: of what is not held further out. */
-export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata'> &
+export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata' | 'within'> &
   WaitOptions & { readonly holder: string };
 
 /** In the order in which they are wanted. */
@@ -20,12 +20,12 @@ export async function acquire(
   options: AcquireOptions,
 ): Promise<readonly Hold[]> {
   const since = performance.now();
+  const { waitMs } = options;
+  const inTime = (): AcquireOptions =>
+    waitMs === undefined ? options : { ...options, waitMs: Math.max(0, waitMs - (performance.now() - since)) };
   for (;;) {
-    const { waitMs } = options;
-    const left =
-      waitMs === undefined ? options : { ...options, waitMs: Math.max(0, waitMs - (performance.now() - since)) };
     try {
-      return await acquireOnce(box, wants, outer, left);
+      return await acquireOnce(box, wants, outer, inTime);
     } catch (error) {
       // Stopped (Ctrl-Z) or asleep for longer than the lease: it has lost its place, but may stand in line again.
       const lostItsPlace = error instanceof NotAcquired && error.refusal.kind === 'session-lost';
@@ -38,20 +38,22 @@ async function acquireOnce(
   box: Signalbox,
   wants: readonly Want[],
   outer: OuterHolds,
-  options: AcquireOptions,
+  inTime: () => AcquireOptions,
 ): Promise<readonly Hold[]> {
   const holds: Hold[] = [];
   const rest: Want[] = [];
   try {
     for (const want of wants) {
       const holder = await outerHolderOf(box, want, outer);
-      const inner = holder === undefined ? undefined : await reenter(box, want, { ...options, holder });
+      const inner = holder === undefined ? undefined : await reenter(box, want, { ...inTime(), holder });
       if (inner === undefined) rest.push(want);
       else holds.push(inner);
     }
     // Under a holder of our own: two runs side by side in one outer run have to exclude each other.
-    if (rest.length > 0) holds.push(...(await box.acquireAll(rest, options)).holds);
-    for (const hold of holds) hold.check();
+    if (rest.length > 0) holds.push(...(await box.acquireAll(rest, inTime())).holds);
+    const lost = holds.find((hold) => !hold.isValid);
+    // Ours, or that of a run around us; in any case not of this moment.
+    if (lost !== undefined) throw new NotAcquired(lost.resource, { kind: 'session-lost' });
   } catch (error) {
     await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
     throw error;

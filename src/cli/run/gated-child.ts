@@ -10,7 +10,9 @@ import { once } from 'node:events';
 import { constants } from 'node:os';
 import type { Writable } from 'node:stream';
 import { type Offspring, offspringOf } from '../../host/index.ts';
+import { CliExit } from '../exit-code.ts';
 
+const NOT_STARTED = 126;
 const GATE = 'read -r go <&3 || exit 125; exec 3<&-; exec "$@"';
 
 /** How the child ended. */
@@ -51,13 +53,18 @@ export class GatedChild {
     mark: string,
   ): Promise<GatedChild> {
     const command = commandThrough(program, argv, env);
-    const child = spawn('/bin/sh', ['-c', GATE, 'sh', ...command], {
-      stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
-      detached: leads,
-      env,
-    });
-    await once(child, 'spawn');
-    return new GatedChild(child, child.pid as number, leads, mark);
+    try {
+      const child = spawn('/bin/sh', ['-c', GATE, 'sh', ...command], {
+        stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+        detached: leads,
+        env,
+      });
+      await once(child, 'spawn');
+      return new GatedChild(child, child.pid as number, leads, mark);
+    } catch (error) {
+      // Too many arguments, or no room for another process.
+      throw new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${(error as Error).message}`);
+    }
   }
 
   /** Its pid may be somebody else's by now. */

@@ -14,7 +14,6 @@ import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import { storeUrl } from '../../runtime/location.ts';
 import { open } from '../../runtime/open.ts';
-import { NotAcquired } from '../../runtime/refusal.ts';
 import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -84,6 +83,9 @@ async function acquired(
       // Not its arguments: there may be secrets among them.
       metadata: { command: basename(argv[0]), pid: process.pid, host: hostname() },
       signal: signals.leaving,
+      // Those around us wait for us: without that, two runs that want what the other one's outer run holds would
+      // wait for ever.
+      ...(Object.keys(outer).length > 0 && { within: [...new Set(Object.values(outer).map((hold) => hold.holder))] }),
       onWaiting: () => voice.waiting(look),
       ...(waitMs !== undefined && { waitMs }),
       ...(priority !== undefined && { priority }),
@@ -107,14 +109,14 @@ async function begun(
   try {
     const lost = AbortSignal.any(holds.map((hold) => hold.signal));
     const entered = await box.children.enter(holds, child.offspring, { graceMs, outlivesHold: onLost === 'warn' });
-    if (entered.kind === 'lost') throw new NotAcquired(entered.resource, { kind: 'lost' });
+    if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
       const cut = AbortSignal.any([lost, signals.leaving]);
       await clearLeftovers(entered.leftovers, { children: box.children, graceMs, tell: voice.say, cut });
       if (signals.left !== undefined) throw new Failure('closed', 'left');
       // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
-      for (const hold of holds) hold.check();
-      child.letGo();
+      const gone = holds.find((hold) => !hold.isValid);
+      if (gone !== undefined) throw tooLate(gone.resource);
       return await supervise(request, holds, child, signals, voice, lost);
     } finally {
       if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);
@@ -122,6 +124,11 @@ async function begun(
   } finally {
     await child.abandon();
   }
+}
+
+/** The command has not begun, so this is not 76: it may be tried again. */
+function tooLate(resource: string): CliExit {
+  return new CliExit(EXIT.notAcquired, `${resource}: the hold was lost before the command could begin`);
 }
 
 /** A store that may not be used is, to whoever wants to run something, one that cannot be reached. */

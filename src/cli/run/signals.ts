@@ -6,18 +6,21 @@
  *     ending     the command was told to end, or has, and left others behind: no more patience
  */
 import { constants } from 'node:os';
+import { stopOurselves } from './stopping.ts';
 
 export type Phase = 'waiting' | 'running' | 'ending';
-export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'none';
+export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 
 /** Those that would end us if nobody listened. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
-/** Listened to only while a command with a group of its own runs: otherwise they stop and wake us, as they should. */
-const STOPPING: readonly NodeJS.Signals[] = ['SIGTSTP', 'SIGCONT'];
+const LISTENED: readonly NodeJS.Signals[] = [...ENDING, 'SIGTSTP', 'SIGCONT'];
 const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
 
 export function reaction(phase: Phase, signal: NodeJS.Signals, sharesTerminal: boolean): Reaction {
-  if (STOPPING.includes(signal)) return phase === 'running' && !sharesTerminal ? 'pass-on' : 'none';
+  if (signal === 'SIGTSTP' || signal === 'SIGCONT') {
+    if (phase === 'running' && !sharesTerminal) return 'pass-on';
+    return signal === 'SIGTSTP' ? 'stop' : 'none';
+  }
   switch (phase) {
     case 'waiting':
       return 'leave';
@@ -38,7 +41,7 @@ export class Signals {
 
   constructor(sharesTerminal: boolean) {
     this.#sharesTerminal = sharesTerminal;
-    for (const signal of ENDING) process.on(signal, this.#heard);
+    for (const signal of LISTENED) process.on(signal, this.#heard);
   }
 
   /** Aborts when the command shall not begin any more. */
@@ -59,7 +62,6 @@ export class Signals {
   running(passOn: (signal: NodeJS.Signals) => void): void {
     this.#phase = 'running';
     this.#passOn = passOn;
-    if (!this.#sharesTerminal) for (const signal of STOPPING) process.on(signal, this.#heard);
   }
 
   ending(): void {
@@ -67,7 +69,7 @@ export class Signals {
   }
 
   stop(): void {
-    for (const signal of [...ENDING, ...STOPPING]) process.removeListener(signal, this.#heard);
+    for (const signal of LISTENED) process.removeListener(signal, this.#heard);
   }
 
   readonly #heard = (signal: NodeJS.Signals): void => {
@@ -76,6 +78,8 @@ export class Signals {
         return this.#passOn(signal);
       case 'hurry':
         return this.#hurrying.abort();
+      case 'stop':
+        return void stopOurselves('SIGTSTP', this.#heard);
       case 'leave':
         // Asked a second time, we go at once: the store finds out that this process is gone.
         if (this.#left !== undefined) process.exit(128 + constants.signals[signal]);

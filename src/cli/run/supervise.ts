@@ -1,4 +1,4 @@
-/** While the command runs: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
+/** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
 import { remainsOf } from '../../host/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
@@ -25,16 +25,21 @@ export async function supervise(
   lost: AbortSignal,
 ): Promise<RunEnded> {
   signals.running((signal) => pass(child, signal));
-  const noMoreStops = child.leads ? undefined : stopWithChild(child);
+  const noMoreStops = child.leads ? undefined : stopWithChild(child.pid);
   const losing = onceAborted(lost);
+  // Not earlier: it may stop itself before we have begun to listen.
+  child.letGo();
   try {
     const first = await Promise.race([child.ended, losing]);
     if (first === 'aborted') await afterLoss(request, child, signals, voice, lost);
+    const isTold = first === 'aborted';
     const ended = await child.ended;
     signals.ending();
     await clearStragglers(request, child, signals, voice, lost);
     const outcomes = await released(holds);
-    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) throw new CliExit(EXIT.lost, lossTold(lost));
+    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) {
+      throw new CliExit(EXIT.lost, isTold ? '' : lossTold(lost));
+    }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
   } finally {
     noMoreStops?.();

@@ -4,11 +4,14 @@
  */
 import type { Demand } from './line.ts';
 import { fits, type Pool } from './pool.ts';
+import { waitersOf } from './reduce.ts';
 
 /** One who waits for `blockedBy`, who has the next link, or the first. */
 export interface Link {
   readonly pool: Pool;
   readonly demand: Demand;
+  /** Who waits by this demand: the one who asks, or one around it. */
+  readonly waiter: string;
   readonly blockedBy: string;
 }
 
@@ -42,10 +45,12 @@ function cycleThrough(start: string, waits: Waits, limit: number): readonly Link
   let front = [start];
   for (let length = 1; length < limit && front.length > 0; length++) {
     const next: string[] = [];
-    for (const wait of front.flatMap((holder) => waits.get(holder) ?? [])) {
+    for (const [waiter, wait] of front.flatMap((holder) =>
+      (waits.get(holder) ?? []).map((one) => [holder, one] as const),
+    )) {
       for (const blockedBy of blockers(wait, length === 1 ? undefined : seen)) {
         if (linkTo.has(blockedBy) || !waits.has(blockedBy)) continue;
-        linkTo.set(blockedBy, { ...wait, blockedBy });
+        linkTo.set(blockedBy, { ...wait, waiter, blockedBy });
         if (blockedBy === start) return wayTo(start, linkTo);
         next.push(blockedBy);
       }
@@ -87,7 +92,7 @@ function wayTo(start: string, linkTo: ReadonlyMap<string, Link>): readonly Link[
   do {
     const link = linkTo.get(holder) as Link;
     way.unshift(link);
-    holder = link.demand.holder;
+    holder = link.waiter;
   } while (holder !== start);
   return way;
 }
@@ -97,9 +102,11 @@ function waitsByHolder(pools: readonly Pool[]): Waits {
   for (const pool of pools) {
     for (let place = pool.served; place < pool.line.length; place++) {
       const demand = pool.line[place] as Demand;
-      const own = waits.get(demand.holder);
-      if (own === undefined) waits.set(demand.holder, [{ pool, demand, place }]);
-      else own.push({ pool, demand, place });
+      for (const waiter of waitersOf(demand)) {
+        const own = waits.get(waiter);
+        if (own === undefined) waits.set(waiter, [{ pool, demand, place }]);
+        else own.push({ pool, demand, place });
+      }
     }
   }
   return waits;

@@ -23,6 +23,7 @@ interface Ask {
   readonly lease?: string;
   readonly steal?: true;
   readonly id?: string;
+  readonly within?: readonly string[];
 }
 
 let ids = 0;
@@ -68,6 +69,55 @@ const ab = (...links: readonly string[]) =>
     const [holder, resource, blockedBy] = link.split(' ');
     return { holder, resource, blockedBy };
   });
+
+describe('holders within others, who go on only when those have come to their end', () => {
+  it('are in a deadlock if those around them hold what the other one waits for', () => {
+    const found = findDeadlocks(
+      resourcesOf(
+        world(
+          { x: freeLock, y: freeLock },
+          { holder: 'a', of: 'x' },
+          { holder: 'b', of: 'y' },
+          { holder: 'in a', of: 'y', within: ['a'] },
+          { holder: 'in b', of: 'x', within: ['b'] },
+        ),
+      ),
+      at,
+    );
+    expect(found.map(({ cycle }) => cycle)).toEqual([
+      [
+        { holder: 'in b', resource: 'x', blockedBy: 'a' },
+        { holder: 'in a', resource: 'y', blockedBy: 'b' },
+      ],
+    ]);
+  });
+
+  it('are in one if they wait for what somebody around them holds', () => {
+    const found = findDeadlocks(
+      resourcesOf(world({ x: freeLock }, { holder: 'a', of: 'x' }, { holder: 'in a', of: 'x', within: ['b', 'a'] })),
+      at,
+    );
+    expect(found.map(({ cycle }) => cycle)).toEqual([[{ holder: 'in a', resource: 'x', blockedBy: 'a' }]]);
+  });
+
+  it('are in none if they wait for each other one after another, or for somebody else who is running', () => {
+    const found = findDeadlocks(
+      resourcesOf(
+        world(
+          { x: freeLock, y: freeLock, z: freeLock },
+          { holder: 'a', of: 'x' },
+          { holder: 'first in a', of: 'y', within: ['a'] },
+          { holder: 'second in a', of: 'y', within: ['a'] },
+          { holder: 'b', of: 'z' },
+          { holder: 'third in a', of: 'z', within: ['a'] },
+          { holder: 'c', of: 'x' },
+        ),
+      ),
+      at,
+    );
+    expect(found).toEqual([]);
+  });
+});
 
 describe('a deadlock', () => {
   it('of two who hold what the other wants is found, and the younger one gives way', () => {

@@ -46,9 +46,11 @@ export function findDeadlocks(
  */
 export function needsLook(resources: readonly Resource[], request: Request): boolean {
   return resources.some(({ state: { record, waiting } }) => {
-    if (record.holds.some(({ holder }) => holder === request.holder)) return true;
+    const isWaiter = (holder: string): boolean =>
+      holder === request.holder || request.within?.includes(holder) === true;
+    if (record.holds.some(({ holder }) => isWaiter(holder))) return true;
     const others: readonly Request[] = waiting.filter(({ id }) => id !== request.id);
-    if (others.some(({ holder }) => holder === request.holder)) return true;
+    if (others.some(({ holder }) => isWaiter(holder))) return true;
     return others.length < waiting.length && others.some(({ priority }) => priority < request.priority);
   });
 }

@@ -8,6 +8,7 @@
  * The result does not depend on the order: each line is served in its own order and every release only makes more
  * room, so that what can be served now could be served later too.
  */
+import type { Demand } from './line.ts';
 import { fits, grant, type Pool, release } from './pool.ts';
 
 /** Leaves in the lines of the pools those who will never be served, and in the pools what they hold. */
@@ -23,9 +24,11 @@ export function reduce(pools: readonly Pool[]): void {
       if (!fits(pool, demand)) break;
       grant(pool, demand);
       pool.served++;
-      const left = (waits.get(demand.holder) ?? 0) - 1;
-      waits.set(demand.holder, left);
-      if (left === 0) finish(demand.holder);
+      for (const waiter of waitersOf(demand)) {
+        const left = (waits.get(waiter) ?? 0) - 1;
+        waits.set(waiter, left);
+        if (left === 0) finish(waiter);
+      }
     }
   };
   // Who can be served as things stand is served before anyone leaves: one who steals takes what is stale now.
@@ -47,8 +50,15 @@ export function canDeadlock(pools: readonly Pool[]): boolean {
 
 function waitsByHolder(pools: readonly Pool[]): Map<string, number> {
   const waits = new Map<string, number>();
-  for (const { line } of pools) for (const { holder } of line) waits.set(holder, (waits.get(holder) ?? 0) + 1);
+  for (const demand of pools.flatMap(({ line }) => line)) {
+    for (const waiter of waitersOf(demand)) waits.set(waiter, (waits.get(waiter) ?? 0) + 1);
+  }
   return waits;
+}
+
+/** The one who asks, and those around it who go on only when that one has come to its end. */
+export function waitersOf({ holder, request: { within } }: Demand): readonly string[] {
+  return within === undefined ? [holder] : [holder, ...within.filter((around) => around !== holder)];
 }
 
 /** Where a holder has something, or will have once it is served. */

@@ -1,5 +1,6 @@
 /** What SQLite's errors mean for whoever asked. */
 import { Failure, type FailureCode } from '../../failure.ts';
+import { writerOf } from './writer.ts';
 
 interface SqliteError extends Error {
   readonly code: string;
@@ -17,10 +18,12 @@ export function isBusy(error: unknown): boolean {
 }
 
 export function busyTooLong(file: string, waitedMs: number): Failure {
-  return new Failure(
-    'unavailable',
-    `${file}: another process has kept the store busy for ${Math.round(waitedMs)} ms; nothing was changed`,
-  );
+  const told = `has kept the store busy for ${Math.round(waitedMs)} ms; nothing was changed`;
+  const writer = writerOf(file);
+  if (writer === undefined) return new Failure('unavailable', `${file}: another process ${told}`);
+  const { pid, isStopped } = writer;
+  const help = isStopped ? `; it is stopped: let it go on (kill -CONT ${pid}) or end it` : '';
+  return new Failure('unavailable', `${file}: process ${pid} ${told}${help}`);
 }
 
 /** A `Failure` for an error of SQLite's; any other error is answered as it is. */

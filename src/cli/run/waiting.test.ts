@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { waitTold } from './waiting.ts';
+
+const held = { holder: 'agent:7', acquiredAt: 1000, reason: undefined, metadata: undefined, isStale: false };
+const wait = { resource: 'lock/main', place: 1, holders: [held], ahead: [] };
+
+describe('what somebody who waits is told', () => {
+  it('is for what, how long, the place in the queue, and who has it since when', () => {
+    expect(waitTold(wait, 13_000, 4000)).toBe('waiting 4 s for lock/main, next in line; held by agent:7 for 12 s');
+  });
+
+  it('is why the other one has it; if no reason was given, what that one runs', () => {
+    const reason = { ...held, reason: 'deploying', metadata: { command: 'git' } };
+    expect(waitTold({ ...wait, holders: [reason] }, 2000)).toMatch(/held by agent:7 \(deploying\) for 1 s$/);
+    const command = { ...held, metadata: { command: 'git' } };
+    expect(waitTold({ ...wait, holders: [command] }, 2000)).toMatch(/held by agent:7 \(git\) for 1 s$/);
+  });
+
+  it('is a few of many holders, and that one of them is stale', () => {
+    const holders = [{ ...held, isStale: true }, held, held, held];
+    expect(waitTold({ ...wait, holders }, 2000)).toMatch(/held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/);
+  });
+
+  it('is who goes first where nobody has it', () => {
+    expect(waitTold({ ...wait, place: 2, holders: [], ahead: ['b'] }, 0)).toMatch(/2nd in line; b goes first$/);
+    expect(waitTold({ ...wait, holders: [] }, 0)).toMatch(/next in line; about to be granted$/);
+  });
+
+  it.each([
+    [2, '2nd'],
+    [3, '3rd'],
+    [4, '4th'],
+    [11, '11th'],
+    [12, '12th'],
+    [21, '21st'],
+    [113, '113th'],
+  ])('counts places as people do: %i', (place, told) => {
+    expect(waitTold({ ...wait, place }, 0)).toContain(`, ${told} in line`);
+  });
+});

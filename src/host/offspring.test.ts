@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterEach, describe, expect, it } from 'vitest';
+import { MARK, type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
+import { identify, thisHost } from './process.ts';
+
+describe.skipIf(thisHost() === undefined)('what is left of a child', { timeout: 20_000 }, () => {
+  const started: number[] = [];
+  afterEach(() => {
+    for (const pid of started.splice(0)) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // It has gone.
+      }
+    }
+  });
+
+  /** Prints the pid of a process that it starts, then waits for a line and ends. */
+  const WITH_CHILD = 'sleep 1000 >/dev/null & echo $!; read -r line';
+
+  async function start(
+    script: string,
+    leads: boolean,
+    mark = 'm',
+  ): Promise<{ child: ChildProcess; inner: number; own: Offspring }> {
+    const env = { PATH: process.env['PATH'], [MARK]: `outer.${mark}` };
+    const child = spawn('sh', ['-c', script], { detached: leads, stdio: ['pipe', 'pipe', 'inherit'], env });
+    const [line] = (await once(child.stdout, 'data')) as [Buffer];
+    const inner = Number(line.toString());
+    started.push(child.pid as number, inner);
+    return { child, inner, own: offspringOf(child.pid as number, leads, mark) };
+  }
+  const ended = async (child: ChildProcess): Promise<void> => {
+    child.stdin?.end('\n');
+    await once(child, 'exit');
+  };
+  const gone = async (own: Offspring): Promise<void> => {
+    while (remainsOf(own).kind !== 'none') await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+
+  it.each([true, false])('is the child and what it started, with a group of its own or not: %s', async (leads) => {
+    const { child, inner, own } = await start(WITH_CHILD, leads);
+    const remains = remainsOf(own);
+    expect(remains).toMatchObject({ kind: 'some', isCertain: true });
+    expect(remains.kind === 'some' && [...remains.pids].sort()).toEqual([child.pid, inner].sort());
+  });
+
+  it.each([true, false])('is found when the child itself has gone, by its mark: %s', async (leads) => {
+    const { child, inner, own } = await start(WITH_CHILD, leads);
+    await ended(child);
+    expect(remainsOf(own)).toEqual({ kind: 'some', pids: [inner], isCertain: true });
+    expect(signalRemains(own, remainsOf(own), 'SIGTERM')).toBe(true);
+    await gone(own);
+  });
+
+  it('is nobody that merely has the same number by now', async () => {
+    const { child, inner, own } = await start(WITH_CHILD, true);
+    const process = identify(child.pid as number);
+    expect(process).toBeDefined();
+    if (process === undefined) return;
+    const earlier: Offspring = { ...own, process: { ...process, start: '1', group: true } };
+    expect(remainsOf(earlier)).toEqual({ kind: 'none' });
+    const alone: Offspring = { ...earlier, leads: false, mark: 'another' };
+    expect(remainsOf(alone)).toEqual({ kind: 'none' });
+    expect(inner).toBeGreaterThan(0);
+  });
+
+  it('is not certain where the child has gone and nobody bears the mark; then nobody is signalled', async () => {
+    const { child, inner, own } = await start(WITH_CHILD, true);
+    await ended(child);
+    const remains = remainsOf({ ...own, mark: 'another' });
+    expect(remains).toEqual({ kind: 'some', pids: [inner], isCertain: false });
+    expect(signalRemains(own, remains, 'SIGKILL')).toBe(false);
+    expect(remainsOf(own).kind).toBe('some');
+  });
+
+  it('cannot be seen from another boot or another namespace', async () => {
+    const { own } = await start(WITH_CHILD, true);
+    const { process } = own;
+    if (process === undefined) return;
+    expect(remainsOf({ ...own, process: { ...process, boot: 'another' } })).toEqual({ kind: 'out-of-sight' });
+    expect(remainsOf({ ...own, process: { ...process, space: 'pid:[1]' } })).toEqual({ kind: 'out-of-sight' });
+  });
+});
