@@ -113,6 +113,15 @@ describe('the recipes for locks', { timeout: 60_000 }, () => {
     expect(alone).toEqual(['begin migrate.sh', 'end migrate.sh', 'begin report.sh', 'end report.sh']);
   });
 
+  it('come to an end although each of two scripts holds what the other one wants inside', async () => {
+    shop.standIn('./meet', 'echo "$1" >> "$LOG"; until [ "$(grep -c . "$LOG")" -ge 2 ]; do sleep 0.02; done');
+    const script = (outer: string, inner: string): Started =>
+      shop.shell(`signalbox run --lock ${outer} -- bash -c './meet ${outer}; signalbox run --lock ${inner} -- true'`);
+    const ended = await Promise.all([script('a', 'b').ended, script('b', 'a').ended]);
+    expect(ended.map(({ code }) => code).sort()).toEqual([0, 75]);
+    expect(ended.map(({ stderr }) => stderr).join('')).toContain('deadlock');
+  });
+
   it('begin when they have all that they named, and hold nothing after a refusal', async () => {
     shop.standIn('./rebuild.sh', 'echo "begin rebuild" >> "$LOG"; sleep 0.05; echo "end rebuild" >> "$LOG"');
     const others = 'signalbox run --sem builds/3 --lock cache --lock database -- ./rebuild.sh';

@@ -17,6 +17,8 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
   afterEach(() => shop.leave());
 
   const aCommand = (name: string): Record<string, string> => ({ './sync.sh': `./sync.sh ${name}` });
+  /** Where the lease must not end by itself, however busy the machine is. */
+  const long = { '2s': '1h' };
 
   it('undo what was begun when the lock is taken away, and say so', async () => {
     shop.keep('careful.sh', 'careful.sh');
@@ -40,7 +42,7 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
 
   it('pass TERM on to the command, and end as it ends', async () => {
     shop.standIn('./sync.sh', 'echo "pid $$"; echo "parent $PPID"; exec sleep 60');
-    const started = shop.try('lease');
+    const started = shop.try('lease', { with: long });
     await started.pidOf();
     process.kill(await started.pidOf('parent'), 'SIGTERM');
     expect(await started.ended).toMatchObject({ code: exitCodeFor('SIGTERM') });
@@ -53,7 +55,7 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
     process.kill(await killed.pidOf('parent'), 'SIGKILL');
     await killed.exited;
     expect(isAlive(orphan)).toBe(true);
-    const next = shop.try('lease', { with: aCommand('second') });
+    const next = shop.try('lease', { with: { ...aCommand('second'), ...long } });
     await next.pidOf();
     expect(isAlive(orphan)).toBe(false);
     process.kill(await next.pidOf('parent'), 'SIGTERM');
@@ -67,7 +69,7 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
     await asleep.pidOf();
     const run = await asleep.pidOf('parent');
     process.kill(run, 'SIGSTOP');
-    const next = shop.try('lease', { with: aCommand('second') });
+    const next = shop.try('lease', { with: { ...aCommand('second'), ...long } });
     await next.pidOf();
     process.kill(run, 'SIGCONT');
     const { code, stderr } = await asleep.ended;
@@ -80,12 +82,11 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
 
   it('go on at once after a run that was killed together with its command', async () => {
     shop.standIn('./sync.sh', LONG);
-    const long = { ...aCommand('first'), '2s': '1h' };
-    const killed = shop.try('lease', { with: long });
+    const killed = shop.try('lease', { with: { ...aCommand('first'), ...long } });
     const command = await killed.pidOf();
     process.kill(await killed.pidOf('parent'), 'SIGKILL');
     process.kill(command, 'SIGKILL');
-    const next = shop.try('lease', { with: aCommand('second') });
+    const next = shop.try('lease', { with: { ...aCommand('second'), ...long } });
     await next.pidOf();
     process.kill(await next.pidOf('parent'), 'SIGTERM');
     expect(await next.ended).toMatchObject({ code: 0 });
@@ -96,7 +97,7 @@ describe('the recipes for losses', { timeout: 60_000 }, () => {
     ['warn', /the command goes on/],
   ])('do as --on-lost %s says, and answer 76', async (what, told) => {
     shop.standIn('./sync.sh', 'trap "" TERM; echo "pid $$"; read -r line; echo "$line" >> "$LOG"');
-    const choosing = { '--grace 1s': `--grace 1h --on-lost ${what}` };
+    const choosing = { '--grace 1s': `--grace 1h --on-lost ${what}`, ...long };
     const robbed = shop.try('lease', { with: choosing, stdin: 'open' });
     await robbed.pidOf();
     await shop.shell('signalbox lock break sync --reason "a test"').ended;
