@@ -1,6 +1,6 @@
 /** What can be told of the directory of a `file:` store, and of the database in it. */
 import { existsSync, statSync } from 'node:fs';
-import { FORMAT, networkFileSystem, storeFile } from '../../store/embedded/index.ts';
+import { FORMAT, networkFileSystem, openSqlite, storeFile } from '../../store/embedded/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
@@ -21,8 +21,7 @@ export interface DatabaseFacts {
 export async function databaseFacts(directory: string): Promise<DatabaseFacts | undefined> {
   const file = storeFile(directory);
   if (!existsSync(file)) return undefined;
-  const { default: Database } = await import('better-sqlite3');
-  const database = new Database(file, { readonly: true, fileMustExist: true, timeout: 2000 });
+  const database = await openSqlite(file, { readonly: true, fileMustExist: true, timeout: 2000 });
   try {
     return {
       sqlite: String(database.prepare('SELECT sqlite_version()').pluck().get()),

@@ -3,7 +3,6 @@
  * left as it is.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
@@ -13,6 +12,7 @@ import { checkHistoryLimit } from '../check.ts';
 import { Connection } from './connection.ts';
 import { networkFileSystem } from './network-file-system.ts';
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts';
+import { openSqlite } from './sqlite.ts';
 import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
 import { EmbeddedStore } from './store.ts';
 
@@ -140,25 +140,13 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
   }
 }
 
-/** Loaded here and not above: whoever never opens such a store does not pay for it. */
 async function openDatabase(file: string): Promise<Sqlite.Database> {
   try {
-    const { default: Database } = await import('better-sqlite3');
-    return new Database(file, { timeout: 0, ...nativePart() });
+    return await openSqlite(file, { timeout: 0 });
   } catch (error) {
     const failure = asFailure(error, file);
     if (failure instanceof Failure) throw failure;
     throw new Failure('forbidden', `${file} cannot be opened: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-/** Where it is built by default. Left to itself, the package tries a dozen places, at every start of the command line. */
-function nativePart(): { readonly nativeBinding?: string } {
-  try {
-    const { resolve } = createRequire(import.meta.url);
-    return { nativeBinding: resolve('better-sqlite3/build/Release/better_sqlite3.node') };
-  } catch {
-    return {};
   }
 }
 
