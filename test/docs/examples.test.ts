@@ -7,7 +7,8 @@ import { build } from '../../scripts/ensure.mjs';
 import { root } from '../house/sources.ts';
 import { type Block, blocksOf, type Ended, isProgram, placeOf, type Program, programsOf, run } from './blocks.ts';
 
-const LANGUAGES = ['ts', 'js', 'sh', 'json', 'text', 'text prints'];
+/** Recipes are run by test/docs/recipes, whatever they are written in. */
+const LANGUAGES = /^(ts|js|sh|json|text|text prints|text like|\w+ recipe \S+)$/;
 
 const pages = ['README.md', 'ARCHITECTURE.md', ...filesIn('docs', '.md')];
 const blocks = pages.flatMap((page) => blocksOf(page, readFileSync(join(root, page), 'utf8')));
@@ -24,7 +25,7 @@ describe('the documentation', { timeout: 120_000 }, () => {
   }, 120_000);
 
   it('prints its programs as ts or js, and everything else as something that is not run', () => {
-    expect(blocks.filter(({ language }) => !LANGUAGES.includes(language)).map(placeOf)).toEqual([]);
+    expect(blocks.filter(({ language }) => !LANGUAGES.test(language)).map(placeOf)).toEqual([]);
   });
 
   it.concurrent.each(blocks.filter(isProgram).map((block) => [placeOf(block), block] as const))(
