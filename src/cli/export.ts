@@ -1,6 +1,6 @@
 /** `signalbox export DIR`: what is held, as JSON files. */
 import type { Command } from 'commander';
-import { print, printJson } from './output.ts';
+import { counted, print, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
 const EXAMPLES = `
@@ -20,6 +20,6 @@ export function define(command: Command): void {
       const { locks, semaphores } = state;
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
       if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds });
-      else print(`wrote ${locks.length} locks and ${semaphores.length} semaphores, ${holds} holds, to ${dir}`);
+      else print(`wrote ${counted(locks.length, semaphores.length, holds)} to ${dir}`);
     });
 }

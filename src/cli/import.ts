@@ -1,7 +1,7 @@
 /** `signalbox import DIR`: what `export` wrote, into this store. */
 import type { Command } from 'commander';
 import { CliExit, EXIT } from './exit-code.ts';
-import { print, printJson } from './output.ts';
+import { counted, print, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
 const EXAMPLES = `
@@ -27,6 +27,6 @@ export function define(command: Command): void {
       }
       const { locks, semaphores, holds } = outcome;
       if (isJson(command)) printJson({ locks, semaphores, holds });
-      else print(`imported ${locks} locks and ${semaphores} semaphores, ${holds} holds`);
+      else print(`imported ${counted(locks, semaphores, holds)}`);
     });
 }

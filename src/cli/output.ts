@@ -40,6 +40,12 @@ export function handOver(line: string): Promise<void> {
   });
 }
 
+/** `2 locks and 1 semaphore with 1 hold`. */
+export function counted(locks: number, semaphores: number, holds: number): string {
+  const some = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
+  return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}`;
+}
+
 /** Text of others as one line that cannot do anything to the terminal it is shown on. */
 export function printable(text: string): string {
   return text.replace(/[\t\r\n\u2028\u2029]+/g, ' ').replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '�');

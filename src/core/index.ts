@@ -158,6 +158,7 @@ export {
   semaphoreTransition,
   staleHolders,
   usedSlots,
+  UNUSED,
 } from './semaphore.ts';
 export { shown } from './shown.ts';
 export {

@@ -618,8 +618,12 @@ function impossible(
 }
 
 function tooHeavy(weight: number, capacity: number): SemaphoreOutcome {
+  if (capacity === 0) return { kind: 'impossible', why: UNUSED, capacity };
   return { kind: 'impossible', why: `a weight of ${weight} is more than the capacity of ${capacity}`, capacity };
 }
+
+/** Said of a semaphore that nobody has made yet. */
+export const UNUSED = 'nobody has used this semaphore yet, so its capacity must be named';
 
 function noCapacity(asked: number, capacity: number): SemaphoreOutcome {
   return { kind: 'impossible', why: `a capacity is a whole number from 1 up, not ${String(asked)}`, capacity };

@@ -15,6 +15,7 @@ import {
   type SemaphoreOutcome,
   semaphoreTransition,
   type Step,
+  UNUSED,
   usedSlots,
 } from '../core/index.ts';
 import type { ResourceKind } from './layout.ts';
@@ -68,10 +69,9 @@ export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOut
       return step.state === made && command.kind === 'acquire' ? { ...step, state: semaphore } : step;
     }
     if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
-    const why = 'nobody has used this semaphore yet, so its capacity must be named';
     return {
       state: semaphore,
-      outcome: { kind: 'impossible', why, capacity: 0 },
+      outcome: { kind: 'impossible', why: UNUSED, capacity: 0 },
       events: NONE,
       answers: NONE,
       losses: NONE,

@@ -25,8 +25,13 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv, directory = pr
   throw new CliExit(NOT_EXECUTABLE, `${name}: ${why}`);
 }
 
+/** A directory on the path that may not be looked into is passed by, as shells do. */
 function isThere(file: string): boolean {
-  return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 function isExecutable(file: string): boolean {

@@ -14,6 +14,7 @@ import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import { storeUrl } from '../../runtime/location.ts';
 import { open } from '../../runtime/open.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -91,9 +92,22 @@ async function acquired(
       ...(priority !== undefined && { priority }),
       ...(reason !== undefined && { reason }),
     });
+  } catch (error) {
+    throw toldToPeople(error, request);
   } finally {
     voice.done();
   }
+}
+
+/** What the library calls by its own names, people said in the words of the command line. */
+function toldToPeople(error: unknown, { waitMs }: RunRequest): unknown {
+  if (!(error instanceof NotAcquired)) return error;
+  const { resource, refusal } = error;
+  if (refusal.kind === 'timed-out' && waitMs !== undefined)
+    return new NotAcquired(resource, { ...refusal, waitedMs: waitMs });
+  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
+  const name = resource.slice(resource.indexOf('/') + 1);
+  return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
 /** Lets the child go, once it is written down and nothing of an earlier holder runs any more. */

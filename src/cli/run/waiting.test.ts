@@ -11,14 +11,19 @@ describe('what somebody who waits is told', () => {
 
   it('is why the other one has it; if no reason was given, what that one runs', () => {
     const reason = { ...held, reason: 'deploying', metadata: { command: 'git' } };
-    expect(waitTold({ ...wait, holders: [reason] }, 2000)).toMatch(/held by agent:7 \(deploying\) for 1 s$/);
+    expect(waitTold({ ...wait, holders: [reason] }, 2000, 0)).toMatch(/held by agent:7 \(deploying\) for 1 s$/);
     const command = { ...held, metadata: { command: 'git' } };
-    expect(waitTold({ ...wait, holders: [command] }, 2000)).toMatch(/held by agent:7 \(git\) for 1 s$/);
+    expect(waitTold({ ...wait, holders: [command] }, 2000, 0)).toMatch(/held by agent:7 \(git\) for 1 s$/);
+  });
+
+  it('is the same text in a log for as long as nothing has changed', () => {
+    const told = 'waiting for lock/main, next in line; held by agent:7 since 1970-01-01T00:00:01.000Z';
+    expect([waitTold(wait, 2000), waitTold(wait, 60_000)]).toEqual([told, told]);
   });
 
   it('is a few of many holders, and that one of them is stale', () => {
     const holders = [{ ...held, isStale: true }, held, held, held];
-    expect(waitTold({ ...wait, holders }, 2000)).toMatch(/held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/);
+    expect(waitTold({ ...wait, holders }, 2000, 0)).toMatch(/held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/);
   });
 
   it('is who goes first where nobody has it', () => {

@@ -33,19 +33,24 @@ export async function currentWait(
   return undefined;
 }
 
-/** What matters most comes first: on a narrow terminal the end is cut off. */
+/**
+ * What matters most comes first: on a narrow terminal the end is cut off. Without `sinceMs` it is for a log: moments and
+ * not durations, so that it is the same text for as long as nothing has changed.
+ */
 export function waitTold({ resource, place, holders, ahead }: Wait, now: number, sinceMs?: number): string {
   const so = sinceMs === undefined ? '' : ` ${spoken(sinceMs)}`;
   const line = place === 1 ? 'next in line' : `${ordinal(place)} in line`;
-  return `waiting${so} for ${resource}, ${line}; ${heldBy(holders, ahead, now)}`;
+  const since = (at: number): string =>
+    sinceMs === undefined ? `since ${new Date(at).toISOString()}` : `for ${spoken(now - at)}`;
+  return `waiting${so} for ${resource}, ${line}; ${heldBy(holders, ahead, since)}`;
 }
 
-function heldBy(holders: Wait['holders'], ahead: readonly string[], now: number): string {
+function heldBy(holders: Wait['holders'], ahead: readonly string[], since: (at: number) => string): string {
   if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `${ahead[0]} goes first`;
   const named = holders.slice(0, MOST_NAMED).map(({ holder, acquiredAt, reason, metadata, isStale }) => {
     const why = reason ?? commandIn(metadata);
     const stale = isStale ? ', stale' : '';
-    return `${holder}${why === undefined ? '' : ` (${why})`} for ${spoken(now - acquiredAt)}${stale}`;
+    return `${holder}${why === undefined ? '' : ` (${why})`} ${since(acquiredAt)}${stale}`;
   });
   const more = holders.length - named.length;
   return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;

@@ -2,7 +2,7 @@
  * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
-import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
@@ -48,6 +48,7 @@ export async function openEmbedded(directory: string, options: EmbeddedOptions =
   makeDirectory(directory);
   refuseNetworkFileSystem(directory);
   refuseUnwritable(directory, file);
+  makeFile(file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
   // One for each pid namespace: who cannot see a process cannot find it dead for others.
   const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
@@ -105,6 +106,18 @@ function refuseUnwritable(directory: string, file: string): void {
     if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw new Failure('forbidden', `${file} cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}
+
+/**
+ * As open to others as this process makes its files; SQLite would not let the group write, whatever the umask says, and
+ * gives the files that it makes beside this one the same rights.
+ */
+function makeFile(file: string): void {
+  try {
+    closeSync(openSync(file, 'ax'));
+  } catch {
+    // It is there, or cannot be made: SQLite will say.
   }
 }
 
