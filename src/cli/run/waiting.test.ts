@@ -23,7 +23,9 @@ describe('what somebody who waits is told', () => {
 
   it('is a few of many holders, and that one of them is stale', () => {
     const holders = [{ ...held, isStale: true }, held, held, held];
-    expect(waitTold({ ...wait, holders }, 2000, 0)).toMatch(/held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/);
+    expect(waitTold({ ...wait, holders }, 2000, 0)).toMatch(
+      /held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/,
+    );
   });
 
   it('is who goes first where nobody has it', () => {
