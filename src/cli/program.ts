@@ -2,8 +2,10 @@
 import { type Argument, Command, type CommanderError, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { CliExit } from './exit-code.ts';
+import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
 import { quietlyWithoutReader } from './output.ts';
 import { report } from './report.ts';
+import { refuseUnshared } from './shared-store.ts';
 import { usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
@@ -53,7 +55,8 @@ function newProgram(): Command {
     .description('Keeps workers, CI jobs and coding agents from stepping on each other.')
     // What follows the name of a command belongs to that command; so it can pass options on to another program.
     .enablePositionalOptions()
-    .addHelpText('after', EXAMPLES);
+    .addHelpText('after', EXAMPLES)
+    .hook('preAction', (_, command) => refuseUnshared(command));
   frame(program);
   return program;
 }
@@ -71,7 +74,7 @@ function frameAll(command: Command): void {
 
 function frame(command: Command): void {
   command
-    .addOption(new Option('--store <url>', 'which store: file:DIR or memory:').helpGroup(EVERYWHERE))
+    .addOption(new Option('--store <url>', 'which store: file:DIR').helpGroup(EVERYWHERE))
     .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
     .version(VERSION, '--version', 'print the version')
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
@@ -82,6 +85,8 @@ function frame(command: Command): void {
       throw ended(command, error);
     });
   command.options.find(({ long }) => long === '--version')?.helpGroup(EVERYWHERE);
+  refuseSwallowedOptions(command);
+  refuseContradictions(command);
 }
 
 /** Without the `[options]` that all of them have. */

@@ -1,6 +1,7 @@
 /** A mistake in the call: what was wrong, what is accepted, and where to read more. */
 import type { Command, CommanderError } from 'commander';
 import { CliExit, EXIT } from './exit-code.ts';
+import { pathOf } from './option-values.ts';
 
 export function usageProblem(command: Command, error: CommanderError): CliExit {
   const path = pathOf(command);
@@ -21,8 +22,4 @@ function acceptedBy(command: Command, code: string): string {
     return `accepted: ${options.map(({ long, short }) => long ?? short).join(', ')}`;
   }
   return `usage: ${pathOf(command)} ${command.usage()}`;
-}
-
-function pathOf(command: Command): string {
-  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }

@@ -44,8 +44,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
     const other = await openBox(command);
     try {
       findings.push(ok('store', `${url} answers (opened in ${took.toFixed(0)} ms)`));
-      // Each memory: is a store of its own, where nobody else can write.
-      const probe = await box.probe(url === 'memory:' ? box : other);
+      const probe = await box.probe(other);
       const survey = await box.survey();
       findings.push(writable(probe), wakes(probe), history(await box.health()), staleHolds(survey), leases(survey));
     } finally {

@@ -1,0 +1,20 @@
+/** Which stores make sense on the command line: those that another process can open too. */
+import type { Command } from 'commander';
+import { shown } from '../failure.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import type { GlobalOptions } from './program.ts';
+
+/** A store in memory would protect nothing, and nobody would notice: every command would have one of its own. */
+export function refuseUnshared(command: Command): void {
+  // Prints a script, and opens no store.
+  if (command.name() === 'completion') return;
+  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
+  if (url === '' && store === undefined) return;
+  if (url.startsWith('file:')) return;
+  const where = store === undefined ? 'SIGNALBOX_URL' : '--store';
+  const why = url.startsWith('memory:')
+    ? ': it would end with this command, and no other process sees it (memory: is for the library)'
+    : '';
+  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(url)}${why}; accepted is file:DIRECTORY`);
+}
