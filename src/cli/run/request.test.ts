@@ -11,6 +11,10 @@ describe('what a run holds', () => {
     ['db:primary', { lock: 'db:primary' }],
     ['db:primary:shared', { lock: 'db:primary', mode: 'shared' }],
     [':shared:shared', { lock: ':shared', mode: 'shared' }],
+    ['cfg:share:exclusive', { lock: 'cfg:share' }],
+    ['web:8080', { lock: 'web:8080' }],
+    ['lock/main', { lock: 'main' }],
+    ['lock/main:shared', { lock: 'main', mode: 'shared' }],
   ])('is the lock that --lock %s names', (text, want) => {
     expect(request({ lock: [text] }).wants).toEqual([want]);
   });
@@ -21,7 +25,13 @@ describe('what a run holds', () => {
     ['agents/4', { semaphore: 'agents', capacity: 4 }],
     ['agents=2/4', { semaphore: 'agents', weight: 2, capacity: 4 }],
     ['team/agents=2/4', { semaphore: 'team/agents', weight: 2, capacity: 4 }],
-    ['team/7=1', { semaphore: 'team/7', weight: 1 }],
+    ['team/agents=1', { semaphore: 'team/agents', weight: 1 }],
+    ['team/7=1/4', { semaphore: 'team/7', weight: 1, capacity: 4 }],
+    ['host:80=1/4', { semaphore: 'host:80', weight: 1, capacity: 4 }],
+    ['host:80', { semaphore: 'host:80' }],
+    ['semaphore/agents=2/4', { semaphore: 'agents', weight: 2, capacity: 4 }],
+    ['sem/agents', { semaphore: 'agents' }],
+    ['sem/4', { semaphore: 'sem', capacity: 4 }],
     ['a=b=3', { semaphore: 'a=b', weight: 3 }],
   ])('is the slots that --sem %s names', (text, want) => {
     expect(request({ lock: [], sem: [text] }).wants).toEqual([want]);
@@ -37,6 +47,27 @@ describe('what a run holds', () => {
       expect(() => request({ lock: [], sem: [text] })).toThrow(/--sem .*(accepted|name)/);
     },
   );
+
+  it.each(['cfg:share', 'cfg:Shared', 'cfg:SHARED', 'cfg:shraed', 'cfg:read', 'cfg:ro'])(
+    'is not a lock whose name only looks like a mode: %s',
+    (text) => {
+      expect(() => request({ lock: [text] })).toThrow(/did you mean cfg:shared\?/);
+    },
+  );
+
+  it.each(['cfg:exlusive', 'cfg:write', 'cfg:rw'])('nor one such as %s', (text) => {
+    expect(() => request({ lock: [text] })).toThrow(/did you mean cfg:exclusive\?/);
+  });
+
+  it.each([
+    ['builds:2/8', 'a weight begins with ='],
+    ['builds/8=2', 'the capacity comes last'],
+    ['builds/x', '"x" is no capacity'],
+    ['builds/8x', '"8x" is no capacity'],
+  ])('is not a semaphore that nobody else uses, by a slip such as %s', (text, why) => {
+    expect(() => request({ lock: [], sem: [text] })).toThrow(why);
+    expect(() => request({ lock: [], sem: [text] })).toThrow('accepted is NAME[=WEIGHT][/CAPACITY]');
+  });
 
   it('has to be something', () => {
     expect(() => requestOf(['true'], {})).toThrow('nothing to hold was named; accepted is --lock NAME and --sem NAME');

@@ -3,6 +3,8 @@ import { nameProblem, requestProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/together.ts';
 import { parseDuration } from '../duration.ts';
+import { plainName } from '../names.ts';
+import { modeMeant } from './mode-meant.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';
 
@@ -77,17 +79,30 @@ export function resourceOf(want: Want): string {
 }
 
 function lockOf(text: string): Want {
-  const [, name = '', mode] = /^(.*?)(?::(shared|exclusive))?$/s.exec(text) ?? [];
+  const [, named = '', mode] = /^(.*?)(?::(shared|exclusive))?$/s.exec(text) ?? [];
+  const meant = mode === undefined ? modeMeant(named) : undefined;
+  if (meant !== undefined) {
+    throw wrong(`--lock ${shown(text)}: did you mean ${meant}? A lock of that very name is ${text}:exclusive`);
+  }
+  const name = plainName('lock', named);
   refuse(nameProblem(name, 'lock'), `--lock ${shown(text)}`);
   return mode === 'shared' ? { lock: name, mode } : { lock: name };
 }
 
-/** The last `=` begins the weight and a last `/` with digits the capacity, so that a name may contain both. */
+/**
+ * The last `=` begins the weight and a last `/` with digits the capacity, so that a name may contain both. What looks
+ * like a weight or a capacity in another order is a mistake: as a name it would be a semaphore that nobody else uses.
+ */
 function semaphoreOf(text: string): Want {
   const [, before = '', slots] = /^(.*?)(?:\/(\d+))?$/s.exec(text) ?? [];
   const equals = before.lastIndexOf('=');
-  // `a/4=1` is one slot of `a/4`: a capacity is only what comes last.
-  const name = equals < 0 ? before : before.slice(0, equals);
+  const name = plainName('semaphore', equals < 0 ? before : before.slice(0, equals));
+  if (slots === undefined && equals >= 0 && /\/\d+$/.test(name)) throw misplaced(text, 'the capacity comes last');
+  if (slots !== undefined && equals < 0 && /:\d+$/.test(name)) throw misplaced(text, 'a weight begins with =');
+  if (slots === undefined && equals < 0 && name.includes('/')) {
+    const told = `${shown(name.slice(name.lastIndexOf('/') + 1))} is no capacity; with a slash in its name, say the weight too`;
+    throw misplaced(text, told);
+  }
   refuse(nameProblem(name, 'semaphore'), `--sem ${shown(text)}`);
   const weight = equals < 0 ? undefined : countOf('weight', before.slice(equals + 1), text);
   const capacity = slots === undefined ? undefined : countOf('capacity', slots, text);
@@ -96,6 +111,10 @@ function semaphoreOf(text: string): Want {
     ...(weight !== undefined && { weight }),
     ...(capacity !== undefined && { capacity }),
   };
+}
+
+function misplaced(text: string, why: string): Failure {
+  return wrong(`--sem ${shown(text)}: ${why}; accepted is NAME[=WEIGHT][/CAPACITY]`);
 }
 
 function countOf(what: string, digits: string, text: string): number {
