@@ -1,5 +1,6 @@
 /** Arguments and options as text, made into what they mean; a mistake is told together with the option it was in. */
 import { InvalidArgumentError } from 'commander';
+import { nameProblem } from '../core/index.ts';
 import { shown } from '../failure.ts';
 import { parseDuration } from './duration.ts';
 
@@ -8,12 +9,13 @@ export interface ResourceArgument {
   readonly name: string;
 }
 
-/** `lock/NAME`, `semaphore/NAME` or `sem/NAME`. */
-export function resourceArgument(text: string): ResourceArgument {
+/** `lock/NAME`, `semaphore/NAME` or `sem/NAME`; a plain NAME is the lock and the semaphore of that name. */
+export function resourceArgument(text: string): ResourceArgument | { readonly kind: undefined; readonly name: string } {
   const [, kind, name] = /^(lock|sem|semaphore)\/(.+)$/s.exec(text) ?? [];
-  if (kind === undefined || name === undefined) {
-    throw new InvalidArgumentError('Accepted is lock/NAME or semaphore/NAME.');
-  }
+  const problem = nameProblem(name ?? text);
+  if (problem !== undefined)
+    throw new InvalidArgumentError(`${problem}. Accepted is NAME, lock/NAME or semaphore/NAME.`);
+  if (kind === undefined || name === undefined) return { kind: undefined, name: text };
   return { kind: kind === 'lock' ? 'lock' : 'semaphore', name };
 }
 

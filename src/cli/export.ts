@@ -1,7 +1,8 @@
 /** `signalbox export DIR`: what is held, as JSON files. */
 import type { Command } from 'commander';
-import { counted, print, printJson } from './output.ts';
-import { isJson, withBox } from './store.ts';
+import { look } from './looking.ts';
+import { complain, counted, print, printable, printJson } from './output.ts';
+import { isJson } from './store.ts';
 
 const EXAMPLES = `
 Examples:
@@ -16,7 +17,9 @@ export function define(command: Command): void {
     .argument('<dir>', 'the directory to write to; made if it is not there')
     .addHelpText('after', EXAMPLES)
     .action(async (dir: string) => {
-      const { files, state } = await withBox(command, (box) => box.saveState(dir));
+      const { found, missing } = await look(command, (box) => box.saveState(dir));
+      if (missing !== undefined) complain(`signalbox: ${printable(missing)}`);
+      const { files, state } = found;
       const { locks, semaphores } = state;
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
       if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds });

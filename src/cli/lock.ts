@@ -1,12 +1,12 @@
 /** `signalbox lock …`: locks by hand, for scripts and agents. */
 import type { Command } from 'commander';
-import { userInfo } from 'node:os';
-import { given } from './arguments.ts';
+import { durationArgument } from './arguments.ts';
+import { isAttached, refuseAttached } from './attached.ts';
+import { addBreaking } from './breaking.ts';
 import {
   type AcquireFlags,
   addAcquireOptions,
   addClaimOptions,
-  addHolder,
   type ClaimFlags,
   detachedOptions,
   handOut,
@@ -15,9 +15,10 @@ import {
   tellReleased,
   tellRenewed,
 } from './holding.ts';
-import { durationArgument } from './arguments.ts';
 import { listLines, lockSummary } from './list-table.ts';
-import { paintFor, print, printJson } from './output.ts';
+import { look } from './looking.ts';
+import { lockName } from './names.ts';
+import { paintFor, print, printable, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { lockJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -44,7 +45,7 @@ export function define(command: Command): void {
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(command.description('take a lock and print its token').argument('<name>', 'of the lock'))
+  addAcquireOptions(command.description('take a lock and print its token').argument('<name>', 'of the lock', lockName))
     .option('--shared', 'as a reader: beside other readers')
     .addHelpText(
       'after',
@@ -63,13 +64,17 @@ same holder again gets the same token. Exit codes: 75 not acquired in time, 130 
         const mode = flags.shared ? 'shared' : 'exclusive';
         const options = { ...detachedOptions(flags, lock.resource, signal), mode } as const;
         const hold = await patiently(flags, lock.acquireDetached(options));
-        await handOut(command, hold, { mode }, signal, (claim) => lock.release(claim));
+        await handOut(command, hold, { mode }, signal, async (claim) => {
+          if (!(await isAttached(box, { kind: 'lock', name }, claim))) await lock.release(claim);
+        });
       });
     });
 }
 
 function renew(command: Command): void {
-  addClaimOptions(command.description('keep a lock for its full time again').argument('<name>', 'of the lock'))
+  addClaimOptions(
+    command.description('keep a lock for its full time again').argument('<name>', 'of the lock', lockName),
+  )
     .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
     .addHelpText(
       'after',
@@ -84,6 +89,7 @@ Exit codes: 76 it was lost, 77 somebody else has it.`,
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };
         const lock = box.lock(name);
+        if (flags.ttl !== undefined) await refuseAttached(box, { kind: 'lock', name }, claim);
         const outcome = flags.ttl === undefined ? await lock.renew(claim) : await lock.extend(claim, flags.ttl);
         tellRenewed(command, lock.resource, claim, outcome);
       });
@@ -91,7 +97,7 @@ Exit codes: 76 it was lost, 77 somebody else has it.`,
 }
 
 function release(command: Command): void {
-  addClaimOptions(command.description('give a lock back').argument('<name>', 'of the lock'))
+  addClaimOptions(command.description('give a lock back').argument('<name>', 'of the lock', lockName))
     .addHelpText(
       'after',
       `
@@ -104,6 +110,7 @@ Whoever comes too late changes nothing: exit code 77, whether it is free or some
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };
         const lock = box.lock(name);
+        await refuseAttached(box, { kind: 'lock', name }, claim);
         tellReleased(command, lock.resource, claim, await lock.release(claim));
       });
     });
@@ -112,19 +119,20 @@ Whoever comes too late changes nothing: exit code 77, whether it is free or some
 function show(command: Command): void {
   command
     .description('who holds a lock and who waits for it')
-    .argument('<name>', 'of the lock; one that nobody has used is free')
+    .argument('<name>', 'of the lock; one that nobody has used is free', lockName)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox lock show staging\n  signalbox lock show staging --json | jq .isFree',
     )
     .action(async (name: string) => {
-      const survey = await withBox(command, (box) => {
+      const { found: survey, missing } = await look(command, (box) => {
         const { name: checked } = box.lock(name);
         return box.survey({ resource: { kind: 'lock', name: checked } });
       });
       const [lock] = survey.locks;
       if (lock === undefined) return;
       if (isJson(command)) return printJson(lockJson(lock, survey.at));
+      if (missing !== undefined) return print(printable(missing));
       if (lock.holds.length + lock.waiting.length === 0) return print(`${lock.resource} is free.`);
       for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
     });
@@ -136,42 +144,26 @@ function list(command: Command): void {
     .option('--names', 'just their names, one in a line')
     .addHelpText('after', '\nExamples:\n  signalbox lock list\n  signalbox lock list --names')
     .action(async ({ names }: { names?: true }) => {
-      const { locks, at } = await withBox(command, (box) => box.survey({ leases: false }));
+      const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
+      const { locks, at } = found;
       if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)) });
       if (names) return locks.forEach(({ name }) => print(name));
+      if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(process.stdout, paintFor(process.stdout));
       for (const line of listLines('lock', locks.map(lockSummary), layout)) print(line);
     });
 }
 
 function breakLock(command: Command): void {
-  addHolder(command.description('end every hold of a lock, whoever has it').argument('<name>', 'of the lock'))
-    .requiredOption('--reason <text>', 'why: whoever held it is told')
-    .addHelpText(
-      'after',
-      `
+  command.description('end every hold of a lock, whoever has it').argument('<name>', 'of the lock', lockName);
+  addBreaking(command, (box, name) => box.lock(name));
+  command.addHelpText(
+    'after',
+    `
 Example:
   signalbox lock break staging --reason 'agent:7 was switched off'
 
 For administrators. Who did it and why is recorded in a lock:forced event; --holder says who (default:
-$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock.`,
-    )
-    .action(async (name: string, flags: { readonly holder?: string; readonly reason: string }) => {
-      await withBox(command, async (box) => {
-        const by = given({ holder: flags.holder ?? process.env['SIGNALBOX_HOLDER'] }).holder ?? loginHolder();
-        const { broken } = await box.lock(name).break({ holder: by, reason: flags.reason });
-        const resource = `lock/${name}`;
-        if (isJson(command)) printJson({ resource, broken, by, reason: flags.reason });
-        else print(broken === 0 ? `${resource} was free` : `${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
-      });
-    });
-}
-
-function loginHolder(): string {
-  try {
-    return `user:${userInfo().username}`;
-  } catch {
-    // A user id without a name, as containers have.
-    return `user:${process.getuid?.() ?? 'unknown'}`;
-  }
+$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if nobody holds it.`,
+  );
 }

@@ -10,3 +10,6 @@ const PREFIXES: Readonly<Record<ResourceArgument['kind'], RegExp>> = {
 export function plainName(kind: ResourceArgument['kind'], text: string): string {
   return text.replace(PREFIXES[kind], '');
 }
+
+export const lockName = (text: string): string => plainName('lock', text);
+export const semaphoreName = (text: string): string => plainName('semaphore', text);

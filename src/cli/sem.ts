@@ -1,6 +1,8 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
 import type { Command } from 'commander';
 import { durationArgument, given, numberArgument } from './arguments.ts';
+import { isAttached, refuseAttached } from './attached.ts';
+import { addBreaking } from './breaking.ts';
 import {
   type AcquireFlags,
   addAcquireOptions,
@@ -14,7 +16,9 @@ import {
   tellRenewed,
 } from './holding.ts';
 import { listLines, semaphoreSummary } from './list-table.ts';
-import { paintFor, print, printJson } from './output.ts';
+import { look } from './looking.ts';
+import { semaphoreName } from './names.ts';
+import { paintFor, print, printable, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { semaphoreJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -27,6 +31,7 @@ Examples:
   signalbox sem release api --holder agent:7 --token "$TOKEN"
   signalbox sem show api
   signalbox sem resize api --capacity 8
+  signalbox sem break api --reason 'agent:7 was switched off'
 
 To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT -- COMMAND`;
 
@@ -38,10 +43,13 @@ export function define(command: Command): void {
   show(command.command('show'));
   list(command.command('list'));
   resize(command.command('resize'));
+  breakSemaphore(command.command('break'));
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(command.description('take slots and print the token').argument('<name>', 'of the semaphore'))
+  addAcquireOptions(
+    command.description('take slots and print the token').argument('<name>', 'of the semaphore', semaphoreName),
+  )
     .option('--weight <number>', 'how many slots in all', numberArgument, 1)
     .option('--capacity <number>', 'how many there are; needed the first time', numberArgument)
     .addHelpText(
@@ -62,13 +70,17 @@ same holder again keeps its slots, and gets more if --weight is larger. Exit cod
         const options = { ...detachedOptions(flags, semaphore.resource, signal), weight };
         const hold = await patiently(flags, semaphore.acquireDetached(options));
         const details = { weight: hold.weight, slots: hold.slots };
-        await handOut(command, hold, details, signal, (claim) => semaphore.release(claim));
+        await handOut(command, hold, details, signal, async (claim) => {
+          if (!(await isAttached(box, { kind: 'semaphore', name }, claim))) await semaphore.release(claim);
+        });
       });
     });
 }
 
 function renew(command: Command): void {
-  addClaimOptions(command.description('keep slots for their full time again').argument('<name>', 'of the semaphore'))
+  addClaimOptions(
+    command.description('keep slots for their full time again').argument('<name>', 'of the semaphore', semaphoreName),
+  )
     .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
     .addHelpText(
       'after',
@@ -82,6 +94,7 @@ Exit codes: 76 it was lost, 77 not the holder.`,
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };
         const semaphore = box.semaphore(name);
+        if (flags.ttl !== undefined) await refuseAttached(box, { kind: 'semaphore', name }, claim);
         const outcome =
           flags.ttl === undefined ? await semaphore.renew(claim) : await semaphore.extend(claim, flags.ttl);
         tellRenewed(command, semaphore.resource, claim, outcome);
@@ -90,12 +103,13 @@ Exit codes: 76 it was lost, 77 not the holder.`,
 }
 
 function release(command: Command): void {
-  addClaimOptions(command.description('give slots back').argument('<name>', 'of the semaphore'))
+  addClaimOptions(command.description('give slots back').argument('<name>', 'of the semaphore', semaphoreName))
     .addHelpText('after', '\nExample:\n  signalbox sem release api --holder agent:7 --token "$TOKEN"')
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };
         const semaphore = box.semaphore(name);
+        await refuseAttached(box, { kind: 'semaphore', name }, claim);
         tellReleased(command, semaphore.resource, claim, await semaphore.release(claim));
       });
     });
@@ -104,19 +118,20 @@ function release(command: Command): void {
 function show(command: Command): void {
   command
     .description('who holds slots and who waits for them')
-    .argument('<name>', 'of the semaphore')
+    .argument('<name>', 'of the semaphore', semaphoreName)
     .addHelpText('after', '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots')
     .action(async (name: string) => {
-      const survey = await withBox(command, (box) => {
+      const { found: survey, missing } = await look(command, (box) => {
         const { name: checked } = box.semaphore(name);
         return box.survey({ resource: { kind: 'semaphore', name: checked } });
       });
       const [semaphore] = survey.semaphores;
       if (semaphore === undefined) return;
       if (isJson(command)) return printJson(semaphoreJson(semaphore, survey.at));
+      if (missing !== undefined) return print(printable(missing));
       const { resource, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
       if (capacity === 0) return print(`${resource} has not been used.`);
-      print(`${resource}: ${usedSlots} of ${capacity} slots in use, ${availableSlots} free`);
+      print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
       if (holds.length + waiting.length === 0) return;
       for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
     });
@@ -128,9 +143,11 @@ function list(command: Command): void {
     .option('--names', 'just their names, one in a line')
     .addHelpText('after', '\nExamples:\n  signalbox sem list\n  signalbox sem list --names')
     .action(async ({ names }: { names?: true }) => {
-      const { semaphores, at } = await withBox(command, (box) => box.survey({ leases: false }));
+      const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
+      const { semaphores, at } = found;
       if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)) });
       if (names) return semaphores.forEach(({ name }) => print(name));
+      if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(process.stdout, paintFor(process.stdout));
       for (const line of listLines('semaphore', semaphores.map(semaphoreSummary), layout)) print(line);
     });
@@ -139,7 +156,7 @@ function list(command: Command): void {
 function resize(command: Command): void {
   command
     .description('change how many slots there are')
-    .argument('<name>', 'of the semaphore')
+    .argument('<name>', 'of the semaphore', semaphoreName)
     .requiredOption('--capacity <number>', 'how many there are from now on', numberArgument)
     .addHelpText(
       'after',
@@ -154,7 +171,25 @@ Fewer than are in use takes effect as holders leave.`,
         const semaphore = box.semaphore(name);
         await semaphore.resize(capacity);
         if (isJson(command)) printJson({ resource: semaphore.resource, capacity });
-        else print(`${semaphore.resource}: ${capacity} slots from now on`);
+        else print(`${semaphore.resource}: ${slotsTold(capacity)} from now on`);
       });
     });
+}
+
+function breakSemaphore(command: Command): void {
+  command.description('end every hold of a semaphore').argument('<name>', 'of the semaphore', semaphoreName);
+  addBreaking(command, (box, name) => box.semaphore(name));
+  command.addHelpText(
+    'after',
+    `
+Example:
+  signalbox sem break api --reason 'agent:7 was switched off'
+
+For administrators. Who did it and why is recorded in a semaphore:forced event; --holder says who (default:
+$SIGNALBOX_HOLDER, or user:NAME). The next in line get the slots. Exit code 1 if nobody holds any.`,
+  );
+}
+
+function slotsTold(count: number): string {
+  return `${count} slot${count === 1 ? '' : 's'}`;
 }

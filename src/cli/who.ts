@@ -1,8 +1,11 @@
 /** `signalbox who`: who holds what, since when, why, and who waits for whom. */
 import type { Command } from 'commander';
-import { paintFor, print, printJson } from './output.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { Survey } from '../runtime/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
-import { isJson, withBox } from './store.ts';
+import { look } from './looking.ts';
+import { paintFor, print, printable, printJson } from './output.ts';
+import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
 import { whoLines } from './who-table.ts';
@@ -10,6 +13,7 @@ import { whoLines } from './who-table.ts';
 const EXAMPLES = `
 Examples:
   signalbox who
+  signalbox who main-branch
   signalbox who lock/main-branch
   signalbox who --json | jq '.locks[] | select(.waiting | length > 3) | .name'
 
@@ -22,11 +26,26 @@ States of a hold:
 
 export function define(command: Command): void {
   command
-    .argument('[resource]', 'only this one: lock/NAME or semaphore/NAME', resourceArgument)
+    .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
     .addHelpText('after', EXAMPLES)
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
-      const survey = await withBox(command, (box) => box.survey(resource === undefined ? {} : { resource }));
-      if (isJson(command)) return printJson(surveyJson(survey));
-      for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+      const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
+      if (isJson(command)) return printJson(surveyJson(found));
+      if (missing !== undefined) return print(printable(missing));
+      if (!isInUse(found)) return print(printable(`Nothing is held in ${url}, and nobody waits.`));
+      for (const line of whoLines(found, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
     });
+}
+
+async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Survey> {
+  if (resource === undefined) return box.survey();
+  if (resource.kind !== undefined) return box.survey({ resource });
+  // Both kinds, at one revision.
+  const all = await box.survey();
+  const isMeant = ({ name }: { readonly name: string }): boolean => name === resource.name;
+  return { ...all, locks: all.locks.filter(isMeant), semaphores: all.semaphores.filter(isMeant) };
+}
+
+function isInUse({ locks, semaphores }: Survey): boolean {
+  return [...locks, ...semaphores].some(({ holds, waiting }) => holds.length + waiting.length > 0);
 }

@@ -114,9 +114,33 @@ describe('a lock by hand', () => {
     ]);
     await scratch.run('lock', 'break', 'docs', '--reason', 'again');
     expect(await scratch.run('lock', 'break', 'docs', '--reason', 'x')).toMatchObject({
-      code: 0,
-      stdout: 'lock/docs was free\n',
+      code: 1,
+      stdout: '',
+      stderr: 'signalbox: lock/docs: nobody holds it\n',
     });
+  });
+
+  it('is named as it is printed, too', async () => {
+    const token = await acquired('lock', 'acquire', 'lock/main', ...A);
+    expect((await holdOf('main'))?.holder).toBe('agent:a');
+    expect(await scratch.run('lock', 'release', 'lock/main', ...A, '--token', token)).toMatchObject({ code: 0 });
+    await acquired('sem', 'acquire', 'semaphore/api', '--capacity', '1', ...A);
+    expect((await scratch.run('sem', 'show', 'sem/api')).stdout).toMatch(
+      /^semaphore\/api: 1 of 1 slot in use, 0 free\n/,
+    );
+  });
+
+  it('that a run has is not given back in the middle of it by a script that has the name of the run', async () => {
+    const script = `
+      signalbox() { "$NODE" "$CLI" "$@"; }
+      TOKEN=$(signalbox lock acquire main) || exit 9
+      signalbox lock release main --token "$TOKEN"; echo "release $?"
+      signalbox lock renew main --token "$TOKEN" --ttl 5m; echo "renew $?"
+      signalbox lock renew main --token "$TOKEN"; echo "plain $?"`;
+    const env = { SIGNALBOX_URL: scratch.store, NODE: process.execPath, CLI };
+    const ended = await signalbox(['run', '--lock', 'main', '--', 'bash', '-c', script], { env });
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringMatching(/^release 77\nrenew 77\n(.*\n)?plain 0\n$/) });
+    expect(ended.stderr).toContain('lock/main: held by a run, which releases it itself');
   });
 
   it('takes its holder from SIGNALBOX_HOLDER where none is named', async () => {
@@ -192,6 +216,19 @@ describe('slots by hand', () => {
     expect(await scratch.run('sem', 'release', 'api', ...claim)).toMatchObject({ code: 0 });
     expect(await scratch.run('sem', 'release', 'api', ...claim)).toMatchObject({ code: 77 });
     expect(await scratch.json('sem', 'show', 'api')).toMatchObject({ capacity: 4, usedSlots: 2, availableSlots: 2 });
+    expect(await scratch.json('sem', 'break', 'api', '--reason', 'too slow', '--holder', 'user:me')).toEqual({
+      resource: 'semaphore/api',
+      broken: 2,
+      by: 'user:me',
+      reason: 'too slow',
+    });
+    expect(await scratch.run('sem', 'break', 'api', '--reason', 'again', '--json')).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('"code":"negative"'),
+    });
+    await scratch.run('sem', 'acquire', 'api', ...B);
+    await scratch.run('sem', 'acquire', 'api', '--holder', 'c');
     expect((await scratch.run('sem', 'list', '--names')).stdout).toBe('api\n');
     expect((await scratch.run('sem', 'list')).stdout).toMatch(
       /^SEMAPHORE +USED +HOLDERS +WAITING\napi +2 of 4 +agent:b, c +0\n$/,

@@ -1,6 +1,6 @@
 // Looking: who holds what, what happens, and whether all is well.
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'signalbox';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Scratch, signalbox, startProgram } from '../support/cli.ts';
@@ -67,6 +67,43 @@ describe('who', () => {
     await scratch.run('sem', 'list');
     expect((await scratch.json<{ revision: number }>('who')).revision).toBe(before.revision);
     expect((await scratch.run('lock', 'list', '--names')).stdout).toBe('main\n');
+  });
+
+  it('and lists make no store where there is none', async () => {
+    const told = `No store at ${scratch.store} yet: nothing is held, and nobody waits.\n`;
+    for (const args of [
+      ['who'],
+      ['who', 'main'],
+      ['lock', 'list'],
+      ['sem', 'list'],
+      ['lock', 'show', 'a'],
+      ['sem', 'show', 'a'],
+    ]) {
+      expect(await scratch.run(...args)).toEqual({ code: 0, stdout: told, stderr: '' });
+    }
+    expect(await scratch.run('lock', 'list', '--names')).toEqual({ code: 0, stdout: '', stderr: '' });
+    expect(await scratch.json('who')).toMatchObject({ locks: [], semaphores: [] });
+    expect(await scratch.json('lock', 'list')).toEqual({ locks: [] });
+    expect(await scratch.json('lock', 'show', 'a')).toMatchObject({ name: 'a', isFree: true, holds: [] });
+    expect(await scratch.run('export', scratch.path('backup'))).toMatchObject({
+      code: 0,
+      stderr: `signalbox: ${told}`,
+    });
+    expect(existsSync(scratch.path('store'))).toBe(false);
+  });
+
+  it('takes a plain name for the lock and the semaphore of that name, and says where it looked', async () => {
+    await scratch.run('lock', 'acquire', 'main', '--holder', 'a');
+    await scratch.run('sem', 'acquire', 'main', '--capacity', '2', '--holder', 'a');
+    await scratch.run('lock', 'acquire', 'other', '--holder', 'a');
+    expect(await scratch.json('who', 'main')).toMatchObject({
+      locks: [{ name: 'main' }],
+      semaphores: [{ name: 'main' }],
+    });
+    expect((await scratch.run('who', 'main')).stdout).not.toContain('other');
+    expect((await scratch.run('who', 'nobody')).stdout).toBe(
+      `Nothing is held in ${scratch.store}, and nobody waits.\n`,
+    );
   });
 });
 
@@ -161,7 +198,9 @@ describe('the doctor', () => {
     await scratch.run('lock', 'acquire', 'other', '--holder', 'agent:7');
     const { code, stdout } = await scratch.run('doctor');
     expect(code).toBe(0);
-    expect(stdout).toMatch(/warn +stale-holds +1 stale: lock\/main of agent:7 .*\n +→ signalbox maintain/);
+    expect(stdout).toMatch(
+      /warn +stale-holds +1 stale: lock\/main of agent:7 .*\n +→ signalbox maintain.*signalbox lock break NAME/,
+    );
   });
 
   it('is not content with a file that is not a store, and does not touch it', async () => {

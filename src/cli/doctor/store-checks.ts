@@ -35,7 +35,9 @@ export function history({ revision, compacted }: Health): Finding {
 export function staleHolds(survey: Survey): Finding {
   const stale = holdsOf(survey).filter(([, hold]) => hold.isStale);
   if (stale.length === 0) return ok('stale-holds', 'no hold is stale');
-  const advice = 'signalbox maintain frees them, but not where a person has to decide: signalbox lock break NAME';
+  const kinds = stale.map(([resource]) => (resource.startsWith('lock/') ? 'lock' : 'sem'));
+  const broken = [...new Set(kinds)].map((kind) => `signalbox ${kind} break NAME`).join(', ');
+  const advice = `signalbox maintain frees them, but not where a person has to decide: ${broken}`;
   return warn('stale-holds', `${stale.length} stale: ${told(stale)}`, advice);
 }
 

@@ -1,0 +1,39 @@
+/** `lock break` and `sem break`: an administrator ends every hold. */
+import type { Command } from 'commander';
+import { userInfo } from 'node:os';
+import { CliExit, EXIT } from './exit-code.ts';
+import { addHolder } from './holding.ts';
+import { print, printJson } from './output.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { isJson, withBox } from './store.ts';
+
+interface Breakable {
+  readonly resource: string;
+  break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }>;
+}
+
+/** The argument is there already. */
+export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): void {
+  addHolder(command)
+    .requiredOption('--reason <text>', 'why: whoever held it is told')
+    .action(async (name: string, flags: { readonly holder?: string; readonly reason: string }) => {
+      await withBox(command, async (box) => {
+        const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder());
+        const one = of(box, name);
+        const { resource } = one;
+        const { broken } = await one.break({ holder: by, reason: flags.reason });
+        if (broken === 0) throw new CliExit(EXIT.no, `${resource}: nobody holds it`, { resource, broken });
+        if (isJson(command)) printJson({ resource, broken, by, reason: flags.reason });
+        else print(`${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
+      });
+    });
+}
+
+function loginHolder(): string {
+  try {
+    return `user:${userInfo().username}`;
+  } catch {
+    // A user id without a name, as containers have.
+    return `user:${process.getuid?.() ?? 'unknown'}`;
+  }
+}

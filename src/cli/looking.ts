@@ -1,0 +1,46 @@
+/** For commands that only look: where there is no store yet, they make none. */
+import type { Command } from 'commander';
+import { statSync } from 'node:fs';
+import { parseFileUrl, storeUrl } from '../runtime/location.ts';
+import { open } from '../runtime/open.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { storeFile } from '../store/embedded/index.ts';
+import { interruptible } from './interrupt.ts';
+import type { GlobalOptions } from './program.ts';
+import { withBox } from './store.ts';
+
+export interface Looked<T> {
+  readonly found: T;
+  /** The store that was looked at. */
+  readonly url: string;
+  /** To be told to people if there is no store yet. */
+  readonly missing: string | undefined;
+}
+
+export async function look<T>(command: Command, work: (box: Signalbox) => Promise<T>): Promise<Looked<T>> {
+  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  if (isThere(url)) return { found: await withBox(command, work), url, missing: undefined };
+  const missing = `No store at ${url} yet: nothing is held, and nobody waits.`;
+  return { found: await interruptible(() => onNothing(work)), url, missing };
+}
+
+/** An empty store in memory answers as one would that has just been made. */
+async function onNothing<T>(work: (box: Signalbox) => Promise<T>): Promise<T> {
+  const box = await open('memory:', { maintains: false });
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
+}
+
+/** Whatever else may be wrong with the place is told by the one who opens it. */
+function isThere(url: string): boolean {
+  if (!url.startsWith('file:')) return true;
+  try {
+    statSync(storeFile(parseFileUrl(url).directory));
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
+  }
+}
