@@ -2,8 +2,9 @@
  * Which store is meant where none is named: `SIGNALBOX_URL`, otherwise the one that everybody in this place shares. In
  * a git repository that is a directory in git's common directory, so that all worktrees meet; elsewhere the user's.
  */
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
 import type { Durability } from '../store/index.ts';
@@ -19,7 +20,7 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   if (url !== undefined) {
     if (!url.startsWith('file:')) return url;
     const { directory, durability } = parseFileUrl(url, from);
-    return `${urlOf(directory)}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+    return `${urlOf(withoutLinks(directory))}${durability === 'normal' ? '' : `?durability=${durability}`}`;
   }
   const etcd = ['IF_ETCD_HOST', 'IF_ETCD_PORT'].find((name) => nonEmpty(environment[name]) !== undefined);
   if (etcd !== undefined) {
@@ -28,7 +29,17 @@ export function storeUrl(given?: string, environment: Environment = process.env,
       `${etcd} asks for a store on etcd, which this version does not have; ${ACCEPTED_URLS}`,
     );
   }
-  return urlOf(defaultDirectory(environment, from));
+  return urlOf(withoutLinks(defaultDirectory(environment, from)));
+}
+
+/** By whichever link one came, it is one store with one name: as far as it is there, links are followed. */
+function withoutLinks(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch {
+    const parent = dirname(directory);
+    return parent === directory ? directory : join(withoutLinks(parent), basename(directory));
+  }
 }
 
 /** A question mark in it must not be taken for the beginning of the settings. */
@@ -43,11 +54,28 @@ export function defaultDirectory(environment: Environment = process.env, from = 
 
 function stateDirectory(environment: Environment): string {
   const named = nonEmpty(environment['XDG_STATE_HOME']);
-  if (named !== undefined) return resolve(named);
-  const home = nonEmpty(environment['HOME']) ?? homedir();
+  // A relative one would be another store in every directory; the XDG specification has it ignored.
+  if (named !== undefined && isAbsolute(named)) return named;
+  const home = homeDirectory(environment);
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support');
   if (process.platform === 'win32') return nonEmpty(environment['LOCALAPPDATA']) ?? join(home, 'AppData', 'Local');
   return join(home, '.local', 'state');
+}
+
+/** Of the user, where the environment names none. */
+function homeDirectory(environment: Environment): string {
+  const named = [environment['HOME'], homedir(), userHome()].find((home) => home !== undefined && isAbsolute(home));
+  if (named !== undefined) return named;
+  throw new Failure('invalid', 'there is no home directory for the store; name one in SIGNALBOX_URL: file:DIRECTORY');
+}
+
+function userHome(): string | undefined {
+  try {
+    return userInfo().homedir;
+  } catch {
+    // A user id without an entry, as containers have.
+    return undefined;
+  }
 }
 
 function nonEmpty(value: string | undefined): string | undefined {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Failure, storeUrl } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -65,6 +65,13 @@ describe('where nothing is named', () => {
     expect(urlAt('/', { XDG_STATE_HOME: '/state' })).toBe('file:/state/signalbox');
   });
 
+  it('a home or a state directory that is relative or empty gives no store that moves with the directory', () => {
+    expect(urlAt('/', { ...NOBODY, XDG_STATE_HOME: 'state' })).toBe('file:/home/nobody/.local/state/signalbox');
+    const own = urlAt('/', { PATH: NOBODY.PATH, HOME: userInfo().homedir });
+    expect(urlAt('/', { ...NOBODY, HOME: '' })).toBe(own);
+    expect(urlAt('/', { ...NOBODY, HOME: 'here' })).toBe(own);
+  });
+
   it('a directory that only looks like a repository is none', () => {
     expect(urlAt(place('plain'))).toBe('file:/home/nobody/.local/state/signalbox');
   });
@@ -81,6 +88,16 @@ describe('where nothing is named', () => {
 });
 
 describe('a store that is named', () => {
+  it('by way of a link is the one that the link leads to, whether it is there yet or not', () => {
+    mkdirSync(place('real'), { recursive: true });
+    symlinkSync(place('real'), place('by-link'));
+    expect(storeUrl(`file:${place('by-link')}`)).toBe(`file:${place('real')}`);
+    expect(storeUrl(`file:${place('by-link', 'not', 'yet')}`)).toBe(`file:${place('real', 'not', 'yet')}`);
+    expect(storeUrl('file:not/yet?durability=full', {}, place('by-link'))).toBe(
+      `file:${place('real', 'not', 'yet')}?durability=full`,
+    );
+  });
+
   it('in SIGNALBOX_URL is meant by everybody, wherever they are', () => {
     expect(urlAt('/', { ...NOBODY, SIGNALBOX_URL: 'memory:x' })).toBe('memory:x');
     expect(urlAt('/some/where', { ...NOBODY, SIGNALBOX_URL: 'file:here' })).toBe('file:/some/where/here');

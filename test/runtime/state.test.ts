@@ -82,7 +82,8 @@ describe('the state of a store', () => {
   it('never lets a token go back: the next grant has a larger one than any that was imported', async () => {
     writeFileSync(
       join(dir, 'locks.json'),
-      JSON.stringify({ version: 1, locks: [{ name: 'a', token: 500, onStale: 'reclaim', holds: [] }] }),
+      // As some editors save it, with a mark before it.
+      '\uFEFF' + JSON.stringify({ version: 1, locks: [{ name: 'a', token: 500, onStale: 'reclaim', holds: [] }] }),
     );
     writeFileSync(join(dir, 'semaphores.json'), JSON.stringify({ version: 1, semaphores: [] }));
     const box = await newBox();
@@ -204,6 +205,11 @@ describe('a file that is not as it should be', () => {
     ['without a name', { version: 1, locks: [{ ...lock, name: undefined }] }, 'locks[0]: name is missing'],
     ['with a bad name', { version: 1, locks: [{ ...lock, name: 'a\u0007' }] }, 'locks[0]: name "a\\u0007"'],
     ['with a name twice', { version: 1, locks: [lock, lock] }, 'locks[1].name: "x" is named already, at locks[0]'],
+    [
+      'with a token that leaves no room for larger ones',
+      { version: 1, locks: [{ ...lock, token: Number.MAX_SAFE_INTEGER - 1, holds: [] }] },
+      'locks[0].token: 9007199254740990 is too large',
+    ],
     ['with a bad token', { version: 1, locks: [{ ...lock, token: -1 }] }, 'locks[0].token: -1'],
     [
       'with a token above the last',

@@ -30,7 +30,8 @@ export async function readState(dir: string): Promise<SavedState> {
   const semaphores = join(dir, STATE_FILES.semaphores);
   // Both have to be there: one that is missing would look like a state in which nothing is held.
   const texts = [await told(locks, readFile(locks, 'utf8')), await told(semaphores, readFile(semaphores, 'utf8'))];
-  const [lockText = '', semaphoreText = ''] = texts;
+  // Some editors put a mark before what they save, which is no part of it.
+  const [lockText = '', semaphoreText = ''] = texts.map((text) => text.replace(/^\uFEFF/, ''));
   return { locks: parseLocks(locks, lockText), semaphores: parseSemaphores(semaphores, semaphoreText) };
 }
 

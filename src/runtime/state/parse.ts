@@ -33,6 +33,8 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
 }
 
 const HOLD = ['holder', 'token', 'acquiredAt', 'ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarned'];
+/** Tokens only grow, and beyond 2^53 numbers are not told apart; nobody gets half as far by giving them out. */
+const LARGEST_TOKEN = 2 ** 52;
 const MAY_LACK = ['ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarned'];
 
 type Listed = { readonly token: number; readonly holds: readonly (SavedHold & Fields)[] };
@@ -62,6 +64,9 @@ function common(place: Place, fields: Fields, named: (name: string, place: Place
   place.check(nameProblem(name));
   place.check(requestProblem({ onStale }, ['onStale']));
   if (!isWhole(token)) throw place.at('token').problem(`${shown(token)}; accepted is a whole number of at least 0`);
+  if ((token as number) > LARGEST_TOKEN) {
+    throw place.at('token').problem(`${shown(token)} is too large: there would be no room for larger ones after it`);
+  }
   named(name as string, place);
   return { name, token, onStale } as Omit<SavedLock, 'holds'>;
 }
