@@ -61,6 +61,9 @@ const WORDS: Readonly<Record<number, string>> = {
   [EXIT.notAcquired]: 'not-acquired',
   [EXIT.lost]: 'hold-lost',
   [EXIT.notOwner]: 'not-owner',
+  // Of what `run` was to run, with the codes that shells have for it.
+  126: 'command-not-executable',
+  127: 'command-not-found',
 };
 
 /** One word for programs. */

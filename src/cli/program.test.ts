@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { wholeProgram } from './program.ts';
+import { helpAsOption, wholeProgram } from './program.ts';
 
 function all(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(all)];
@@ -28,5 +28,27 @@ describe('every command', async () => {
   it.each(named)('says what it and each of its options is for: %s', (_, command) => {
     expect(command.description()).not.toBe('');
     expect(command.options.filter(({ description }) => description === '')).toEqual([]);
+  });
+});
+
+describe('the word help', () => {
+  it.each([
+    [['help'], ['--help']],
+    [
+      ['help', 'run'],
+      ['run', '--help'],
+    ],
+    [
+      ['help', 'lock', 'acquire'],
+      ['lock', 'acquire', '--help'],
+    ],
+    // So that it is told what there is instead.
+    [['help', 'lok'], ['lok']],
+    [
+      ['run', '--lock', 'a', '--', 'help'],
+      ['run', '--lock', 'a', '--', 'help'],
+    ],
+  ])('asks for the help of what follows it: %j', (args, meant) => {
+    expect(helpAsOption(args)).toEqual(meant);
   });
 });

@@ -31,8 +31,9 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
             75 not acquired · 76 lost while running · 77 not the owner`;
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
-export async function runCommandLine(args: readonly string[]): Promise<void> {
+export async function runCommandLine(given: readonly string[]): Promise<void> {
   quietlyWithoutReader();
+  const args = helpAsOption(given);
   try {
     const program = newProgram();
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
@@ -41,6 +42,14 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error, wantsJson(args));
   }
+}
+
+/** `help lock acquire` is `lock acquire --help`. */
+export function helpAsOption(args: readonly string[]): readonly string[] {
+  const [first, ...words] = args;
+  if (first !== 'help') return args;
+  const isKnown = words.length === 0 || COMMANDS.some(({ name }) => name === words[0]);
+  return isKnown ? [...words, '--help'] : words;
 }
 
 /** All commands with all their options: for what has to know them all. */

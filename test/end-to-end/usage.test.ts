@@ -45,11 +45,21 @@ describe.concurrent('a mistake in the call', () => {
     for (const args of [
       ['--json', 'lock', 'acquire', 'x'],
       ['lock', 'acquire', 'x', '--hodler', 'a', '--json'],
+      ['run', '--json', '--lock', '--', 'true'],
     ]) {
       const { code, stdout, stderr } = await scratch.run(...args);
       expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
       expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'invalid', message: expect.any(String) } });
     }
+  });
+
+  it('such as a command that cannot be run has a word of its own in JSON', async () => {
+    const missing = await scratch.run('run', '--json', '--lock', 'a', '--', './not-there');
+    expect(missing.code).toBe(127);
+    expect(JSON.parse(missing.stderr)).toMatchObject({ error: { code: 'command-not-found' } });
+    const directory = await scratch.run('run', '--json', '--lock', 'a', '--', '/');
+    expect(directory.code).toBe(126);
+    expect(JSON.parse(directory.stderr)).toMatchObject({ error: { code: 'command-not-executable' } });
   });
 
   it('such as no command at all is answered with the help', async () => {
@@ -66,6 +76,7 @@ describe('help', () => {
     const { code, stdout, stderr } = await signalbox(['lock', 'acquire', '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^Usage: signalbox lock acquire/);
+    expect((await signalbox(['help', 'lock', 'acquire'])).stdout).toBe(stdout);
     expect((await signalbox(['-h'])).stdout).toMatch(/^Usage: signalbox \[/);
     expect((await signalbox(['--version'])).stdout).toBe((await signalbox(['lock', 'list', '--version'])).stdout);
   });
