@@ -2,7 +2,7 @@
 import { type Argument, Command, type CommanderError, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { CliExit } from './exit-code.ts';
-import { quietlyWithoutReader } from './output.ts';
+import { complain, printText } from './output.ts';
 import { report } from './report.ts';
 import { usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
@@ -30,7 +30,6 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
-  quietlyWithoutReader();
   try {
     const program = newProgram();
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
@@ -77,7 +76,12 @@ function frame(command: Command): void {
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
     .configureHelp({ subcommandTerm: termOf })
     .helpCommand(false)
-    .configureOutput({ outputError: () => undefined })
+    .configureOutput({
+      outputError: () => undefined,
+      writeOut: printText,
+      writeErr: (text) => complain(text.trimEnd()),
+      getOutHasColors: () => false,
+    })
     .exitOverride((error) => {
       throw ended(command, error);
     });
