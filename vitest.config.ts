@@ -15,5 +15,7 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
     reporters: ['default'],
+    // What the command line keeps for its next start is kept here, and not with whoever runs the tests.
+    env: { XDG_CACHE_HOME: fileURLToPath(new URL('./.cache', import.meta.url)) },
   },
 });

@@ -5,6 +5,7 @@
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything, the packages it needs included
 
+import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
@@ -18,7 +19,9 @@ const INCLUDED = ['better-sqlite3', 'commander'];
 
 await bundle('start', 'signalbox');
 await bundle('main', 'main');
-chmodSync(join(dist, 'bin', 'signalbox.cjs'), 0o755);
+const start = join(dist, 'bin', 'signalbox.cjs');
+writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
+chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
@@ -41,6 +44,10 @@ async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
 /** A file with a single other character in it is kept in memory at twice the size. */
 function asAscii(/** @type {string} */ code) {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function hashOf(/** @type {string} */ file) {
+  return createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 16);
 }
 
 function licenceOf(/** @type {string} */ name) {

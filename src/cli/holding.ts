@@ -108,7 +108,7 @@ export async function handOut(
   try {
     signal.throwIfAborted();
     const json = { resource, holder, token, ttlMs, ...details };
-    await handOver(isJson(command) ? JSON.stringify(json) : String(token));
+    handOver(isJson(command) ? JSON.stringify(json) : String(token));
   } catch (error) {
     await release({ holder, token });
     if (error instanceof CliExit) throw error;

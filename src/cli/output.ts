@@ -1,4 +1,17 @@
-/** Where output goes: results to stdout, everything else to stderr, and colours only where somebody sees them. */
+/**
+ * Where output goes: results to stdout, everything else to stderr, and colours only where somebody sees them.
+ *
+ * Written straight to the descriptors. Node's streams would make a pipe non-blocking for everyone who has it, the command
+ * of a `run` and its neighbours included; and those lose output then.
+ */
+import { writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { CliExit, EXIT } from './exit-code.ts';
+
+const STDOUT = 1;
+const STDERR = 2;
+/** Where somebody else has made the pipe non-blocking: so long until the next try. */
+const FULL_PIPE_MS = 5;
 
 const noReader = new AbortController();
 
@@ -6,17 +19,18 @@ const noReader = new AbortController();
 export const readerGone: AbortSignal = noReader.signal;
 
 /** A reader that has gone is not an error: whoever printed for it just stops. */
-export function quietlyWithoutReader(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      if (stream === process.stdout) noReader.abort();
-    });
-  }
+export function print(line: string): void {
+  printText(`${line}\n`);
 }
 
-export function print(line: string): void {
-  process.stdout.write(`${line}\n`);
+export function printText(text: string): void {
+  if (readerGone.aborted) return;
+  try {
+    write(STDOUT, text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw cannotPrint(error);
+    noReader.abort();
+  }
 }
 
 /** Always one line, so that several of them can be read one by one. */
@@ -25,19 +39,42 @@ export function printJson(value: unknown): void {
 }
 
 export function complain(line: string): void {
-  process.stderr.write(`${line}\n`);
+  try {
+    write(STDERR, `${line}\n`);
+  } catch {
+    // Nobody is left who could be told.
+  }
 }
 
 /** For people who wait or watch; a script is not told. */
 export function tell(line: string): void {
-  if (process.stderr.isTTY) complain(line);
+  if (isatty(STDERR)) complain(line);
 }
 
-/** Resolves once it was handed over; throws if nobody takes it. */
-export function handOver(line: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
-  });
+/** Throws if nobody takes it. */
+export function handOver(line: string): void {
+  write(STDOUT, `${line}\n`);
+}
+
+/** What a terminal is like; asked only where there is one. */
+export function screen(): { readonly isTTY?: boolean; readonly columns?: number } {
+  return isatty(STDOUT) ? process.stdout : {};
+}
+
+function write(descriptor: number, text: string): void {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(descriptor, rest));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
+    }
+  }
+}
+
+function cannotPrint(error: unknown): CliExit {
+  return new CliExit(EXIT.unreachable, `stdout cannot be written: ${(error as Error).message}`);
 }
 
 /** `2 locks and 1 semaphore with 1 hold`. */

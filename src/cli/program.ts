@@ -3,7 +3,7 @@ import { type Argument, Command, type CommanderError, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { CliExit } from './exit-code.ts';
 import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
-import { quietlyWithoutReader } from './output.ts';
+import { complain, printText } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
 import { usageProblem } from './usage.ts';
@@ -32,7 +32,6 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(given: readonly string[]): Promise<void> {
-  quietlyWithoutReader();
   const args = helpAsOption(given);
   try {
     const program = newProgram();
@@ -89,7 +88,12 @@ function frame(command: Command): void {
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
     .configureHelp({ subcommandTerm: termOf })
     .helpCommand(false)
-    .configureOutput({ outputError: () => undefined })
+    .configureOutput({
+      outputError: () => undefined,
+      writeOut: printText,
+      writeErr: (text) => complain(text.trimEnd()),
+      getOutHasColors: () => false,
+    })
     .exitOverride((error) => {
       throw ended(command, error);
     });

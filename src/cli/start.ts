@@ -6,17 +6,21 @@
  *
  * Whatever goes wrong with the kept code, the command line runs without it.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 import { Script } from 'node:vm';
+
+/** Which `main.cjs`: the build puts the hash of its text here. V8 itself would only compare lengths. */
+const MAIN = 'HASH-OF-MAIN';
+const OLD_MS = 30 * 86_400_000;
 
 const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
 
 const kept = keptFile(process.argv[2]);
-const cachedData = kept === undefined ? undefined : readIfThere(kept);
+const cachedData = kept === undefined ? undefined : readIfSound(kept);
 // It is plain ASCII, which V8 keeps in half the room.
 const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
   filename: main,
@@ -33,16 +37,23 @@ const module = { exports: {} };
 function keptFile(command = ''): string | undefined {
   try {
     const directory = cacheDirectory();
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    // What is written relative to wherever we are is not ours.
+    if (!isAbsolute(directory)) return undefined;
+    makeIfMissing(dirname(directory));
+    makeIfMissing(directory);
     const { uid, mode } = statSync(directory);
     // Code that others may write is not run.
     if (process.platform !== 'win32' && (uid !== process.getuid?.() || (mode & 0o022) !== 0)) return undefined;
-    const { size, mtimeMs } = statSync(main);
-    const version = `${process.version}-${process.arch}-${size}-${Math.floor(mtimeMs)}`;
-    return join(directory, `${/^[a-z]+$/.test(command) ? command : 'other'}-${version}.v8`);
+    const name = /^(run|lock|sem|who|events)$/.test(command) ? command : 'other';
+    return join(directory, `${name}-${MAIN}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
   }
+}
+
+/** One level only: Node's way of making all of them never ends where nothing can be made. */
+function makeIfMissing(directory: string): void {
+  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
 }
 
 function cacheDirectory(): string {
@@ -52,9 +63,12 @@ function cacheDirectory(): string {
   return join(homedir(), '.cache', 'signalbox');
 }
 
-function readIfThere(file: string): Buffer | undefined {
+/** It is written twice: V8 does not notice damage, and falls over it. */
+function readIfSound(file: string): Buffer | undefined {
   try {
-    return readFileSync(file);
+    const both = readFileSync(file);
+    const one = both.subarray(0, both.length / 2);
+    return both.length > 0 && one.equals(both.subarray(both.length / 2)) ? one : undefined;
   } catch {
     return undefined;
   }
@@ -63,22 +77,18 @@ function readIfThere(file: string): Buffer | undefined {
 function keep(file: string, code: Buffer): void {
   const fresh = `${file}.${process.pid}`;
   try {
-    writeFileSync(fresh, code, { mode: 0o600 });
+    writeFileSync(fresh, Buffer.concat([code, code]), { mode: 0o600 });
     renameSync(fresh, file);
-    removeOlder(file);
+    removeOld(dirname(file));
   } catch {
     rmSync(fresh, { force: true });
   }
 }
 
-/** Those of the same command, made by versions that are not there any more. */
-function removeOlder(file: string): void {
-  const directory = dirname(file);
-  const command = (path: string): string => path.slice(0, path.indexOf('-'));
-  const name = file.slice(directory.length + 1);
-  for (const other of readdirSync(directory)) {
-    if (other !== name && other.endsWith('.v8') && command(other) === command(name)) {
-      rmSync(join(directory, other), { force: true });
-    }
+/** Made by versions that nobody has started for long. */
+function removeOld(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name);
+    if (Date.now() - statSync(path).mtimeMs > OLD_MS) rmSync(path, { force: true });
   }
 }

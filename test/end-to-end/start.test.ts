@@ -1,0 +1,76 @@
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { built, ENTRY, type Ended, Place } from '../support/run-processes.ts';
+
+let place: Place;
+
+beforeAll(built, 120_000);
+
+beforeEach(() => {
+  place = new Place();
+});
+
+afterEach(() => place.leave());
+
+describe('the code that is kept for the next start', { timeout: 60_000 }, () => {
+  const start = (env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
+    place.start(process.execPath, [ENTRY, 'who'], { stdin: '', env: { XDG_CACHE_HOME: place.path('cache'), ...env } })
+      .ended;
+  const kept = (): string => {
+    const directory = place.path('cache/signalbox');
+    const [file = 'none'] = readdirSync(directory);
+    return join(directory, file);
+  };
+
+  beforeEach(() => mkdirSync(place.path('cache')));
+
+  it('is of this very build, and changes nothing of what is printed', async () => {
+    const [first, second] = [await start(), await start()];
+    expect(second).toEqual(first);
+    expect(first.code).toBe(0);
+    expect(readdirSync(place.path('cache/signalbox'))).toHaveLength(1);
+    const text = readFileSync(ENTRY, 'utf8');
+    const [, hash = ''] = /who-([0-9a-f]{16})-/.exec(kept()) ?? [];
+    expect(text).toContain(hash);
+  });
+
+  it.each(['the beginning', 'the middle', 'the end'])('is not used where %s of it is damaged', async (where) => {
+    await start();
+    const code = readFileSync(kept());
+    const at = { 'the beginning': 20, 'the middle': code.length / 2 + 4096, 'the end': code.length - 4000 }[where];
+    code.fill(0, at, (at ?? 0) + 3000);
+    writeFileSync(kept(), code);
+    expect((await start()).code).toBe(0);
+    rmSync(kept());
+  });
+
+  it('is done without where it cannot be kept', async () => {
+    expect((await start({ XDG_CACHE_HOME: '/proc/nowhere' })).code).toBe(0);
+    expect((await start({ XDG_CACHE_HOME: 'relative' })).code).toBe(0);
+    expect(readdirSync(place.directory)).not.toContain('relative');
+  });
+});
+
+describe('what is printed', { timeout: 60_000 }, () => {
+  const shell = (script: string): Promise<Ended> => {
+    const path = { PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
+    return place.start('bash', ['-c', script], { stdin: '', env: path }).ended;
+  };
+
+  it('by others into the same pipe is not lost while a run waits or works', async () => {
+    const work = `sh -c 'sleep 0.2; head -c 1000000 /dev/zero'`;
+    const { stdout } = await shell(
+      `printf '1\\n2\\n3\\n' | xargs -P3 -I{} "$NODE" "$ENTRY" run --lock big -- ${work} | (sleep 1.5; wc -c)`,
+    );
+    expect(stdout.trim()).toBe('3000000');
+  });
+
+  it('and cannot be written is an error, and a token that nobody got is given back', async () => {
+    const { code, stderr } = await shell('"$NODE" "$ENTRY" lock acquire full --holder me > /dev/full');
+    expect(code).toBe(75);
+    expect(stderr).toBe('signalbox: lock/full: the token could not be handed over, so it was released\n');
+    expect((await shell('"$NODE" "$ENTRY" who > /dev/full')).code).toBe(69);
+    expect(await (await place.open()).lock('full').isFree()).toBe(true);
+  });
+});
