@@ -2,9 +2,7 @@ export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemai
 export {
   type Host,
   identify,
-  isGroupGone,
   isProvenGone,
-  membersOf,
   type ProcessIdentity,
   readStat,
   thisHost,

@@ -66,6 +66,20 @@ describe('after kill -9 of a run', { timeout: 60_000 }, () => {
     expect([isAlive(leader), isAlive(grandchild)]).toEqual([false, false]);
   });
 
+  it('what has a process group of its own, as under timeout, is ended too', async () => {
+    const killed = sh(
+      `timeout 1000 sh -c 'echo "pid $$"; while :; do sleep 0.05; done' & echo "leader $$"; wait`,
+      ...['--lock', 'a', '--ttl', '1500ms'],
+    );
+    const inner = await killed.pidOf();
+    const leader = await killed.pidOf('leader');
+    killed.kill('SIGKILL');
+    process.kill(leader, 'SIGKILL');
+    await killed.exited;
+    expect((await sh(SHORT, '--lock', 'a').ended).code).toBe(0);
+    expect([isAlive(leader), isAlive(inner)]).toEqual([false, false]);
+  });
+
   it('somebody who freed the lock in between does not help the orphan to live on', async () => {
     const killed = sh(LONG, '--lock', 'a', '--ttl', '1s');
     const orphan = await killed.pidOf();

@@ -74,7 +74,7 @@ async function afterLoss(
   await end(child.offspring, patience);
 }
 
-/** What the command left in its group delays the release, but not for longer than the grace. */
+/** What the command left behind delays the release, but not for longer than the grace. */
 async function clearStragglers(
   { graceMs, onLost }: RunRequest,
   child: GatedChild,
