@@ -20,7 +20,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
 import type { RunEnded } from './ended.ts';
-import { childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
+import { asTold, childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
 import { GatedChild } from './gated-child.ts';
 import { clearLeftovers } from './leftovers.ts';
 import { findProgram } from './program.ts';
@@ -49,7 +49,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
       const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);
-      return await begun(box, request, holds, child, signals, voice);
+      return await begun(box, request, holds, outer, child, signals, voice);
     } finally {
       await box.close();
     }
@@ -115,6 +115,7 @@ async function begun(
   box: Signalbox,
   request: RunRequest,
   holds: readonly Hold[],
+  outer: OuterHolds,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -122,7 +123,8 @@ async function begun(
   const { graceMs, onLost } = request;
   try {
     const lost = AbortSignal.any(holds.map((hold) => hold.signal));
-    const entered = await box.children.enter(holds, child.offspring, { graceMs, outlivesHold: onLost === 'warn' });
+    const terms = { graceMs, outlivesHold: onLost === 'warn' };
+    const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
       const cut = AbortSignal.any([lost, signals.leaving]);
@@ -164,8 +166,8 @@ function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
 }
 
 function told(hold: Hold): HeldResource {
-  const { resource, holder, token } = hold;
-  return { resource, holder, token, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
+  const { resource, holder, token, id } = hold;
+  return { resource, holder, token, hold: id, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
 }
 
 /** Where everything is held further out, that holder is the one. */
