@@ -121,6 +121,10 @@ export interface Stat {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  /** The controlling terminal; 0 without one. */
+  readonly terminal: number;
+  /** The process group that this terminal sends its keys to. */
+  readonly foreground: number;
   readonly threads: number;
   readonly start: string;
 }
@@ -135,12 +139,14 @@ export function readStat(pid: number): Stat | undefined {
   }
   // The second field is the program's name in parentheses, which may itself contain anything.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', parent = '', group = '', session = ''] = fields;
+  const [state = '', parent = '', group = '', session = '', terminal = '', foreground = ''] = fields;
   return {
     state,
     parent: Number(parent),
     group: Number(group),
     session: Number(session),
+    terminal: Number(terminal),
+    foreground: Number(foreground),
     threads: Number(fields[17]),
     start: fields[19] ?? '',
   };

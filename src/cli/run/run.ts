@@ -9,7 +9,6 @@
 import { randomHex } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { isatty } from 'node:tty';
 import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import { storeUrl } from '../../runtime/location.ts';
@@ -27,13 +26,13 @@ import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import { Signals } from './signals.ts';
 import { supervise } from './supervise.ts';
+import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
 import { currentWait, waitTold } from './waiting.ts';
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
   const program = findProgram(request.argv[0], env);
-  // Somebody sits there: the command may use the terminal, and gets what the terminal sends.
-  const sharesTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
   const voice = new Voice(request.tells);
   // The timers and watches of a store keep no process alive.

@@ -15,6 +15,7 @@ import type { Voice } from './voice.ts';
 /** Between TERM and KILL for those who had the grace before. */
 const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
+const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 
 export async function supervise(
   request: RunRequest,
@@ -51,8 +52,11 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
   if (child.hasEnded) return;
   // A group that no shell looks after is deaf to TSTP: it could never be woken.
   const told = signal === 'SIGTSTP' ? 'SIGSTOP' : signal;
+  const target = child.leads ? -child.pid : child.pid;
   try {
-    process.kill(child.leads ? -child.pid : child.pid, told);
+    process.kill(target, told);
+    // One that was stopped would never hear it.
+    if (MEANT_TO_END.includes(signal)) process.kill(target, 'SIGCONT');
   } catch {
     // It has gone at this very moment.
   }
