@@ -15,7 +15,7 @@ describe('a signal to run', { timeout: 60_000 }, () => {
   const sh = (script: string, ...options: string[]): ReturnType<Place['run']> =>
     place.run([...options, '--', 'sh', '-c', script]);
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)(
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'] as const)(
     'reaches the command: %s, which ends as it likes',
     async (signal) => {
       const started = sh(

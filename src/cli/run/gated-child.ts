@@ -92,14 +92,15 @@ export function exitCodeOf(ended: Ended): number {
 
 /**
  * A shell may drop variables whose names it could not have made itself, such as the functions that bash exports; `env`
- * sets them again. And a program whose name begins with a dash would be taken for an option.
+ * sets them again; but not those that it would take for its own options. And a program whose name begins with a dash
+ * would be taken for an option.
  */
 export function commandThrough(
   program: string,
   [name, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv,
 ): readonly string[] {
-  const odd = Object.entries(env).filter(([variable]) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(variable));
+  const odd = Object.entries(env).filter(([variable]) => !/^[A-Za-z_][A-Za-z0-9_]*$|^-/.test(variable));
   const command = [name.startsWith('-') ? program : name, ...args];
   return odd.length === 0 ? command : ['/usr/bin/env', ...odd.map(([key, value]) => `${key}=${value}`), ...command];
 }

@@ -16,6 +16,7 @@ import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import { spoken } from '../duration.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
 import type { RunEnded } from './ended.ts';
@@ -28,7 +29,10 @@ import { Signals } from './signals.ts';
 import { supervise } from './supervise.ts';
 import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
-import { currentWait, waitTold } from './waiting.ts';
+import { currentHolders, currentWait, waitTold } from './waiting.ts';
+
+/** Almost 25 days; a longer timer would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
   const program = findProgram(request.argv[0], env);
@@ -43,12 +47,13 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
     try {
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
+      const late = afterMs(request.waitMs);
       const holds = await acquired(box, request, holder, outer, signals, voice);
       const mark = randomHex(8);
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
       const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);
-      return await begun(box, request, holds, outer, child, signals, voice);
+      return await begun(box, request, holds, outer, child, signals, voice, late);
     } finally {
       await box.close();
     }
@@ -92,18 +97,22 @@ async function acquired(
       ...(reason !== undefined && { reason }),
     });
   } catch (error) {
-    throw toldToPeople(error, request);
+    throw await toldToPeople(box, error, request);
   } finally {
     voice.done();
   }
 }
 
 /** What the library calls by its own names, people said in the words of the command line. */
-function toldToPeople(error: unknown, { waitMs }: RunRequest): unknown {
+async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest): Promise<unknown> {
   if (!(error instanceof NotAcquired)) return error;
   const { resource, refusal } = error;
-  if (refusal.kind === 'timed-out' && waitMs !== undefined)
-    return new NotAcquired(resource, { ...refusal, waitedMs: waitMs });
+  if (refusal.kind === 'timed-out') {
+    // If the store cannot be asked, the rest still holds.
+    const who = await currentHolders(box, request.wants, resource).catch(() => undefined);
+    const told = `${who?.resource ?? resource}: not granted${within(request)}`;
+    return new CliExit(EXIT.notAcquired, who === undefined ? told : `${told}; ${who.told}`);
+  }
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
   const name = resource.slice(resource.indexOf('/') + 1);
   return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
@@ -118,6 +127,7 @@ async function begun(
   child: GatedChild,
   signals: Signals,
   voice: Voice,
+  late: AbortSignal,
 ): Promise<RunEnded> {
   const { graceMs, onLost } = request;
   try {
@@ -126,9 +136,12 @@ async function begun(
     const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
-      const cut = AbortSignal.any([lost, signals.leaving]);
-      await clearLeftovers(entered.leftovers, { children: box.children, graceMs, tell: voice.say, cut });
+      const cut = AbortSignal.any([lost, signals.leaving, late]);
+      const clearing = { children: box.children, graceMs, tell: voice.say, cut };
+      const [left] = await clearLeftovers(entered.leftovers, clearing);
       if (signals.left !== undefined) throw new Failure('closed', 'left');
+      if (left !== undefined && late.aborted)
+        throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
       if (gone !== undefined) throw tooLate(gone.resource);
@@ -139,6 +152,17 @@ async function begun(
   } finally {
     await child.abandon();
   }
+}
+
+function within({ waitMs = 0 }: RunRequest): string {
+  return waitMs === 0 ? '' : ` within ${spoken(waitMs)}`;
+}
+
+/** Aborts after this time; without one, never. It keeps no process alive. */
+function afterMs(ms: number | undefined): AbortSignal {
+  const controller = new AbortController();
+  if (ms !== undefined && ms <= LONGEST_TIMER_MS) setTimeout(() => controller.abort(), ms).unref();
+  return controller.signal;
 }
 
 /** The command has not begun, so this is not 76: it may be tried again. */

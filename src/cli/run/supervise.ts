@@ -15,7 +15,7 @@ import type { Voice } from './voice.ts';
 /** Between TERM and KILL for those who had the grace before. */
 const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
-const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
 
 export async function supervise(
   request: RunRequest,
@@ -109,6 +109,8 @@ async function released(holds: readonly Hold[]): Promise<readonly string[]> {
 
 function lossTold(lost: AbortSignal): string {
   const reason = lost.reason as HoldLost | undefined;
+  // From inside, a store that does not answer and a while that one was stopped oneself look the same.
+  if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
   return reason?.message ?? 'the hold was lost before it could be released';
 }
 
