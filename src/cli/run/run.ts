@@ -19,6 +19,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../duration.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
+import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
 import { asTold, childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
 import { GatedChild } from './gated-child.ts';
@@ -35,6 +36,7 @@ import { currentHolders, currentWait, waitTold } from './waiting.ts';
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  const given = givenDescriptors();
   const program = findProgram(request.argv[0], env);
   const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
@@ -52,7 +54,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
       const mark = randomHex(8);
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
-      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);
+      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark, stillOpen(given));
       return await begun(box, request, holds, outer, child, signals, voice, late);
     } finally {
       await box.close();
