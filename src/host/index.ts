@@ -1,13 +1,3 @@
 export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
-export {
-  type Host,
-  identify,
-  isGroupGone,
-  isProvenGone,
-  membersOf,
-  type ProcessIdentity,
-  readStat,
-  thisHost,
-  thisProcess,
-} from './process.ts';
+export { type Host, identify, isProvenGone, type ProcessIdentity, readStat, thisHost, thisProcess } from './process.ts';
 export { randomHex } from './random.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MARK, type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
-import { identify, thisHost } from './process.ts';
+import { identify, isProvenGone, readStat, thisHost } from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', { timeout: 20_000 }, () => {
   const started: number[] = [];
@@ -52,6 +52,20 @@ describe.skipIf(thisHost() === undefined)('what is left of a child', { timeout: 
     expect(remainsOf(own)).toEqual({ kind: 'some', pids: [inner], isCertain: true });
     expect(signalRemains(own, remainsOf(own), 'SIGTERM')).toBe(true);
     await gone(own);
+  });
+
+  it('is also what has a process group of its own, as jobs of a shell or under timeout', async () => {
+    const script = `timeout 1000 sh -c 'echo $$; exec sleep 1000 >/dev/null' & read -r line`;
+    const { child, inner, own } = await start(script, true);
+    const around = readStat(inner)?.group ?? 0;
+    started.push(around);
+    expect(around).not.toBe(child.pid);
+    await ended(child);
+    expect(own.process !== undefined && isProvenGone(own.process)).toBe(false);
+    expect(remainsOf(own)).toEqual({ kind: 'some', pids: [around, inner], isCertain: true });
+    expect(signalRemains(own, remainsOf(own), 'SIGTERM')).toBe(true);
+    await gone(own);
+    expect(own.process !== undefined && isProvenGone(own.process)).toBe(true);
   });
 
   it('is nobody that merely has the same number by now', async () => {

@@ -1,18 +1,18 @@
 /**
  * A child process and whatever it started: what is left of it, and how to signal that and nothing else.
  *
- *     with a group of its own      the members of that group
+ *     with a session of its own    the members of that session, in whatever groups
  *     sharing the terminal's       the child and its descendants, and those in the same session that bear its mark
  *
  * The mark is in the environment of everything that the child starts. It tells them from strangers once the child
- * itself, whose start time is known, has gone. What has moved to a group or session of its own is not looked for: that
- * is how a program says that it means to stay.
+ * itself, whose start time is known, has gone. What has moved to another session is not looked for: that is how a
+ * program says that it means to stay.
  */
 import { readFileSync } from 'node:fs';
 import {
   canBeSignalled,
   identify,
-  isGroupGone,
+  isSessionGone,
   living,
   membersOf,
   type ProcessIdentity,
@@ -25,7 +25,7 @@ export const MARK = 'SIGNALBOX_RUN';
 
 export interface Offspring {
   readonly pid: number;
-  /** Whether it leads a process group of its own. */
+  /** Whether it leads a session of its own, and the first group in it. */
   readonly leads: boolean;
   readonly mark: string;
   /** Undefined where the platform does not tell. */
@@ -61,10 +61,10 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   const stat = readStat(pid);
   const isItself = stat?.start === process.start;
   if (!leads) return isItself || stat === undefined ? treeRemains(offspring) : withMarkOnly(offspring);
-  // A number is not given out again while a group has it: so that group is gone.
+  // A number is not given out again while a group or a session has it: so nothing of it is left.
   if (stat !== undefined && !isItself) return NONE;
-  if (isGroupGone(pid)) return NONE;
   const pids = membersOf(pid);
+  if (isSessionGone(pid, pids)) return NONE;
   return { kind: 'some', pids, isCertain: isOwn || isItself || pids.some((member) => bearsMark(member, offspring)) };
 }
 
@@ -118,9 +118,15 @@ function bearsMark(pid: number, { mark }: Offspring): boolean {
 /** False if somebody of them may not be signalled by this process. Those who have gone meanwhile are no matter. */
 export function signalRemains({ pid, leads }: Offspring, remains: Remains, signal: NodeJS.Signals): boolean {
   if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
-  const targets = leads ? [-pid] : remains.pids;
+  const targets = leads ? groupsOf(pid, remains.pids).map((group) => -group) : remains.pids;
   // Each of them is told, also where one may not be.
   return targets.map((target) => signalled(target, signal)).every((wasTold) => wasTold);
+}
+
+/** All groups of the session, its first one included: whole groups, so that nobody is missed who was just started. */
+function groupsOf(leader: number, pids: readonly number[]): readonly number[] {
+  const stats = pids.map(readStat).filter((stat) => stat?.session === leader);
+  return [...new Set([leader, ...stats.map((stat) => stat?.group ?? leader)])];
 }
 
 function signalled(target: number, signal: NodeJS.Signals): boolean {

@@ -14,7 +14,7 @@ export interface ProcessIdentity {
   readonly pid: number;
   /** In the kernel's own units, since boot. */
   readonly start: string;
-  /** Not this process alone, but the whole process group that it leads. */
+  /** Not this process alone, but the whole session that it leads, in whatever groups. */
   readonly group?: true;
 }
 
@@ -66,7 +66,7 @@ export function isProvenGone(identity: ProcessIdentity, atAGlance = false): bool
   if (identity.space !== host.space) return false;
   if (atAGlance && canBeSignalled(identity.pid)) return false;
   if (!hasLeaderGone(identity)) return false;
-  return identity.group !== true || isGroupGone(identity.pid);
+  return identity.group !== true || isSessionGone(identity.pid);
 }
 
 function hasLeaderGone({ pid, start }: ProcessIdentity): boolean {
@@ -76,14 +76,19 @@ function hasLeaderGone({ pid, start }: ProcessIdentity): boolean {
   return stat.start !== start || hasEnded(stat);
 }
 
-/** No process of this group is left but such as wait to be collected by their parents. */
-export function isGroupGone(group: number): boolean {
-  return !canBeSignalled(-group) || (canSeeAll() && membersOf(group).length === 0);
+/** No process of the session that this one led is left but such as wait to be collected by their parents. */
+export function isSessionGone(leader: number, members = membersOf(leader)): boolean {
+  if (members.length > 0) return false;
+  // Where others are hidden, a signal finds at least those who have stayed in its first group.
+  return canSeeAll() || !canBeSignalled(-leader);
 }
 
-/** The living members of a process group, as far as they can be seen. */
-export function membersOf(group: number): number[] {
-  return living((stat) => stat.group === group);
+/**
+ * The living processes of the session that this one led, as far as they can be seen. Of the session, and not of its
+ * first group: a job of a shell or a `timeout` has a group of its own, and has not left for that.
+ */
+export function membersOf(leader: number): number[] {
+  return living(({ session, group }) => session === leader || group === leader);
 }
 
 /** The living processes that are so, as far as they can be seen. */
@@ -116,6 +121,10 @@ export interface Stat {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  /** The controlling terminal; 0 without one. */
+  readonly terminal: number;
+  /** The process group that this terminal sends its keys to. */
+  readonly foreground: number;
   readonly threads: number;
   readonly start: string;
 }
@@ -130,12 +139,14 @@ export function readStat(pid: number): Stat | undefined {
   }
   // The second field is the program's name in parentheses, which may itself contain anything.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', parent = '', group = '', session = ''] = fields;
+  const [state = '', parent = '', group = '', session = '', terminal = '', foreground = ''] = fields;
   return {
     state,
     parent: Number(parent),
     group: Number(group),
     session: Number(session),
+    terminal: Number(terminal),
+    foreground: Number(foreground),
     threads: Number(fields[17]),
     start: fields[19] ?? '',
   };

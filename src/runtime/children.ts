@@ -8,12 +8,16 @@
  * Whoever was granted the resource after us reads our note, because it was written before our child was let go; and if
  * the resource had changed hands before we wrote it, the record tells us so, and our child is not let go at all. Notes
  * are on no lease: they outlive the hold, and are deleted by whoever finds that nothing is left of the child.
+ *
+ * A child that was started inside of another one works under what that one holds as well, and is noted there too: if
+ * whoever looks after both is killed, the next holder of the outer resource has to find it.
  */
 import type { Hold as Grant, Token } from '../core/index.ts';
 import { isProvenGone, type Offspring, type ProcessIdentity, thisProcess } from '../host/index.ts';
 import { type KeyValue, type Operation, prefixed, type ReadResult } from '../store/index.ts';
+import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-records.ts';
 import type { Hold } from './hold.ts';
-import { anchorKey, decode, encode, type RecordDocument, type ResourceKind, resourceKeys } from './layout.ts';
+import { decode, encode } from './layout.ts';
 import type { Runtime } from './runtime.ts';
 
 export interface ChildNote {
@@ -65,18 +69,37 @@ export class Children {
     return this.#runtime.store.endLeaseWith !== undefined;
   }
 
-  /** To be called before the child is let go. It must not be, unless the answer is `entered`. */
-  async enter(holds: readonly Hold[], child: Offspring, terms: ChildTerms): Promise<Entered> {
+  /** Those of these holds of others that are still there. */
+  stillHeld(told: readonly HoldTold[]): Promise<readonly { readonly resource: string; readonly grant: Grant }[]> {
+    return stillHeld(this.#runtime, told);
+  }
+
+  /**
+   * To be called before the child is let go. It must not be, unless the answer is `entered`. `outer`: what is held
+   * around this process; what of it is not held any more is no matter.
+   */
+  async enter(
+    holds: readonly Hold[],
+    child: Offspring,
+    terms: ChildTerms,
+    outer: readonly HoldTold[] = [],
+  ): Promise<Entered> {
     const { store, stopped, clock } = this.#runtime;
     const session = await this.#runtime.ready();
     const parent = thisProcess();
     const own = this.#runtime.nextId(session);
-    const keys = holds.map((hold) => keysOf(hold.resource));
+    const around = await this.#around(
+      outer.filter(({ resource }) => !holds.some((hold) => hold.resource === resource)),
+    );
+    const under = [...holds.map((hold) => ({ resource: hold.resource, grant: hold, ...terms })), ...around];
+    const keys = under.map(({ resource }) => keysOf(resource));
     // Without an identity nobody could find it by the note.
     const noted = child.process === undefined ? [] : keys.map(({ children }) => children + own);
     const puts = noted.map((key, place): Operation => {
-      const { id, token, holder, lease } = holds[place] as Hold;
-      const note: ChildNote = { hold: id, token, holder, lease, child, ...terms, at: clock.now() };
+      const { grant, outlivesHold } = under[place] as (typeof under)[number];
+      const { id, token, holder, lease } = grant;
+      const { graceMs } = terms;
+      const note: ChildNote = { hold: id, token, holder, lease, child, graceMs, outlivesHold, at: clock.now() };
       return { do: 'put', key, value: encode(parent === undefined ? note : { ...note, parent }) };
     });
     const reads = keys.flatMap(({ children, record }): Operation[] => [
@@ -88,17 +111,19 @@ export class Children {
       await store.endLeaseWith?.(session.leaseId, [parent, child.process], stopped);
     }
     const { results } = await store.transaction({ compare: [], success: [...puts, ...reads], failure: [] }, stopped);
-    const found = holds.map((hold, place) => {
+    const found = under.map(({ resource, grant }, place) => {
       const first = puts.length + READS_EACH * place;
       const [notes, record] = results.slice(first, first + READS_EACH) as [ReadResult, ReadResult];
-      return { hold, notes: notes.pairs.filter(({ key }) => key !== noted[place]), holds: holdsIn(record) };
+      const others = notes.pairs.filter(({ key }) => key !== noted[place]);
+      return { resource, id: grant.id, notes: others, holds: holdsIn(record) };
     });
-    const lost = found.find(({ hold, holds: current }) => !hold.isValid || !isAmong(current, hold.id));
+    const lost = holds.find((hold) => !hold.isValid) ?? found.find(({ id, holds: current }) => !isAmong(current, id));
     if (lost !== undefined) {
       await this.forget(noted);
-      return { kind: 'lost', resource: lost.hold.resource };
+      return { kind: 'lost', resource: lost.resource };
     }
-    return { kind: 'entered', keys: noted, leftovers: await this.#leftoversAmong(found) };
+    // What others left around us is the matter of whoever holds it there.
+    return { kind: 'entered', keys: noted, leftovers: await this.#leftoversAmong(found.slice(0, holds.length)) };
   }
 
   /** Nothing is left of these children, or nothing was let go. */
@@ -108,46 +133,41 @@ export class Children {
     await this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
   }
 
+  /** Whether our child may outlive an outer hold is what the one that holds it said of its own. */
+  async #around(
+    told: readonly HoldTold[],
+  ): Promise<readonly { readonly resource: string; readonly grant: Grant; readonly outlivesHold: boolean }[]> {
+    const held = told.length === 0 ? [] : await this.stillHeld(told);
+    if (held.length === 0) return [];
+    const { store, stopped } = this.#runtime;
+    const success = held.map(({ resource }): Operation => ({ do: 'read', ...prefixed(keysOf(resource).children) }));
+    const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
+    return held.map(({ resource, grant }, place) => {
+      const { pairs } = results[place] as ReadResult;
+      const notes = pairs.map((pair) => decode<ChildNote>(pair)).filter(({ hold }) => hold === grant.id);
+      return { resource, grant, outlivesHold: notes.length > 0 && notes.every(({ outlivesHold }) => outlivesHold) };
+    });
+  }
+
   /** Of several who share a resource, those who still hold it are no leftovers. */
   async #leftoversAmong(
-    found: readonly { readonly hold: Hold; readonly notes: readonly KeyValue[]; readonly holds: readonly Grant[] }[],
+    found: readonly {
+      readonly resource: string;
+      readonly notes: readonly KeyValue[];
+      readonly holds: readonly Grant[];
+    }[],
   ): Promise<readonly Leftover[]> {
-    const notes = found.flatMap(({ hold, notes: pairs, holds }) =>
+    const notes = found.flatMap(({ resource, notes: pairs, holds }) =>
       pairs.map((pair) => {
         const note = decode<ChildNote>(pair);
-        return { key: pair.key, resource: hold.resource, note, isHeld: isAmong(holds, note.hold) };
+        return { key: pair.key, resource, note, isHeld: isAmong(holds, note.hold) };
       }),
     );
-    const alive = await this.#aliveOf(new Set(notes.map(({ note }) => note.lease)));
+    const alive = await aliveOf(this.#runtime, new Set(notes.map(({ note }) => note.lease)));
     return notes
       .filter(({ note, isHeld }) => !isHeld || !alive.has(note.lease))
       .map(({ key, resource, note }) => ({ key, resource, note, isLookedAfter: isLookedAfter(note, alive) }));
   }
-
-  async #aliveOf(leases: ReadonlySet<string>): Promise<ReadonlySet<string>> {
-    const alive = new Set<string>();
-    // One read each, so many at a time as a transaction may have.
-    for (const some of chunks([...leases], 100)) {
-      const success = some.map((lease): Operation => ({ do: 'read', key: anchorKey(lease) }));
-      const { results } = await this.#runtime.store.transaction(
-        { compare: [], success, failure: [] },
-        this.#runtime.stopped,
-      );
-      for (const [place, lease] of some.entries()) {
-        if ((results[place] as ReadResult).pairs.length > 0) alive.add(lease);
-      }
-    }
-    return alive;
-  }
-}
-
-function keysOf(resource: string): ReturnType<typeof resourceKeys> {
-  const slash = resource.indexOf('/');
-  return resourceKeys(resource.slice(0, slash) as ResourceKind, resource.slice(slash + 1));
-}
-
-function holdsIn({ pairs: [pair] }: ReadResult): readonly Grant[] {
-  return pair === undefined ? [] : decode<RecordDocument<{ readonly holds: readonly Grant[] }>>(pair).record.holds;
 }
 
 function isAmong(holds: readonly Grant[], id: string): boolean {
@@ -156,8 +176,4 @@ function isAmong(holds: readonly Grant[], id: string): boolean {
 
 function isLookedAfter({ parent, lease }: ChildNote, alive: ReadonlySet<string>): boolean {
   return alive.has(lease) && parent !== undefined && !isProvenGone(parent);
-}
-
-function* chunks<T>(items: readonly T[], size: number): Iterable<readonly T[]> {
-  for (let first = 0; first < items.length; first += size) yield items.slice(first, first + size);
 }

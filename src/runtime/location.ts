@@ -15,7 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME or file:DIRECTORY';
 
 /** What `open` would open: a URL that means the same wherever it is used. */
-export function storeUrl(given?: string, environment: Environment = process.env, from = process.cwd()): string {
+export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
   const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
   if (url !== undefined) {
     if (!url.startsWith('file:')) return url;
@@ -47,8 +47,8 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
-export function defaultDirectory(environment: Environment = process.env, from = process.cwd()): string {
-  const git = gitCommonDirectory(from, environment);
+export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
+  const git = from === '' ? undefined : gitCommonDirectory(from, environment);
   return git === undefined ? join(stateDirectory(environment), 'signalbox') : join(git, 'signalbox');
 }
 
@@ -88,13 +88,28 @@ export interface FilePlace {
 }
 
 /** `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full`. */
-export function parseFileUrl(url: string, from = process.cwd()): FilePlace {
+export function parseFileUrl(url: string, from = currentDirectory()): FilePlace {
   const question = url.indexOf('?');
   const place = question < 0 ? url : url.slice(0, question);
   return {
-    directory: resolve(from, pathOf(place, url)),
+    directory: resolved(from, pathOf(place, url), url),
     durability: durabilityOf(new URLSearchParams(question < 0 ? '' : url.slice(question)), url),
   };
+}
+
+function resolved(from: string, path: string, url: string): string {
+  if (isAbsolute(path)) return resolve(path);
+  if (from !== '') return resolve(from, path);
+  throw new Failure('invalid', `the store is ${shown(url)}, but the current directory does not exist any more`);
+}
+
+/** Empty if it has been deleted: that matters only to who says a relative path. */
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '';
+  }
 }
 
 function pathOf(place: string, url: string): string {

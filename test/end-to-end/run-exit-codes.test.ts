@@ -74,8 +74,11 @@ describe('run ends as its command ended', { timeout: 60_000 }, () => {
       expect(stderr).toBe('signalbox: lock/taken: held by somebody\n');
     });
 
-    it('says 75 if it cannot be had in time, and leaves no trace in the queue', async () => {
-      expect(await codeOf('--lock', 'taken', '--wait', '50ms', '--', 'true')).toBe(75);
+    it('says 75 if it cannot be had in time, and who has it, and leaves no trace in the queue', async () => {
+      const wants = ['--lock', 'free', '--lock', 'taken', '--wait', '50ms'];
+      const { code, stderr } = await place.run([...wants, '--', 'true']).ended;
+      expect(code).toBe(75);
+      expect(stderr).toMatch(/^signalbox: lock\/taken: not granted within 50 ms; held by somebody for \d+ m?s\n$/);
       const box = await place.open();
       expect((await box.lock('taken').inspect()).waiting).toEqual([]);
     });
@@ -96,6 +99,12 @@ describe('run ends as its command ended', { timeout: 60_000 }, () => {
   it('runs what a shell would run, also a script without a first line', async () => {
     const { code, stdout } = await place.run(['--lock', 'a', '--', './script']).ended;
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'I am a script without a first line\n' });
+  });
+
+  it('runs in a directory that has been deleted', async () => {
+    const script = 'mkdir gone && cd gone && rmdir ../gone && exec "$NODE" "$ENTRY" run --lock a -- echo ran';
+    const { code, stdout } = await place.start('sh', ['-c', script]).ended;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'ran\n' });
   });
 
   it('says 64 for slots that can never be had', async () => {

@@ -124,4 +124,30 @@ describe('a run inside a run', { timeout: 60_000 }, () => {
     expect((await sh('echo begin next >> marks', '--lock', 'a').ended).code).toBe(0);
     expect(place.read('marks')).toBe('end inner\nbegin next\n');
   });
+
+  it('that holds something else is ended before the next one has what the outer one held, though both runs were killed', async () => {
+    const outer = sh(
+      `box --lock b -- sh -c 'trap "" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
+      ...['--lock', 'a', '--grace', '100ms'],
+    );
+    const inner = await outer.pidOf();
+    const box = await place.open();
+    // The outer run kills its whole group: the inner run too, but not what that one started.
+    await box.lock('a').break({ holder: 'admin', reason: 'maintenance' });
+    expect((await outer.exited).code).toBe(76);
+    // One that nobody has collected yet is gone all the same.
+    const look = `grep -q "^State:.[^ZX]" /proc/${inner}/status && echo alive || echo gone`;
+    const next = await sh(look, '--lock', 'a', '--grace', '100ms').ended;
+    expect(next.stdout).toBe('gone\n');
+    expect(next.stderr).toMatch(/lock\/a: ending process.* left behind by run:/);
+  });
+
+  it('does not enter a later hold of the same holder', async () => {
+    const ended = await sh('echo "$SIGNALBOX_HOLDS"', '--lock', 'a', '--holder', 'agent:7').ended;
+    const box = await place.open();
+    await box.lock('a').acquire({ holder: 'agent:7' });
+    const env = { SIGNALBOX_HOLDS: ended.stdout.trim() };
+    const { code, stderr } = await place.run(['--lock', 'a', '--no-wait', '--', 'echo', 'ran'], { env }).ended;
+    expect({ code, stderr }).toEqual({ code: 75, stderr: 'signalbox: lock/a: held by agent:7\n' });
+  });
 });

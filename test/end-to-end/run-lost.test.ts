@@ -39,6 +39,14 @@ describe('a hold that is lost while the command runs', { timeout: 60_000 }, () =
     expect(isAlive(child)).toBe(false);
   });
 
+  it('stops also what has a process group of its own, as under timeout', async () => {
+    const started = sh(`timeout 1000 sh -c '${DEAF.replaceAll("'", '"')}'; exit 3`, '--grace', '200ms');
+    const inner = await started.pidOf();
+    await breakLock();
+    expect((await started.ended).code).toBe(76);
+    expect(isAlive(inner)).toBe(false);
+  });
+
   it('stops the command by KILL at once, if that is wanted', async () => {
     const started = sh(DEAF, '--grace', '1h', '--on-lost', 'kill');
     const child = await started.pidOf();

@@ -66,6 +66,20 @@ describe('after kill -9 of a run', { timeout: 60_000 }, () => {
     expect([isAlive(leader), isAlive(grandchild)]).toEqual([false, false]);
   });
 
+  it('what has a process group of its own, as under timeout, is ended too', async () => {
+    const killed = sh(
+      `timeout 1000 sh -c 'echo "pid $$"; while :; do sleep 0.05; done' & echo "leader $$"; wait`,
+      ...['--lock', 'a', '--ttl', '1500ms'],
+    );
+    const inner = await killed.pidOf();
+    const leader = await killed.pidOf('leader');
+    killed.kill('SIGKILL');
+    process.kill(leader, 'SIGKILL');
+    await killed.exited;
+    expect((await sh(SHORT, '--lock', 'a').ended).code).toBe(0);
+    expect([isAlive(leader), isAlive(inner)]).toEqual([false, false]);
+  });
+
   it('somebody who freed the lock in between does not help the orphan to live on', async () => {
     const killed = sh(LONG, '--lock', 'a', '--ttl', '1s');
     const orphan = await killed.pidOf();
@@ -107,6 +121,24 @@ describe('after kill -9 of a run', { timeout: 60_000 }, () => {
     neighbour.kill('SIGTERM');
     expect((await neighbour.ended).code).toBe(0);
   });
+
+  it.each([['--no-wait'], ['--wait', '200ms']])(
+    'the next one waits for what was left only as long as it may: %s',
+    async (...wait) => {
+      const killed = sh(`trap '' TERM; ${LONG.replace(/trap '.*' TERM;/, '')}`, '--lock', 'a', '--ttl', '500ms');
+      const orphan = await killed.pidOf();
+      killed.kill('SIGKILL');
+      // Whoever does not look for orphans has had it meanwhile: nobody holds it now.
+      await (await place.open()).lock('a').run(() => undefined);
+      const { code, stderr } = await sh(SHORT, '--lock', 'a', '--grace', '1h', ...wait).ended;
+      expect(code).toBe(75);
+      expect(stderr).toMatch(/lock\/a: waiting for process(es)? .*, left behind by run:.*; given up/);
+      expect(marks()).toEqual([`begin ${orphan}`]);
+      // The note is still there for the next one.
+      expect((await sh(SHORT, '--lock', 'a', '--grace', '100ms').ended).code).toBe(0);
+      expect(isAlive(orphan)).toBe(false);
+    },
+  );
 
   it('a child that was not yet let go never begins', async () => {
     // The command's own group is stopped at its gate, because an orphan that is being ended delays it.

@@ -1,6 +1,7 @@
 // Signals to a run are meant for its command (PITFALLS 14); before that has begun, they are meant for the run.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { readStat } from '../../src/host/index.ts';
 import { built, exitCodeFor, isAlive, Place } from '../support/run-processes.ts';
 
 describe('a signal to run', { timeout: 60_000 }, () => {
@@ -14,7 +15,7 @@ describe('a signal to run', { timeout: 60_000 }, () => {
   const sh = (script: string, ...options: string[]): ReturnType<Place['run']> =>
     place.run([...options, '--', 'sh', '-c', script]);
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const)(
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'] as const)(
     'reaches the command: %s, which ends as it likes',
     async (signal) => {
       const started = sh(
@@ -39,9 +40,8 @@ describe('a signal to run', { timeout: 60_000 }, () => {
   it('stops the command and lets it go on, while run keeps the lock', async () => {
     const started = sh('echo "pid $$"; read -r line; echo "got $line"', '--lock', 'a', '--ttl', '600ms');
     const child = await started.pidOf();
-    const stateOf = async (): Promise<string> => (await import('../../src/host/index.ts')).readStat(child)?.state ?? '';
     started.kill('SIGTSTP');
-    while ((await stateOf()) !== 'T') await new Promise((resolve) => setTimeout(resolve, 10));
+    while (readStat(child)?.state !== 'T') await new Promise((resolve) => setTimeout(resolve, 10));
     // Two whole leases later it still holds.
     await new Promise((resolve) => setTimeout(resolve, 1200));
     expect(await (await place.open()).lock('a').isFree()).toBe(false);
@@ -49,6 +49,14 @@ describe('a signal to run', { timeout: 60_000 }, () => {
     started.write('on\n');
     expect(await started.ended).toMatchObject({ code: 0 });
     expect(started.stdout).toContain('got on');
+  });
+
+  it('is heard by a command that was stopped', async () => {
+    const started = sh(`trap 'echo told; exit 7' TERM; echo "pid $$"; kill -STOP $$; sleep 1000`, '--lock', 'a');
+    const child = await started.pidOf();
+    while (readStat(child)?.state !== 'T') await new Promise((resolve) => setTimeout(resolve, 10));
+    started.kill('SIGTERM');
+    expect(await started.ended).toMatchObject({ code: 7 });
   });
 
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(

@@ -1,7 +1,8 @@
 // To its command, run is not there: what goes in and out, and what is in the environment, is as if it had been started
 // by hand.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { built, isAlive, Place } from '../support/run-processes.ts';
 
@@ -94,6 +95,25 @@ describe('the command of a run', { timeout: 60_000 }, () => {
     const env = { SIGNALBOX_URL: '' };
     const { code, stdout } = await place.start('sh', ['-c', script, 'sh', repository, inside], { env }).ended;
     expect({ code, stdout }).toEqual({ code: 0, stdout: `file:${repository}/.git/signalbox\n` });
+  });
+
+  it('has the other descriptors that run was given, and no more', async () => {
+    const command = `sh -c 'echo on five >&5; cat <&7; ls /proc/self/fd' 5>> five 7<&0 < /dev/null`;
+    const script = `echo through | ${command}; echo through | "$NODE" "$ENTRY" run --lock a -- ${command}`;
+    const { stdout } = await place.start('sh', ['-c', script], { stdin: '' }).ended;
+    const [, alone, under] = stdout.split('through\n');
+    expect(alone).toMatch(/^5\n7\n/m);
+    expect(under).toBe(alone);
+    expect(place.read('five')).toBe('on five\non five\n');
+  });
+
+  it.skipIf(spawnSync('make', ['--version']).status !== 0)('has the job server of a make around it', async () => {
+    const makefile = 'all:\n\t+@"$$NODE" "$$ENTRY" run --lock a -- $(MAKE) -f inner.mk\n';
+    writeFileSync(place.path('outer.mk'), makefile);
+    writeFileSync(place.path('inner.mk'), 'all: a b\na b:\n\t@echo made $@\n');
+    const { code, stdout, stderr } = await place.start('make', ['-j3', '-s', '-f', 'outer.mk']).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/made a/);
   });
 
   describe('that leaves processes behind in its group', () => {

@@ -82,6 +82,30 @@ describe.skipIf(!hasTerminals)('a run on a terminal', { timeout: 20_000 }, () =>
     await shell.prints(/got on\s+code 0/);
   });
 
+  it('stops at Ctrl-Z and ends at Ctrl-C in the middle of a pipeline, where none of its descriptors is a terminal', async () => {
+    type(`echo hi | box --lock a -- sh -c 'echo "pid $$" >&2; exec sleep 1000' 2>&1 | cat; echo stopped $?`);
+    const child = await shell.pidOf('pid');
+    shell.write(CTRL_Z);
+    await shell.prints(/stopped 1\d\d/);
+    expect(readStat(child)?.state).toBe('T');
+    type('fg');
+    while (readStat(child)?.state === 'T') await new Promise((resolve) => setTimeout(resolve, 10));
+    shell.write(CTRL_C);
+    while (isAlive(child)) await new Promise((resolve) => setTimeout(resolve, 10));
+    type('echo over');
+    await shell.prints(/^over/m);
+  });
+
+  it('ends at kill -9 with what a timeout inside had started', async () => {
+    type(
+      `box --lock a --ttl 1s -- sh -c 'timeout 1000 sh -c "echo pid \\$\\$; exec sleep 1000" & echo "run $PPID"; wait'`,
+    );
+    const [inner, run] = [await shell.pidOf('pid'), await shell.pidOf('run')];
+    process.kill(run, 'SIGKILL');
+    const { code } = await place.run(['--lock', 'a', '--', 'true']).ended;
+    expect([code, isAlive(inner)]).toEqual([0, false]);
+  });
+
   it('stops with a command that stops only itself, so that the shell is told', async () => {
     type(`box --lock a -- sh -c 'kill -STOP $$; echo awake'; echo stopped $?`);
     await shell.prints(/stopped 147/);

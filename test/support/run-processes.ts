@@ -41,6 +41,8 @@ export class Place {
     const child = spawn(program, args, {
       cwd: this.directory,
       stdio: 'pipe',
+      // Without the terminal that somebody may have started the tests from.
+      detached: true,
       env: { ...withoutRun(process.env), SIGNALBOX_URL: this.url, NODE: process.execPath, ENTRY, ...env },
     });
     if (stdin !== undefined) child.stdin.end(stdin);

@@ -1,11 +1,12 @@
 /** Gets what a run wants: what a run around it holds is re-entered, the rest is acquired, all or nothing. */
+import type { Hold as Grant } from '../../core/index.ts';
 import type { WaitOptions } from '../../runtime/acquisition.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { RequestOptions } from '../../runtime/resource.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/together.ts';
-import type { OuterHolds } from './environment.ts';
+import { asTold, type OuterHolds } from './environment.ts';
 import { resourceOf } from './request.ts';
 
 /** `holder`: of what is not held further out. */
@@ -42,10 +43,12 @@ async function acquireOnce(
 ): Promise<readonly Hold[]> {
   const holds: Hold[] = [];
   const rest: Want[] = [];
+  // A process may keep the environment of a run that has long ended; what that held is not held any more.
+  const held = await box.children.stillHeld(asTold(outer));
   try {
     for (const want of wants) {
-      const holder = await outerHolderOf(box, want, outer);
-      const inner = holder === undefined ? undefined : await reenter(box, want, { ...inTime(), holder });
+      const around = held.find(({ resource }) => resource === resourceOf(want))?.grant;
+      const inner = around === undefined ? undefined : await reenter(box, want, around, inTime());
       if (inner === undefined) rest.push(want);
       else holds.push(inner);
     }
@@ -62,19 +65,11 @@ async function acquireOnce(
   return holds.sort((one, other) => (places.get(one.resource) ?? 0) - (places.get(other.resource) ?? 0));
 }
 
-/** A process may keep the environment of a run that has long ended; what that held is not held any more. */
-async function outerHolderOf(box: Signalbox, want: Want, outer: OuterHolds): Promise<string | undefined> {
-  const told = outer[resourceOf(want)];
-  if (told === undefined) return undefined;
-  const { holders } = await ('lock' in want ? box.lock(want.lock) : box.semaphore(want.semaphore)).inspect();
-  return holders.some(({ holder, isStale }) => holder === told.holder && !isStale) ? told.holder : undefined;
-}
-
-async function reenter(box: Signalbox, want: Want, options: AcquireOptions): Promise<Hold | undefined> {
-  const { holds } = await box.acquireAll([want], options);
+async function reenter(box: Signalbox, want: Want, around: Grant, options: AcquireOptions): Promise<Hold | undefined> {
+  const { holds } = await box.acquireAll([want], { ...options, holder: around.holder });
   const [hold] = holds;
-  // It rests on the lease of another process; if not, the outer one ended at this very moment.
-  if (hold !== undefined && hold.lease !== hold.process) return hold;
+  // It is the one around us; if not, that one ended at this very moment.
+  if (hold !== undefined && hold.id === around.id && hold.lease !== hold.process) return hold;
   await hold?.release();
   return undefined;
 }

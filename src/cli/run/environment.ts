@@ -6,15 +6,19 @@
  *     SIGNALBOX_TOKEN             the token of the first lock or semaphore that was named
  *     SIGNALBOX_TOKEN_NAME        of each of them
  *     SIGNALBOX_SLOT_NAME         the lowest slot of a semaphore; SIGNALBOX_SLOTS_NAME has all, with spaces between
- *     SIGNALBOX_HOLDS             JSON of all that is held here and further out: {"lock/main":{"holder":…,"token":…}}
+ *     SIGNALBOX_HOLDS             JSON of all that is held here and further out:
+ *                                 {"lock/main":{"holder":…,"token":…,"hold":…}}
  *     SIGNALBOX_RUN               marks what this run started, and what the runs around it did
  */
 import { MARK } from '../../host/index.ts';
+import type { HoldTold } from '../../runtime/held-records.ts';
 
 export interface HeldResource {
   readonly resource: string;
   readonly holder: string;
   readonly token: number;
+  /** The id of the hold. */
+  readonly hold: string;
   /** Of a semaphore. */
   readonly slots?: readonly number[];
 }
@@ -22,7 +26,10 @@ export interface HeldResource {
 /** A hold further out, of a run that this one is part of. */
 export interface OuterHold {
   readonly holder: string;
+  /** When it was told; it changes when a reader becomes the writer. */
   readonly token: number;
+  /** Its id, which stays the same and is never used again: a later hold of the same holder is not meant. */
+  readonly hold: string;
 }
 
 export type OuterHolds = Readonly<Record<string, OuterHold>>;
@@ -44,8 +51,12 @@ export function outerHolds(env: NodeJS.ProcessEnv, url: string): OuterHolds {
 
 function isOuterHold(value: unknown): value is OuterHold {
   if (typeof value !== 'object' || value === null) return false;
-  const { holder, token } = value as Partial<OuterHold>;
-  return typeof holder === 'string' && typeof token === 'number';
+  const { holder, token, hold } = value as Partial<OuterHold>;
+  return typeof holder === 'string' && typeof token === 'number' && typeof hold === 'string';
+}
+
+export function asTold(outer: OuterHolds): readonly HoldTold[] {
+  return Object.entries(outer).map(([resource, { holder, hold }]) => ({ resource, holder, hold }));
 }
 
 export function childEnvironment(
@@ -69,7 +80,7 @@ export function childEnvironment(
     own[`SIGNALBOX_SLOTS_${name}`] = slots.join(' ');
   }
   const holds = { ...run.outer };
-  for (const { resource, holder, token } of run.held) holds[resource] = { holder, token };
+  for (const { resource, holder, token, hold } of run.held) holds[resource] = { holder, token, hold };
   const around = env[MARK];
   return {
     ...env,

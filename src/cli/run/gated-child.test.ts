@@ -34,8 +34,8 @@ describe('the command that a gate becomes', () => {
     expect(commandThrough('/bin/-x', ['-x'], {})).toEqual(['/bin/-x']);
   });
 
-  it('gets the variables that a shell would drop', () => {
-    const env = { PATH: '/bin', 'BASH_FUNC_f%%': '() { :; }', 'a.b': '1=2' };
+  it('gets the variables that a shell would drop, but for those that look like options', () => {
+    const env = { PATH: '/bin', 'BASH_FUNC_f%%': '() { :; }', 'a.b': '1=2', '-i': 'x' };
     expect(commandThrough('/bin/ls', ['ls'], env)).toEqual([
       '/usr/bin/env',
       'BASH_FUNC_f%%=() { :; }',

@@ -20,8 +20,17 @@ export interface Clearing {
   readonly cut: AbortSignal;
 }
 
-/** Resolves when nothing of them can run beside us any more. */
-export async function clearLeftovers(leftovers: readonly Leftover[], clearing: Clearing): Promise<void> {
+const NOTHING: Cleared = { over: [] };
+
+interface Cleared {
+  /** Those whose notes are of no use any more. */
+  readonly over: readonly Leftover[];
+  /** What is still waited for. */
+  readonly left?: string;
+}
+
+/** Resolves when nothing of them can run beside us any more; or, cut, with what still could. */
+export async function clearLeftovers(leftovers: readonly Leftover[], clearing: Clearing): Promise<readonly string[]> {
   // One child may have worked under several resources.
   const byChild = new Map<string, Leftover[]>();
   for (const leftover of leftovers) {
@@ -29,31 +38,33 @@ export async function clearLeftovers(leftovers: readonly Leftover[], clearing: C
     byChild.set(mark, [...(byChild.get(mark) ?? []), leftover]);
   }
   const cleared = await Promise.all([...byChild.values()].map((some) => clearOne(some, clearing)));
-  await clearing.children.forget(cleared.flat().map(({ key }) => key));
+  await clearing.children.forget(cleared.flatMap(({ over }) => over).map(({ key }) => key));
+  return cleared.flatMap(({ left }) => left ?? []);
 }
 
-/** Those whose notes are of no use any more. */
-async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Promise<readonly Leftover[]> {
+async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Promise<Cleared> {
   const [leftover] = leftovers;
-  if (leftover === undefined) return [];
+  const over = { over: leftovers };
+  if (leftover === undefined) return over;
   const { note } = leftover;
   const resources = leftovers.map(({ resource }) => resource).join(', ');
   const remains = remainsOf(note.child);
-  if (isGone(remains)) return leftovers;
+  if (isGone(remains)) return over;
   if (remains.kind === 'out-of-sight')
-    return isForgettable(note, clearing) ? leftovers : outOfSight(resources, note, clearing);
+    return isForgettable(note, clearing) ? over : outOfSight(resources, note, clearing);
   if (note.outlivesHold && note.parent !== undefined && !isProvenGone(note.parent)) {
     clearing.tell(
       `${resources}: ${processes(remains)} of ${note.holder} goes on beside this one, as --on-lost warn says`,
     );
-    return [];
+    return NOTHING;
   }
+  const left = `${resources}: waiting for ${processes(remains)}, left behind by ${note.holder}`;
   if (leftover.isLookedAfter) {
     clearing.tell(`${resources}: waiting until ${note.holder} has ended ${processes(remains)}`);
-    if (await isGoneWithin(note.child, false, note.graceMs + PARENT_MS, clearing.cut)) return leftovers;
-    if (clearing.cut.aborted) return [];
+    if (await isGoneWithin(note.child, false, note.graceMs + PARENT_MS, clearing.cut)) return over;
+    if (clearing.cut.aborted) return { over: [], left };
   }
-  return (await endIt(resources, note, clearing)) ? leftovers : [];
+  return (await endIt(resources, note, clearing)) ? over : { over: [], left };
 }
 
 async function endIt(resources: string, note: ChildNote, clearing: Clearing): Promise<boolean> {
@@ -68,11 +79,11 @@ async function endIt(resources: string, note: ChildNote, clearing: Clearing): Pr
   return end(note.child, { graceMs, isOwn: false, cut });
 }
 
-function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing): readonly Leftover[] {
+function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing): Cleared {
   tell(
     `${resources}: ${holder} may have left a process on another machine or in another container; it cannot be seen from here`,
   );
-  return [];
+  return NOTHING;
 }
 
 /** A reboot ends everything; and what nobody could see for a day, nobody will. */

@@ -9,7 +9,6 @@
 import { randomHex } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { isatty } from 'node:tty';
 import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import { storeUrl } from '../../runtime/location.ts';
@@ -17,23 +16,29 @@ import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
+import { spoken } from '../duration.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
+import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
-import { childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
+import { asTold, childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
 import { GatedChild } from './gated-child.ts';
 import { clearLeftovers } from './leftovers.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import { Signals } from './signals.ts';
 import { supervise } from './supervise.ts';
+import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
-import { currentWait, waitTold } from './waiting.ts';
+import { currentHolders, currentWait, waitTold } from './waiting.ts';
+
+/** Almost 25 days; a longer timer would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  const given = givenDescriptors();
   const program = findProgram(request.argv[0], env);
-  // Somebody sits there: the command may use the terminal, and gets what the terminal sends.
-  const sharesTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
   const voice = new Voice(request.tells);
   // The timers and watches of a store keep no process alive.
@@ -44,12 +49,13 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
     try {
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
+      const late = afterMs(request.waitMs);
       const holds = await acquired(box, request, holder, outer, signals, voice);
       const mark = randomHex(8);
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
-      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark);
-      return await begun(box, request, holds, child, signals, voice);
+      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark, stillOpen(given));
+      return await begun(box, request, holds, outer, child, signals, voice, late);
     } finally {
       await box.close();
     }
@@ -93,18 +99,22 @@ async function acquired(
       ...(reason !== undefined && { reason }),
     });
   } catch (error) {
-    throw toldToPeople(error, request);
+    throw await toldToPeople(box, error, request);
   } finally {
     voice.done();
   }
 }
 
 /** What the library calls by its own names, people said in the words of the command line. */
-function toldToPeople(error: unknown, { waitMs }: RunRequest): unknown {
+async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest): Promise<unknown> {
   if (!(error instanceof NotAcquired)) return error;
   const { resource, refusal } = error;
-  if (refusal.kind === 'timed-out' && waitMs !== undefined)
-    return new NotAcquired(resource, { ...refusal, waitedMs: waitMs });
+  if (refusal.kind === 'timed-out') {
+    // If the store cannot be asked, the rest still holds.
+    const who = await currentHolders(box, request.wants, resource).catch(() => undefined);
+    const told = `${who?.resource ?? resource}: not granted${within(request)}`;
+    return new CliExit(EXIT.notAcquired, who === undefined ? told : `${told}; ${who.told}`);
+  }
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
   const name = resource.slice(resource.indexOf('/') + 1);
   return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
@@ -115,19 +125,25 @@ async function begun(
   box: Signalbox,
   request: RunRequest,
   holds: readonly Hold[],
+  outer: OuterHolds,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
+  late: AbortSignal,
 ): Promise<RunEnded> {
   const { graceMs, onLost } = request;
   try {
     const lost = AbortSignal.any(holds.map((hold) => hold.signal));
-    const entered = await box.children.enter(holds, child.offspring, { graceMs, outlivesHold: onLost === 'warn' });
+    const terms = { graceMs, outlivesHold: onLost === 'warn' };
+    const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
-      const cut = AbortSignal.any([lost, signals.leaving]);
-      await clearLeftovers(entered.leftovers, { children: box.children, graceMs, tell: voice.say, cut });
+      const cut = AbortSignal.any([lost, signals.leaving, late]);
+      const clearing = { children: box.children, graceMs, tell: voice.say, cut };
+      const [left] = await clearLeftovers(entered.leftovers, clearing);
       if (signals.left !== undefined) throw new Failure('closed', 'left');
+      if (left !== undefined && late.aborted)
+        throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
       if (gone !== undefined) throw tooLate(gone.resource);
@@ -138,6 +154,17 @@ async function begun(
   } finally {
     await child.abandon();
   }
+}
+
+function within({ waitMs = 0 }: RunRequest): string {
+  return waitMs === 0 ? '' : ` within ${spoken(waitMs)}`;
+}
+
+/** Aborts after this time; without one, never. It keeps no process alive. */
+function afterMs(ms: number | undefined): AbortSignal {
+  const controller = new AbortController();
+  if (ms !== undefined && ms <= LONGEST_TIMER_MS) setTimeout(() => controller.abort(), ms).unref();
+  return controller.signal;
 }
 
 /** The command has not begun, so this is not 76: it may be tried again. */
@@ -164,8 +191,8 @@ function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
 }
 
 function told(hold: Hold): HeldResource {
-  const { resource, holder, token } = hold;
-  return { resource, holder, token, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
+  const { resource, holder, token, id } = hold;
+  return { resource, holder, token, hold: id, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
 }
 
 /** Where everything is held further out, that holder is the one. */

@@ -7,16 +7,22 @@
  */
 import { constants } from 'node:os';
 import { stopOurselves } from './stopping.ts';
+import { mayHearKeys } from './terminal.ts';
 
 export type Phase = 'waiting' | 'running' | 'ending';
 export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 
 /** Those that would end us if nobody listened. */
-const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'];
+const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'];
 const LISTENED: readonly NodeJS.Signals[] = [...ENDING, 'SIGTSTP', 'SIGCONT'];
 const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
 
-export function reaction(phase: Phase, signal: NodeJS.Signals, sharesTerminal: boolean): Reaction {
+export function reaction(
+  phase: Phase,
+  signal: NodeJS.Signals,
+  sharesTerminal: boolean,
+  mayBeKey = (): boolean => true,
+): Reaction {
   if (signal === 'SIGTSTP' || signal === 'SIGCONT') {
     if (phase === 'running' && !sharesTerminal) return 'pass-on';
     return signal === 'SIGTSTP' ? 'stop' : 'none';
@@ -25,7 +31,7 @@ export function reaction(phase: Phase, signal: NodeJS.Signals, sharesTerminal: b
     case 'waiting':
       return 'leave';
     case 'running':
-      return sharesTerminal && FROM_TERMINAL.includes(signal) ? 'none' : 'pass-on';
+      return sharesTerminal && FROM_TERMINAL.includes(signal) && mayBeKey() ? 'none' : 'pass-on';
     case 'ending':
       return signal === 'SIGUSR1' || signal === 'SIGUSR2' ? 'none' : 'hurry';
   }
@@ -73,7 +79,7 @@ export class Signals {
   }
 
   readonly #heard = (signal: NodeJS.Signals): void => {
-    switch (reaction(this.#phase, signal, this.#sharesTerminal)) {
+    switch (reaction(this.#phase, signal, this.#sharesTerminal, mayHearKeys)) {
       case 'pass-on':
         return this.#passOn(signal);
       case 'hurry':

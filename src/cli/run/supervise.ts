@@ -15,6 +15,7 @@ import type { Voice } from './voice.ts';
 /** Between TERM and KILL for those who had the grace before. */
 const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
+const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
 
 export async function supervise(
   request: RunRequest,
@@ -51,8 +52,11 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
   if (child.hasEnded) return;
   // A group that no shell looks after is deaf to TSTP: it could never be woken.
   const told = signal === 'SIGTSTP' ? 'SIGSTOP' : signal;
+  const target = child.leads ? -child.pid : child.pid;
   try {
-    process.kill(child.leads ? -child.pid : child.pid, told);
+    process.kill(target, told);
+    // One that was stopped would never hear it.
+    if (MEANT_TO_END.includes(signal)) process.kill(target, 'SIGCONT');
   } catch {
     // It has gone at this very moment.
   }
@@ -74,7 +78,7 @@ async function afterLoss(
   await end(child.offspring, patience);
 }
 
-/** What the command left in its group delays the release, but not for longer than the grace. */
+/** What the command left behind delays the release, but not for longer than the grace. */
 async function clearStragglers(
   { graceMs, onLost }: RunRequest,
   child: GatedChild,
@@ -105,6 +109,8 @@ async function released(holds: readonly Hold[]): Promise<readonly string[]> {
 
 function lossTold(lost: AbortSignal): string {
   const reason = lost.reason as HoldLost | undefined;
+  // From inside, a store that does not answer and a while that one was stopped oneself look the same.
+  if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
   return reason?.message ?? 'the hold was lost before it could be released';
 }
 

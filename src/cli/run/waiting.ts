@@ -1,6 +1,8 @@
 /** What is told to somebody who waits: for what, behind whom, since when and why that one has it. */
 import type { Json } from '../../core/index.ts';
+import type { LockView } from '../../runtime/lock.ts';
 import type { HolderView } from '../../runtime/resource.ts';
+import type { SemaphoreView } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/together.ts';
 import { spoken } from '../duration.ts';
@@ -24,13 +26,35 @@ export async function currentWait(
   isOurs: (holder: string) => boolean,
 ): Promise<Wait | undefined> {
   for (const want of wants) {
-    const view = await ('lock' in want ? box.lock(want.lock) : box.semaphore(want.semaphore)).inspect();
+    const view = await viewOf(box, want);
     const place = view.waiting.findIndex(({ holder }) => isOurs(holder));
     if (place < 0) continue;
     const ahead = view.waiting.slice(0, place).map(({ holder }) => holder);
     return { resource: resourceOf(want), place: place + 1, holders: view.holders, ahead };
   }
   return undefined;
+}
+
+/** Who has what could not be had: first of all the one that was told, else the first that somebody has. */
+export async function currentHolders(
+  box: Signalbox,
+  wants: readonly Want[],
+  refused: string,
+): Promise<{ readonly resource: string; readonly told: string } | undefined> {
+  const now = Date.now();
+  const first = [...wants].sort(
+    (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
+  );
+  for (const want of first) {
+    const { holders } = await viewOf(box, want);
+    const since = (at: number): string => `for ${spoken(now - at)}`;
+    if (holders.length > 0) return { resource: resourceOf(want), told: heldBy(holders, [], since) };
+  }
+  return undefined;
+}
+
+function viewOf(box: Signalbox, want: Want): Promise<Pick<LockView | SemaphoreView, 'holders' | 'waiting'>> {
+  return ('lock' in want ? box.lock(want.lock) : box.semaphore(want.semaphore)).inspect();
 }
 
 /**

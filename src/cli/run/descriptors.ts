@@ -1,0 +1,81 @@
+/**
+ * Which descriptors beyond stderr this process was given, for its command: `5>log`, the job server of make. At its start
+ * Node marks all of them to be closed, and opens some of its own among them, so they have to be told apart:
+ *
+ *     a file, a socket       given: Node has none at its start but /dev/null
+ *     one end of a pipe      given: of its own pipes Node has both ends
+ *     both ends of a pipe    given, if a process around us has it too
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readStat } from '../../host/index.ts';
+
+const CLOSED_ON_EXEC = 0o2000000;
+const ACCESS = 0o3;
+const MOST_ANCESTORS = 8;
+
+export interface Descriptor {
+  readonly number: number;
+  /** What it leads to, as the kernel names it. */
+  readonly target: string;
+}
+
+/** To be asked before anything is opened. Those that Node has not marked are passed on by themselves. */
+export function givenDescriptors(): readonly Descriptor[] {
+  const all = descriptorsOf('self');
+  const marked = all.filter(({ number }) => number > 2).map((one) => ({ ...one, flags: flagsOf(one.number) }));
+  const isWhole = (target: string): boolean =>
+    new Set(marked.filter((one) => one.target === target).map(({ flags }) => flags & ACCESS)).size > 1;
+  let around: ReadonlySet<string> | undefined;
+  const isGiven = ({ target }: Descriptor): boolean => {
+    if (target.startsWith('/')) return target !== '/dev/null';
+    if (target.startsWith('socket:')) return true;
+    if (!target.startsWith('pipe:')) return false;
+    return !isWhole(target) || (around ??= targetsAround()).has(target);
+  };
+  return marked.filter((one) => (one.flags & CLOSED_ON_EXEC) !== 0 && isGiven(one));
+}
+
+/** Those that still lead to where they led. */
+export function stillOpen(given: readonly Descriptor[]): readonly number[] {
+  return given.filter(({ number, target }) => targetOf('self', number) === target).map(({ number }) => number);
+}
+
+function targetsAround(): ReadonlySet<string> {
+  const targets = new Set<string>();
+  let pid = process.ppid;
+  for (let steps = 0; steps < MOST_ANCESTORS && pid > 1; steps++) {
+    for (const { target } of descriptorsOf(pid)) targets.add(target);
+    pid = readStat(pid)?.parent ?? 0;
+  }
+  return targets;
+}
+
+function descriptorsOf(pid: number | 'self'): readonly Descriptor[] {
+  let names: readonly string[];
+  try {
+    names = readdirSync(`/proc/${pid}/fd`);
+  } catch {
+    return [];
+  }
+  return names.map(Number).flatMap((number) => {
+    const target = targetOf(pid, number);
+    return target === undefined ? [] : [{ number, target }];
+  });
+}
+
+function targetOf(pid: number | 'self', number: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${number}`);
+  } catch {
+    return undefined;
+  }
+}
+
+function flagsOf(number: number): number {
+  try {
+    const [, flags = '0'] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${number}`, 'latin1')) ?? [];
+    return Number.parseInt(flags, 8);
+  } catch {
+    return 0;
+  }
+}
