@@ -27,6 +27,7 @@ import { clearLeftovers } from './leftovers.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import { Signals } from './signals.ts';
+import { leaveStreamsAlone } from './streams.ts';
 import { supervise } from './supervise.ts';
 import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
@@ -36,6 +37,7 @@ import { currentHolders, currentWait, waitTold } from './waiting.ts';
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  leaveStreamsAlone();
   const given = givenDescriptors();
   const program = findProgram(request.argv[0], env);
   const sharesTerminal = hasTerminal();
