@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { examine } from './doctor/examine.ts';
 import type { Finding, Verdict } from './doctor/finding.ts';
 import { interruptible } from './interrupt.ts';
-import { type Colour, type Paint, paintFor, print, printable, printJson } from './output.ts';
+import { type Colour, type Paint, paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 
 const EXAMPLES = `
@@ -20,7 +20,7 @@ export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async () => {
     const { store, findings, exitCode } = await interruptible(() => examine(command));
     if (isJson(command)) printJson({ store, isHealthy: exitCode === 0, findings });
-    else for (const finding of findings) tellFinding(finding, paintFor(process.stdout));
+    else for (const finding of findings) tellFinding(finding, paintFor(screen()));
     process.exitCode = exitCode;
   });
 }

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
-import { paintFor, print, printable, printJson, tell } from './output.ts';
+import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
 const EXAMPLES = `
@@ -63,7 +63,7 @@ function jsonOf(event: SignalboxEvent): object {
 
 export function eventLine(event: SignalboxEvent): string {
   const { type, resource, holder, at, id: _, ...details } = event;
-  const paint = paintFor(process.stdout);
+  const paint = paintFor(screen());
   if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  some events were missed`;
   const told = Object.entries(details).map(([name, value]) => `${name}=${shownValue(value)}`);
   const words = [type.padEnd(19), printable(resource), printable(holder), paint('dim', printable(told.join(' ')))];

@@ -18,7 +18,7 @@ import {
 import { listLines, lockSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { lockName } from './names.ts';
-import { paintFor, print, printable, printJson } from './output.ts';
+import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { lockJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -134,7 +134,7 @@ function show(command: Command): void {
       if (isJson(command)) return printJson(lockJson(lock, survey.at));
       if (missing !== undefined) return print(printable(missing));
       if (lock.holds.length + lock.waiting.length === 0) return print(`${lock.resource} is free.`);
-      for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+      for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }
 
@@ -149,7 +149,7 @@ function list(command: Command): void {
       if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)) });
       if (names) return locks.forEach(({ name }) => print(name));
       if (missing !== undefined) return print(printable(missing));
-      const layout = layoutFor(process.stdout, paintFor(process.stdout));
+      const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('lock', locks.map(lockSummary), layout)) print(line);
     });
 }

@@ -18,7 +18,7 @@ import {
 import { listLines, semaphoreSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { semaphoreName } from './names.ts';
-import { paintFor, print, printable, printJson } from './output.ts';
+import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { semaphoreJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -133,7 +133,7 @@ function show(command: Command): void {
       if (capacity === 0) return print(`${resource} has not been used.`);
       print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
       if (holds.length + waiting.length === 0) return;
-      for (const line of whoLines(survey, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+      for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }
 
@@ -148,7 +148,7 @@ function list(command: Command): void {
       if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)) });
       if (names) return semaphores.forEach(({ name }) => print(name));
       if (missing !== undefined) return print(printable(missing));
-      const layout = layoutFor(process.stdout, paintFor(process.stdout));
+      const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('semaphore', semaphores.map(semaphoreSummary), layout)) print(line);
     });
 }

@@ -4,7 +4,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
-import { paintFor, print, printable, printJson } from './output.ts';
+import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -33,7 +33,7 @@ export function define(command: Command): void {
       if (isJson(command)) return printJson(surveyJson(found));
       if (missing !== undefined) return print(printable(missing));
       if (!isInUse(found)) return print(printable(`Nothing is held in ${url}, and nobody waits.`));
-      for (const line of whoLines(found, layoutFor(process.stdout, paintFor(process.stdout)))) print(line);
+      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }
 
