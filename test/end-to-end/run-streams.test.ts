@@ -34,7 +34,8 @@ describe('the command of a run', { timeout: 60_000 }, () => {
   });
 
   it('writes to pipes that block when they are full, as programs expect', async () => {
-    const { stdout } = await run('--', 'sh', '-c', 'sleep 0.1; grep flags /proc/self/fdinfo/1 /proc/self/fdinfo/2').ended;
+    const { stdout } = await run('--', 'sh', '-c', 'sleep 0.1; grep flags /proc/self/fdinfo/1 /proc/self/fdinfo/2')
+      .ended;
     const flags = [...stdout.matchAll(/flags:\s*([0-7]+)/g)].map(
       ([, octal = '']) => Number.parseInt(octal, 8) & 0o4000,
     );
