@@ -10,13 +10,13 @@ import type {
   Lease,
   LeaseId,
   LeaseState,
-  Operation,
   Revision,
   Store,
   Transaction,
   TransactionResult,
   Watch,
 } from '../store/index.ts';
+import { readsOnly } from '../store/index.ts';
 
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
   const bounded = new BoundedStore(store, clock, limitMs);
@@ -41,8 +41,7 @@ class BoundedStore implements Store {
   }
 
   transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
-    const changes = [...transaction.success, ...transaction.failure].some(mayChange);
-    return this.within(this.#store.transaction(transaction, signal), changes);
+    return this.within(this.#store.transaction(transaction, signal), !readsOnly(transaction));
   }
 
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
@@ -95,9 +94,4 @@ class BoundedStore implements Store {
       );
     });
   }
-}
-
-function mayChange(operation: Operation): boolean {
-  if (operation.do === 'transaction') return [...operation.success, ...operation.failure].some(mayChange);
-  return operation.do !== 'read';
 }

@@ -24,4 +24,5 @@ export type {
 export { afterPrefix, prefixed } from './contract.ts';
 export { type Durability, type EmbeddedOptions, networkFileSystem, openEmbedded, storeFile } from './embedded/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
+export { readsOnly } from './reads-only.ts';
 export { Value } from './value.ts';

@@ -38,13 +38,16 @@ describe('a signal to run', { timeout: 60_000 }, () => {
   });
 
   it('stops the command and lets it go on, while run keeps the lock', async () => {
-    const started = sh('echo "pid $$"; read -r line; echo "got $line"', '--lock', 'a', '--ttl', '600ms');
+    const started = sh('echo "pid $$"; read -r line; echo "got $line"', '--lock', 'a', '--ttl', '2s');
     const child = await started.pidOf();
+    const lock = (await place.open()).lock('a');
+    const lastHeartbeat = async (): Promise<number> => (await lock.inspect()).holders[0]?.lastHeartbeat ?? 0;
     started.kill('SIGTSTP');
     while (readStat(child)?.state !== 'T') await new Promise((resolve) => setTimeout(resolve, 10));
-    // Two whole leases later it still holds.
-    await new Promise((resolve) => setTimeout(resolve, 1200));
-    expect(await (await place.open()).lock('a').isFree()).toBe(false);
+    // Renewed when the lease that it had then would have ended.
+    const later = (await lastHeartbeat()) + 2000;
+    await expect.poll(lastHeartbeat, { timeout: 20_000 }).toBeGreaterThan(later);
+    expect(await lock.isStale()).toBe(false);
     started.kill('SIGCONT');
     started.write('on\n');
     expect(await started.ended).toMatchObject({ code: 0 });

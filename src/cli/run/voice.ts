@@ -6,7 +6,7 @@
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { printable } from '../output.ts';
+import { complain, printable } from '../output.ts';
 
 const STDERR = 2;
 /** A wait that is over before anyone could read about it is not told. */
@@ -29,7 +29,7 @@ export class Voice {
   /** Something that has to be known, wherever it is read. */
   readonly say = (text: string): void => {
     this.#erase();
-    write(`signalbox: ${printable(text)}\n`);
+    complain(`signalbox: ${printable(text)}`);
   };
 
   /** `look` tells how things stand, for a person and, without what changes by itself, for a log. */

@@ -72,11 +72,3 @@ function applyPlan(keys: Keyspace, plan: Plan, revision: Revision, changes: Chan
     }
   });
 }
-
-/** Whether it reads only, whatever its comparisons say. */
-export function changesNothing(operations: readonly Operation[]): boolean {
-  return operations.every((operation) => {
-    if (operation.do === 'transaction') return changesNothing(operation.success) && changesNothing(operation.failure);
-    return operation.do === 'read';
-  });
-}

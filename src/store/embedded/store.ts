@@ -16,10 +16,10 @@ import type {
   TransactionResult,
   Watch,
 } from '../contract.ts';
+import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
 import { Engine } from './engine.ts';
 import { Listening } from './listening.ts';
-import { changesNothing } from './plan.ts';
 import { Sentry } from './sentry.ts';
 import { asFailure } from './sqlite-failure.ts';
 import { Turns } from './turns.ts';
@@ -88,8 +88,7 @@ export class EmbeddedStore implements Store {
   async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
     this.#refuseIfClosed();
     checkTransaction(transaction);
-    const reads = changesNothing(transaction.success) && changesNothing(transaction.failure);
-    if (reads) return this.#turns.now(() => this.#engine.consult(transaction), signal);
+    if (readsOnly(transaction)) return this.#turns.now(() => this.#engine.consult(transaction), signal);
     return this.#turns.take(() => this.#engine.transact(transaction), signal);
   }
 

@@ -1,0 +1,10 @@
+/** Whether a transaction changes nothing, whatever its comparisons say. */
+import type { Operation, Transaction } from './contract.ts';
+
+export function readsOnly({ success, failure }: Pick<Transaction, 'success' | 'failure'>): boolean {
+  return success.every(isRead) && failure.every(isRead);
+}
+
+function isRead(operation: Operation): boolean {
+  return operation.do === 'transaction' ? readsOnly(operation) : operation.do === 'read';
+}
