@@ -25,6 +25,7 @@ import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
+import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
   type HoldSet,
@@ -38,14 +39,17 @@ export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
+  /** What is to be done, and who does it. */
+  readonly tasks: Tasks;
   /** Which child processes work under which holds. */
   readonly children: Children;
 
   constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
-    this.#events = new Events(runtime);
+    this.tasks = new Tasks(runtime, settings.maintains);
+    this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings);
+    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 
   lock(name: string): Lock {
@@ -164,6 +168,7 @@ export class Signalbox implements AsyncDisposable {
   /** Releases everything that this process holds, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
+    this.tasks.dispatch.close();
     await this.#runtime.close();
   }
 
