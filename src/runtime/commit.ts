@@ -6,7 +6,7 @@ import { nextInLine, NONE } from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import type { Draft } from './draft.ts';
 import { anchorKey, encode, mailboxKey, type ResourceKeys, ticketClass, ticketKey } from './layout.ts';
-import { lettersOf } from './letters.ts';
+import { lettersOf, reportOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
 import { type View, viewReads } from './view.ts';
@@ -190,7 +190,8 @@ class Writing<State extends Coordinated> {
   letters(): void {
     const { answers, losses } = this.#draft;
     if (answers.length === 0 && losses.length === 0) return;
-    for (const [process, letter] of lettersOf(this.#keys.resource, this.#draft, this.#sender)) {
+    const report = reportOf(this.#keys.resource, this.#view, this.#draft, this.#moved.arriving);
+    for (const [process, letter] of lettersOf(this.#draft, this.#sender, report)) {
       const key = mailboxKey(process);
       // The dead have no mailbox; whether it is dead does not matter to what was decided.
       const isThere: Compare = { key, target: 'version', is: '>', than: 0 };

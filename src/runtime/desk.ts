@@ -16,10 +16,10 @@ import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
 import { type Commit, commitOf, type Sender } from './commit.ts';
 import { Draft } from './draft.ts';
-import { anchorKey, type ResourceKeys, resourceKeys } from './layout.ts';
+import { anchorKey, type Report, type ResourceKeys, resourceKeys } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
-import { learn, recordOf, unknownView, type View, viewReads } from './view.ts';
+import { heardView, learn, recordOf, unknownView, type View, viewReads } from './view.ts';
 
 /** What a desk needs of the process it works in. */
 export interface Office {
@@ -59,6 +59,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #office: Office;
   #view: View<State>;
+  /** News that came while a commit was on its way. */
+  #heard: View<State> | undefined;
   #asked = 0;
   /** The view was read after this many commands had been asked. */
   #knownSince = -1;
@@ -93,6 +95,20 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.submit(new Unheard(this.#machine.settle));
   }
 
+  /** Somebody else wrote the record at `revision`, and says what it knows. */
+  hear(report: Report, revision: Revision): void {
+    if (revision <= (this.#heard?.revision ?? 0)) return;
+    this.#heard = heardView(this.#machine, report, revision);
+    if (!this.#busy) this.#takeOverHeard();
+  }
+
+  /** Not while a commit is on its way: that rests on the view it was made of, and carries it on. */
+  #takeOverHeard(): void {
+    const heard = this.#heard;
+    this.#heard = undefined;
+    if (heard !== undefined && heard.revision > this.#view.revision) this.#view = heard;
+  }
+
   /** The whole state, as the store has it now. */
   look(done: (view: View<State>) => void, failed: (error: unknown) => void): void {
     const read = (result: TransactionResult): void => {
@@ -106,6 +122,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #next(): void {
+    if (this.#heard !== undefined) this.#takeOverHeard();
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;

@@ -15,7 +15,7 @@
  */
 import type { Answer, Event, LossReason, Request, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import { afterPrefix, type KeyValue, Value } from '../store/index.ts';
+import { afterPrefix, type KeyValue, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
@@ -103,6 +103,20 @@ export interface TicketDocument<Q> {
 export interface Letter {
   readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
+  readonly reports?: readonly Report[];
+}
+
+/**
+ * What the writer of a letter knows of a resource, as of its write: whoever is granted it need not look before it can
+ * hand it on. No more than a guess, like everything a desk knows: what is decided on it is checked by the commit.
+ */
+export interface Report {
+  readonly resource: string;
+  readonly record: unknown;
+  /** The front of the queue, in order of arrival, with the create revision of each ticket. */
+  readonly waiting: readonly (readonly [request: Request, arrival: Revision])[];
+  /** When that was read: who arrived later is missing. */
+  readonly queueRevision: Revision;
 }
 
 export interface LossNotice {

@@ -434,7 +434,9 @@ export class Runtime implements Office {
       { key: mailboxKey(id) },
       {
         changes: ({ changes }) => {
-          for (const change of changes) if (change.kind === 'put') this.#read(decode<Letter>(change.pair));
+          for (const change of changes) {
+            if (change.kind === 'put') this.#read(decode<Letter>(change.pair), change.pair.modRevision);
+          }
         },
         resync: () => this.#askAgain(),
       },
@@ -485,7 +487,10 @@ export class Runtime implements Office {
     return result.revision;
   }
 
-  #read(letter: Letter): void {
+  #read(letter: Letter, revision: Revision): void {
+    this.saw(revision);
+    // First, so that whoever is granted something can hand it on without a look.
+    for (const report of letter.reports ?? []) this.deskOf(report.resource).hear(report, revision);
     for (const { resource, ...answer } of letter.answers) this.answer(resource, answer);
     for (const loss of letter.losses) this.#lose(loss);
   }

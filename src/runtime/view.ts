@@ -1,7 +1,14 @@
 /** What one process knows of one resource, and how it learns it. */
 import { Failure } from '../failure.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
-import { decode, type RecordDocument, type ResourceKeys, ticketClass, type TicketDocument } from './layout.ts';
+import {
+  decode,
+  type RecordDocument,
+  type Report,
+  type ResourceKeys,
+  ticketClass,
+  type TicketDocument,
+} from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 
 /** So much of a queue is read at once: enough to grant from for a while, little enough to carry. */
@@ -26,6 +33,25 @@ export interface View<State extends Coordinated> {
 /** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
 export function unknownView<State extends Coordinated>(unused: State, revision: Revision): View<State> {
   return { state: unused, mod: 0, revision, queueRevision: 0, complete: false, arrivals: new Map() };
+}
+
+/** As somebody else knew it when it wrote the record at `revision`. Undefined if that was another version of us. */
+export function heardView<State extends Coordinated>(
+  machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
+  report: Report,
+  revision: Revision,
+): View<State> | undefined {
+  const record = report.record as State['record'];
+  if (record.v !== machine.version) return undefined;
+  const waiting = report.waiting.map(([request]) => request);
+  return {
+    state: { ...machine.unused, record, waiting },
+    mod: revision,
+    revision,
+    queueRevision: report.queueRevision,
+    complete: false,
+    arrivals: new Map(report.waiting.map(([{ id }, arrival]) => [id, arrival])),
+  };
 }
 
 /** The reads that `learn` wants, in its order. */
