@@ -21,6 +21,10 @@ export function lettersOf(draft: Draft<Coordinated>, sender: Sender, report: Rep
     const letter = letterTo(process);
     letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }], reports: [report] });
   }
+  for (const { process, ...reply } of draft.replies) {
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], reports: [report] });
+  }
   for (const { hold, why, by, reason } of draft.losses) {
     const process = processOf(hold.id);
     if (!reachable(process)) continue;
@@ -43,6 +47,7 @@ export function reportOf(
   view: View<Coordinated>,
   draft: Draft<Coordinated>,
   arriving: readonly Ticket[],
+  by: string,
 ): Report {
   const { record, waiting } = draft.state;
   const known = waiting.length - arriving.length;
@@ -54,7 +59,7 @@ export function reportOf(
       front.push([request, view.arrivals.get(request.id) ?? 0]);
     }
   }
-  return { resource, record, waiting: front, queueRevision: view.queueRevision };
+  return { resource, record, by, waiting: front, queueRevision: view.queueRevision };
 }
 
 function isOfOneClass(waiting: readonly Ticket[]): boolean {
