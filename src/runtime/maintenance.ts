@@ -112,7 +112,7 @@ export class Maintenance {
 
   /** Once through everything. Harmless if several do it at once: each step is checked like any other. */
   async sweep(): Promise<Swept> {
-    const { store, stopped } = this.#runtime;
+    const { store } = this.#runtime;
     const anchors = await this.#read(prefixed(ANCHORS));
     this.#runtime.anchors.list(anchors.pairs, anchors.revision);
     const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [] };
@@ -128,9 +128,14 @@ export class Maintenance {
     // Those who have no tasks need not follow them.
     if ((await this.#read({ ...ALL_TASKS, limit: 1 })).count > 0) swept.requeued = await this.#repairs.all();
     this.#deadlocks.look();
+    if (store.historyIsShared !== true) await this.#forgetHistory();
+    return swept;
+  }
+
+  async #forgetHistory(): Promise<void> {
+    const { store, stopped } = this.#runtime;
     const { revision, compacted } = await store.health(stopped);
     if (revision - compacted > 2 * KEPT_REVISIONS) await compact(store, revision - KEPT_REVISIONS, stopped);
-    return swept;
   }
 
   /** `listed`: when it was looked who is alive. */
