@@ -48,6 +48,17 @@ export {
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
 export type { WaitOptions } from './runtime/acquisition.ts';
+export type {
+  Bus,
+  BusCompare,
+  BusHealth,
+  BusOperation,
+  BusPair,
+  BusResult,
+  BusTransactionResult,
+} from './runtime/bus/bus.ts';
+export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
+export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';

@@ -10,6 +10,7 @@ import {
 import { Failure } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import type { AnyDesk, WaitOptions } from './acquisition.ts';
+import { Bus } from './bus/bus.ts';
 import { Children } from './children.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
@@ -39,6 +40,8 @@ export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
+  /** The plain keys of the store: to put, get, and hear of changes. */
+  readonly bus: Bus;
   /** What is to be done, and who does it. */
   readonly tasks: Tasks;
   /** Which child processes work under which holds. */
@@ -46,6 +49,7 @@ export class Signalbox implements AsyncDisposable {
 
   constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
+    this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
     this.tasks = new Tasks(runtime, settings.maintains);
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);

@@ -18,7 +18,7 @@ import type { Runtime } from '../runtime.ts';
 import { MARGIN } from '../session.ts';
 import { Board, type BoardListener, type Turn } from './board.ts';
 import { TaskClaim } from './claim.ts';
-import { type Attempt, attemptClaim, type Claimed, type Footing } from './claiming.ts';
+import { type Attempt, attemptClaim, type Claimed, type Footing, type Known, readKnown } from './claiming.ts';
 import { endClaim } from './ending.ts';
 import { TaskFeed } from './feed.ts';
 import { LeaseFooting, SessionFooting } from './footing.ts';
@@ -184,8 +184,12 @@ export class Dispatch implements BoardListener {
     ttlMs: number,
   ): Promise<DetachedClaim> {
     const footing = new LeaseFooting(this.#runtime, ttlMs);
-    const attempt = (task: string): Promise<Attempt> =>
-      this.#attempt(footing, task, this.#request(this.#runtime.options.newId(), options, true));
+    const attempt = async (task: string): Promise<Attempt> => {
+      const request = this.#request(this.#runtime.options.newId(), options, true);
+      // Read first: whoever ends it is another process, which finds in the book only what this one has put there.
+      const known = this.#known(task) ?? (await readKnown(this.#runtime, task));
+      return attemptClaim(this.#runtime, footing, task, request, known);
+    };
     const resource = id === undefined ? NEXT : taskResource(id);
     try {
       return await this.#patiently(
@@ -236,9 +240,12 @@ export class Dispatch implements BoardListener {
   // What claiming has in common
 
   #attempt(footing: Footing, id: string, request: ClaimRequest): Promise<Attempt> {
+    return attemptClaim(this.#runtime, footing, id, request, this.#known(id));
+  }
+
+  #known(id: string): Known | undefined {
     const task = this.board.isStarted ? this.board.get(id) : undefined;
-    const known = task && { task, status: (other: string) => this.board.status(other) };
-    return attemptClaim(this.#runtime, footing, id, request, known);
+    return task && { task, status: (other: string) => this.board.status(other) };
   }
 
   #request(claim: string, { holder = claim, capabilities = [] }: ClaimOptions, detached: boolean): ClaimRequest {
