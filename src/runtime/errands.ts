@@ -22,7 +22,7 @@ import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
 const PATIENCE_MS = 300;
 /** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
 const ERRANDS = 32;
-/** A race lost later than this after one looked is no sign of a crowd. */
+/** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
 const FRESH_MS = 10;
 /** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
 const MOST_ATTEMPTS = 3;
@@ -33,7 +33,7 @@ export class Crowd {
   #toKeep = 0;
 
   /**
-   * Another process was faster, although this one had looked so recently. Of two to whom others leave their writes,
+   * Another process was faster, although this one had looked just before. Of two to whom others leave their writes,
    * the one with the smaller name goes on.
    */
   overtaken(agedMs: number, yields: boolean): void {
