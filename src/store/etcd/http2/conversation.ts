@@ -123,7 +123,9 @@ export class Conversation implements IncomingListener {
   }
 
   settingsEnd(): void {
+    // First: until it has this, the peer counts by the old ones.
     this.#answer(h2.SETTINGS, Buffer.alloc(0));
+    this.#sender.resume();
     this.#exchanges.beginWaiting();
     this.#listener.greeted();
   }

@@ -67,6 +67,11 @@ export class Sender {
 
   widen(increment: number): void {
     this.#window = widened(this.#window, increment);
+    this.resume();
+  }
+
+  /** Sends what there is room for now. */
+  resume(): void {
     for (const exchange of this.#blocked) {
       if (this.#window <= 0) return;
       this.#sendBlocked(exchange);
@@ -78,13 +83,12 @@ export class Sender {
     if (exchange.backlog !== undefined) this.#sendBlocked(exchange);
   }
 
-  /** Counts for those that are under way too, as if it had always been so. */
+  /** Counts for those that are under way too, as if it had always been so. They go on with `resume`. */
   setInitialWindow(size: number, underWay: Iterable<Exchange>): void {
     if (size > MAX_WINDOW) throw new ProtocolError(FLOW_CONTROL_ERROR, `an initial window of ${size} bytes`);
     const change = size - this.#initialWindow;
     this.#initialWindow = size;
     for (const exchange of underWay) exchange.sendWindow = widened(exchange.sendWindow, change);
-    for (const exchange of this.#blocked) this.#sendBlocked(exchange);
   }
 
   #sendBlocked(exchange: Exchange): void {
