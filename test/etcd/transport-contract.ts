@@ -227,6 +227,10 @@ export function transportContract(name: string, connect: Connect): void {
         const connection = await open(port, undefined, certificates.client);
         await call(connection, PUT, putRequest('secret', 'value'));
         expect(text(await call(connection, RANGE, rangeRequest('secret')))).toContain('value');
+        const large = Array.from({ length: 1_400_000 }, (_, at) => String.fromCharCode(97 + (at % 23))).join('');
+        await Promise.all(['1', '2'].map((end) => call(connection, PUT, putRequest(`secret/${end}`, large))));
+        const both = await call(connection, RANGE, rangeRequest('secret/', 'secret0'));
+        expect(text(both).split(large)).toHaveLength(3);
       });
 
       it('sends nothing to a server whose certificate it does not know', async () => {

@@ -383,11 +383,24 @@ describe('what comes', () => {
     expect(stream.messages).toHaveLength(4096);
   });
 
-  it('as a question is answered with the same words', async () => {
+  it('as a question is answered with the same words, though not at once', async () => {
     const peer = ScriptedPeer.open();
-    peer.says(frame(KIND.ping, 0, 0, Buffer.from('12345678')), frame(KIND.ping, FLAG.ack, 0, Buffer.from('someone!')));
+    peer.says(frame(KIND.ping, FLAG.ack, 0, Buffer.from('someone!')));
+    for (const word of ['question', 'another!']) peer.says(frame(KIND.ping, 0, 0, Buffer.from(word)));
+    const pings = async () => (await peer.heard()).filter(({ kind }) => kind === KIND.ping);
+    expect(await pings()).toEqual([]);
+    while ((await pings()).length === 0) await turn();
+    expect(await pings()).toMatchObject([
+      { flags: FLAG.ack, payload: Buffer.from('question') },
+      { flags: FLAG.ack, payload: Buffer.from('another!') },
+    ]);
+  });
+
+  it('as so many questions that they must mean something is answered at once', async () => {
+    const peer = ScriptedPeer.open();
+    peer.says(...Array.from({ length: 100 }, (_, index) => frame(KIND.ping, 0, 0, numbers([0, 4], [index, 4]))));
     const pings = (await peer.heard()).filter(({ kind }) => kind === KIND.ping);
-    expect(pings).toMatchObject([{ flags: FLAG.ack, payload: Buffer.from('12345678') }]);
+    expect(pings.map(({ payload }) => payload.readUInt32BE(4))).toEqual([...Array(100).keys()]);
   });
 });
 

@@ -1,5 +1,6 @@
 /** What is done about what the peer says: messages go to their exchanges, settings are heeded, questions answered. */
 import type { Socket } from 'node:net';
+import { systemClock, type Timer } from '../../../clock.ts';
 import type { Exchange } from './exchange.ts';
 import type { Exchanges } from './exchanges.ts';
 import * as h2 from './frames.ts';
@@ -25,6 +26,14 @@ const RECEIVE_WINDOW = 64 * 1024 * 1024;
 /** So many answers may wait for a peer that asks and asks, but does not read. */
 const MOST_UNREAD_ANSWERS = 10_000;
 
+/**
+ * A server by gRPC's makers asks with every request how far away we are, to learn how much room it should give, unless it
+ * still waits for an answer. To answer at once would cost each call a read and a write more, on both sides.
+ */
+const ANSWER_DELAY_MS = 10;
+/** Who asks so often meanwhile is answered at once. */
+const MOST_PINGS = 100;
+
 export class Conversation implements IncomingListener {
   readonly #socket: Socket;
   readonly #outbox: Outbox;
@@ -35,6 +44,8 @@ export class Conversation implements IncomingListener {
   /** Bytes that came since the peer was last told to go on. */
   #received = 0;
   #unreadAnswers = 0;
+  readonly #pings: Buffer[] = [];
+  #answering: Timer | undefined;
 
   constructor(
     socket: Socket,
@@ -123,22 +134,30 @@ export class Conversation implements IncomingListener {
   }
 
   settingsEnd(): void {
+    this.#countAnswer();
     // First: until it has this, the peer counts by the old ones.
-    this.#answer(h2.SETTINGS, Buffer.alloc(0));
+    this.#outbox.frame(h2.SETTINGS, h2.ACK, 0, Buffer.alloc(0));
     this.#sender.resume();
     this.#exchanges.beginWaiting();
     this.#listener.greeted();
   }
 
   ping(payload: Buffer): void {
-    this.#answer(h2.PING, payload);
+    this.#countAnswer();
+    const pings = this.#pings.push(payload);
+    if (pings === 1) this.#answering = systemClock.timer(ANSWER_DELAY_MS, () => this.#answerPings());
+    else if (pings === MOST_PINGS) this.#answerPings();
   }
 
-  #answer(kind: number, payload: Buffer): void {
+  #answerPings(): void {
+    this.#answering?.cancel();
+    for (const payload of this.#pings.splice(0)) this.#outbox.frame(h2.PING, h2.ACK, 0, payload);
+  }
+
+  #countAnswer(): void {
     if (this.#socket.writableNeedDrain && ++this.#unreadAnswers > MOST_UNREAD_ANSWERS) {
       throw new ProtocolError(h2.ENHANCE_YOUR_CALM, 'more questions than it reads answers');
     }
-    this.#outbox.frame(kind, h2.ACK, 0, payload);
   }
 
   widen(increment: number): void {
