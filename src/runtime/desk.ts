@@ -186,12 +186,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (commit === undefined) return this.#learn(batch, true);
     const sent = commit;
     const asked = this.#asked;
+    const agedMs = office.answersAtOnce ? 0 : office.monotonic() - this.#lookedAt;
     office.commit(
       sent.transaction,
       (result) => {
         this.#failures = 0;
         if (result.succeeded) this.#landed(batch, draft, sent, result, asked);
-        else this.#overtaken(batch, sent, result, asked);
+        else this.#overtaken(batch, sent, result, asked, agedMs);
       },
       (error) => this.#failed(batch, error),
     );
@@ -235,7 +236,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       failed: (error) => {
         this.#crowd.isGone();
         // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
-        const batch = left.map((pending) => (pending.isOver && pending.leavesRequest ? withdrawal(pending) : pending));
+        const batch = left.map((pending) => (pending.wasGivenUp ? withdrawal(pending) : pending));
         this.#returned.push({ batch, error });
         if (this.#busy) return;
         this.#busy = true;
@@ -420,6 +421,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (commit.changesRecord) {
       view.mod = revision;
       view.by = this.#office.sender.id;
+      if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
       this.#crowd.wrote();
     }
     view.revision = revision;
@@ -462,7 +464,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   /** Somebody else was faster. */
-  #overtaken(batch: Pending<Command, Outcome>[], commit: Commit, result: TransactionResult, asked: number): void {
+  #overtaken(
+    batch: Pending<Command, Outcome>[],
+    commit: Commit,
+    result: TransactionResult,
+    asked: number,
+    agedMs: number,
+  ): void {
     let { results } = result;
     const uncertain = batch.some((pending) => pending.uncertain);
     if (results.length === 0 || uncertain) return this.#learn(batch, uncertain);
@@ -480,7 +488,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (commit.changesRecord && newer !== this.#view.mod) {
       const winner = (results[0] as ReadResult).pairs[0];
       const by = winner === undefined ? undefined : writerOf(winner);
-      this.#crowd.overtaken(this.#office.monotonic() - this.#lookedAt, by !== undefined && by < this.#office.sender.id);
+      this.#crowd.overtaken(agedMs, by !== undefined && by < this.#office.sender.id);
     }
     if (rest.length < batch.length) rest = [...rest, new Unheard(this.#machine.settle)];
     this.#adopt(rest, results, result.revision, asked, () => this.#attempt(rest));

@@ -22,7 +22,7 @@ import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
 const PATIENCE_MS = 300;
 /** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
 const ERRANDS = 32;
-/** A race lost later than this after one looked is no sign of a crowd. */
+/** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
 const FRESH_MS = 10;
 /** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
 const MOST_ATTEMPTS = 3;
@@ -33,7 +33,7 @@ export class Crowd {
   #toKeep = 0;
 
   /**
-   * Another process was faster, although this one had looked so recently. Of two to whom others leave their writes,
+   * Another process was faster, although this one had looked just before. Of two to whom others leave their writes,
    * the one with the smaller name goes on.
    */
   overtaken(agedMs: number, yields: boolean): void {
@@ -75,8 +75,15 @@ export class ErrandPending extends Pending {
     this.place = place;
   }
 
+  /** What is in doubt may still land, and has to be settled, however long that takes. */
   override get isOver(): boolean {
-    return this.attempts > MOST_ATTEMPTS;
+    return this.attempts > MOST_ATTEMPTS && !this.uncertain;
+  }
+
+  /** A grant may have been made, and given back since: once more would be once too often. */
+  override doubt(): void {
+    if (this.command.kind === 'release') super.doubt();
+    else this.attempts = Number.POSITIVE_INFINITY;
   }
 
   override settled(): void {}
