@@ -32,6 +32,8 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   readonly until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
   asked = 0;
+  /** How often it was tried. */
+  attempts = 0;
   outcome: Outcome | undefined;
   /** Events that no write carries. */
   events: readonly Event[] = NONE;
@@ -53,6 +55,11 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
 
   /** Nobody waits for it any more: it need not be asked for. */
   get isOver(): boolean {
+    return false;
+  }
+
+  /** Whoever asked does not want it any more, and was told nothing else: should it be granted, it has to go back. */
+  get wasGivenUp(): boolean {
     return false;
   }
 
