@@ -6,9 +6,12 @@ import { createInterface } from 'node:readline';
 export class Child {
   #process;
   #lines;
+  #said = '';
 
   constructor(program, args) {
-    this.#process = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#process = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+    // Some talk a lot; it is of interest when they fail.
+    this.#process.stderr.setEncoding('utf8').on('data', (text) => (this.#said = (this.#said + text).slice(-4000)));
     this.#lines = createInterface({ input: this.#process.stdout })[Symbol.asyncIterator]();
   }
 
@@ -34,7 +37,7 @@ export class Child {
 
   async #answer() {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error(`a process of the bench ended: ${this.#process.spawnargs.join(' ')}`);
+    if (done) throw new Error(`a process of the bench ended: ${this.#process.spawnargs.join(' ')}\n${this.#said}`);
     return JSON.parse(value);
   }
 }

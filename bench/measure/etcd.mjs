@@ -22,7 +22,7 @@ export async function startEtcd() {
       ...['--listen-client-urls', client, '--advertise-client-urls', client],
       ...['--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer],
     ],
-    { stdio: ['ignore', 'ignore', 'inherit'] },
+    { stdio: 'ignore' },
   );
   const remove = () => rmSync(directory, { recursive: true, force: true });
   const killAtExit = () => {
