@@ -206,6 +206,11 @@ export interface Store {
    * that is forgotten already, `invalid` if it is still to come or no revision.
    */
   compact(revision: Revision, signal?: AbortSignal): Promise<void>;
+  /**
+   * Others, who know nothing of signalbox, may need the history of this store too: it is forgotten when somebody asks for
+   * it, and not by maintenance.
+   */
+  readonly historyIsShared?: boolean;
   health(signal?: AbortSignal): Promise<Health>;
   /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */
   close(): Promise<void>;

@@ -23,6 +23,7 @@ export type {
 } from './contract.ts';
 export { afterPrefix, prefixed } from './contract.ts';
 export { type Durability, type EmbeddedOptions, networkFileSystem, openEmbedded, storeFile } from './embedded/index.ts';
+export { type Endpoint, type EtcdOptions, type EtcdStore, openEtcd, type TlsOptions } from './etcd/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
 export { readsOnly } from './reads-only.ts';
 export { Value } from './value.ts';

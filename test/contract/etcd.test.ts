@@ -1,10 +1,14 @@
-/** A real etcd keeps the contract: so it is one that an etcd can keep, and the judge of our own engines judges well. */
+/**
+ * A real etcd keeps the contract, by its own gateway: so it is one that an etcd can keep, and the judge of our own
+ * engines judges well. And our engine on etcd keeps it.
+ */
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Value } from 'signalbox/store';
+import { type Store, Value } from 'signalbox/store';
 import { type ContractSubject, storeContract } from 'signalbox/testing';
 import { afterAll, describe, expect, it } from 'vitest';
+import { openEtcd } from '../../src/store/etcd/open.ts';
 import { emptied } from '../support/etcd/from-the-beginning.ts';
 import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
 
@@ -24,9 +28,9 @@ describe.skipIf(isMissing('etcd'))('a real etcd', () => {
     await Promise.all(all.map((server) => server.stop()));
   });
 
-  const open = async (): Promise<ContractSubject> => {
+  const openWith = (engine?: (port: number) => Store) => async (): Promise<ContractSubject> => {
     const server = await borrow();
-    const handle = await emptied(server);
+    const handle = await emptied(server, engine);
     const store = handle();
     return {
       store,
@@ -40,7 +44,16 @@ describe.skipIf(isMissing('etcd'))('a real etcd', () => {
       },
     };
   };
-  storeContract('etcd', open, { describe, it: (name, run) => it.concurrent(name, { timeout: 60_000 }, run) });
+  const runner = {
+    describe,
+    it: (name: string, run: () => Promise<void>) => it.concurrent(name, { timeout: 60_000 }, run),
+  };
+  storeContract('etcd', openWith(), runner);
+  storeContract(
+    'the engine on etcd',
+    openWith((port) => openEtcd({ endpoints: [{ host: '127.0.0.1', port }], prefix: '' })),
+    runner,
+  );
 
   it.skipIf(isMissing('etcdctl'))(
     'has what the gateway wrote, as its own client sees it',

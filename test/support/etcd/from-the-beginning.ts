@@ -16,8 +16,11 @@ import {
 import { GatewayStore } from './gateway-store.ts';
 import type { EtcdServer } from './server.ts';
 
-/** Opens handles on one etcd that was emptied for them. */
-export async function emptied({ port }: EtcdServer): Promise<() => Store> {
+/** Opens handles on one etcd that was emptied for them: by its gateway, or as is said. */
+export async function emptied(
+  { port }: EtcdServer,
+  open: (port: number) => Store = (where) => new GatewayStore(where),
+): Promise<() => Store> {
   const store = new GatewayStore(port);
   await Promise.all((await store.leases()).map((id) => store.revokeLease(id)));
   // Two more revisions, so that nothing from here on was compacted before.
@@ -25,7 +28,7 @@ export async function emptied({ port }: EtcdServer): Promise<() => Store> {
   const everything: Operation = { do: 'delete', key: '\0', end: '\0' };
   const { revision } = await store.transaction({ compare: [], success: [everything], failure: [] });
   await store.close();
-  return () => countedFrom(new GatewayStore(port), revision - 1);
+  return () => countedFrom(open(port), revision - 1);
 }
 
 /** The same store, whose revision `before + 1` is shown as 1. */

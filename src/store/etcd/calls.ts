@@ -1,0 +1,289 @@
+/**
+ * Every request to etcd, until it has come to an end: it is answered, refused, given up, or out of time.
+ *
+ *     wait for a link ── send ── answered
+ *          ▲               │
+ *          └── again ◄─────┤  certainly not applied, or no harm in doing it twice
+ *                          └─ otherwise: the outcome is unknown
+ */
+import type { Clock, Timer } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
+import type { Link } from './link.ts';
+import { CallFailure } from './transport.ts';
+import { verdictOn } from './verdict.ts';
+
+/** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
+export type Effect = 'reads' | 'repeatable' | 'once';
+
+/** Sends it over a link. Calls back once, unless what it returns is called: that gives the attempt up. */
+export type Attempt<T> = (link: Link, done: (answer: T) => void, failed: (failure: CallFailure) => void) => () => void;
+
+/** Shows who we are once more, on a link whose token is no longer good. */
+export type Renew = (link: Link) => Promise<void>;
+
+class Pending {
+  readonly attempt: Attempt<unknown>;
+  readonly effect: Effect;
+  readonly deadline: number;
+  readonly resolve: (answer: never) => void;
+  readonly reject: (error: unknown) => void;
+  readonly signal: AbortSignal | undefined;
+  /** For a link. */
+  isQueued = false;
+  sentAt = 0;
+  /** Over which it was sent, and is not yet answered. */
+  link: Link | undefined;
+  giveUp: (() => void) | undefined;
+  pause: Timer | undefined;
+  failures = 0;
+  logins = 0;
+  /** By an attempt that was never answered. */
+  mayBeApplied = false;
+  lastFailure: CallFailure | undefined;
+
+  constructor(
+    attempt: Attempt<unknown>,
+    effect: Effect,
+    deadline: number,
+    signal: AbortSignal | undefined,
+    resolve: (answer: never) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.attempt = attempt;
+    this.effect = effect;
+    this.deadline = deadline;
+    this.signal = signal;
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  /** Takes back what was sent, as far as that goes. */
+  release(): void {
+    this.giveUp?.();
+    this.giveUp = undefined;
+    this.link = undefined;
+    this.pause?.cancel();
+    this.pause = undefined;
+  }
+}
+
+/** In parts of the time that a request has. */
+const TICKS = 10;
+const SHORTEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 250;
+const MOST_LOGINS = 2;
+
+export class Calls implements EndpointListener {
+  readonly endpoints: Endpoints;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #limitMs: number;
+  readonly #renew: Renew;
+  /** In the order of their deadlines: all have the same time. */
+  readonly #pending = new Set<Pending>();
+  readonly #aborting = new WeakMap<AbortSignal, Set<Pending>>();
+  #ticking: Timer | undefined;
+  #alive: Timer | undefined;
+  #isClosed = false;
+
+  constructor(options: EndpointOptions, renew: Renew) {
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#limitMs = options.requestTimeoutMs;
+    this.#renew = renew;
+    this.endpoints = new Endpoints(options, this);
+  }
+
+  check(signal?: AbortSignal): void {
+    if (this.#isClosed) throw closed();
+    signal?.throwIfAborted();
+  }
+
+  make<T>(attempt: Attempt<T>, effect: Effect, signal?: AbortSignal): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const deadline = this.#clock.monotonic() + this.#limitMs;
+      const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
+      this.#pending.add(call);
+      if (signal !== undefined) this.#abortWith(signal).add(call);
+      this.#alive ??= this.#clock.keepAlive?.();
+      this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
+      this.#send(call);
+    });
+  }
+
+  #send(call: Pending): void {
+    const { link } = this.endpoints;
+    if (link === undefined) return this.#queue(call);
+    call.isQueued = false;
+    call.link = link;
+    call.sentAt = this.#clock.monotonic();
+    call.giveUp = call.attempt(
+      link,
+      (answer) => {
+        link.heard();
+        this.endpoints.answered();
+        this.#settle(call);
+        call.resolve(answer as never);
+      },
+      (failure) => this.#failed(call, link, failure),
+    );
+  }
+
+  #queue(call: Pending): void {
+    call.isQueued = true;
+    this.endpoints.seek();
+  }
+
+  #failed(call: Pending, link: Link, failure: CallFailure): void {
+    call.giveUp = undefined;
+    call.link = undefined;
+    call.failures += 1;
+    call.lastFailure = failure;
+    const verdict = verdictOn(failure);
+    if (verdict.kind !== 'unknown' && !failure.neverSent) {
+      link.heard();
+      this.endpoints.answered();
+    }
+    switch (verdict.kind) {
+      case 'refused':
+        return this.#reject(call, verdict.failure);
+      case 'unknown-user':
+        return this.#showAgain(call, link, failure);
+      case 'elsewhere':
+        // Where there is nowhere else, it may find itself again.
+        if (!failure.neverSent && this.endpoints.hasOthers) this.endpoints.leave(link, failure);
+        return this.#again(call);
+      case 'later':
+        return this.#again(call);
+      case 'full':
+        call.mayBeApplied = true;
+        return this.#giveUp(call, `etcd's database is full (${failure.message}): make room, then disarm its alarm`);
+      case 'unknown':
+        if (call.effect !== 'reads') call.mayBeApplied = true;
+        if (call.effect === 'once') return this.#giveUp(call, failure.message);
+        return this.#again(call);
+    }
+  }
+
+  /** At once over another link; over the same one not without a pause. */
+  #again(call: Pending): void {
+    const longest = Math.min(SHORTEST_PAUSE_MS * 2 ** call.failures, LONGEST_PAUSE_MS);
+    if (this.endpoints.link === undefined && call.failures === 1) return this.#queue(call);
+    call.pause = this.#clock.timer(longest * (0.5 + this.#random() / 2), () => {
+      call.pause = undefined;
+      this.#send(call);
+    });
+  }
+
+  #showAgain(call: Pending, link: Link, failure: CallFailure): void {
+    call.logins += 1;
+    if (call.logins > MOST_LOGINS) return this.#reject(call, new Failure('forbidden', failure.message));
+    this.#renew(link).then(
+      () => {
+        if (this.#pending.has(call)) this.#send(call);
+      },
+      (error: unknown) => this.#failed(call, link, error as CallFailure),
+    );
+  }
+
+  #settle(call: Pending): void {
+    this.#pending.delete(call);
+    if (call.signal !== undefined) this.#aborting.get(call.signal)?.delete(call);
+    if (this.#pending.size > 0) return;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+  }
+
+  #reject(call: Pending, error: unknown): void {
+    if (!this.#pending.has(call)) return;
+    call.release();
+    this.#settle(call);
+    call.reject(error);
+  }
+
+  #giveUp(call: Pending, why: string): void {
+    const code = call.mayBeApplied ? 'outcome-unknown' : 'unavailable';
+    const cause = call.lastFailure ?? this.endpoints.lastFailure;
+    this.#reject(call, new Failure(code, `etcd: ${why}`, { cause }));
+  }
+
+  readonly #tick = (): void => {
+    this.#ticking = undefined;
+    const now = this.#clock.monotonic();
+    for (const call of this.#pending) {
+      if (call.deadline > now) break;
+      if (call.link !== undefined && call.effect !== 'reads') call.mayBeApplied = true;
+      const last = call.lastFailure ?? (call.link === undefined ? this.endpoints.lastFailure : undefined);
+      this.#giveUp(call, `no answer in ${this.#limitMs} ms${last === undefined ? '' : ` (${last.message})`}`);
+    }
+    this.#leaveIfSilent(now);
+    if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
+  };
+
+  /** Something is asked, and nothing at all has been answered for half of the time that a request has. */
+  #leaveIfSilent(now: number): void {
+    const { link } = this.endpoints;
+    if (link === undefined) return;
+    for (const call of this.#pending) {
+      if (call.link !== link) continue;
+      const silentMs = now - Math.max(call.sentAt, link.heardAt);
+      if (silentMs < this.#limitMs / 2) return;
+      const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
+      return this.endpoints.leave(link, new CallFailure(14, told, false));
+    }
+  }
+
+  #abortWith(signal: AbortSignal): Set<Pending> {
+    let calls = this.#aborting.get(signal);
+    if (calls === undefined) {
+      const those = new Set<Pending>();
+      calls = those;
+      this.#aborting.set(signal, those);
+      // One listener for all calls there will be: adding and removing one costs more than the call does here.
+      signal.addEventListener('abort', () => {
+        for (const call of [...those]) this.#reject(call, signal.reason);
+      });
+    }
+    return calls;
+  }
+
+  isWanted(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  linked(): void {
+    for (const call of [...this.#pending]) {
+      if (call.isQueued) this.#send(call);
+    }
+  }
+
+  unlinked(link: Link, why: CallFailure): void {
+    if (link.connection.isOpen) this.#takeElsewhere(link, why);
+  }
+
+  /** Those that may be asked twice need not wait for what the old link may still say. */
+  #takeElsewhere(link: Link, why: CallFailure): void {
+    for (const call of [...this.#pending]) {
+      if (call.link !== link || call.effect === 'once') continue;
+      call.giveUp?.();
+      this.#failed(call, link, why);
+    }
+  }
+
+  refused(failure: Failure): void {
+    for (const call of [...this.#pending]) if (call.isQueued) this.#reject(call, failure);
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const call of [...this.#pending]) this.#reject(call, closed());
+    this.#ticking?.cancel();
+    this.endpoints.close();
+  }
+}
+
+function closed(): Failure {
+  return new Failure('closed', 'this store was closed');
+}

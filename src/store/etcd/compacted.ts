@@ -1,0 +1,49 @@
+/**
+ * Up to where etcd has forgotten its history. It tells nobody, but refuses to read at a revision before it; so it is
+ * searched for, many revisions at a time. Of revision 1 it cannot be found out, and nothing is lost with it.
+ */
+import { Failure } from '../../failure.ts';
+import type { Revision } from '../contract.ts';
+
+/** So many are asked for at once: enough that a search takes few rounds, few enough that nobody minds. */
+const WIDTH = 16;
+
+export class CompactedRevision {
+  readonly #read: (revision: Revision, signal?: AbortSignal) => Promise<unknown>;
+  #known: Revision = 1;
+
+  constructor(read: (revision: Revision, signal?: AbortSignal) => Promise<unknown>) {
+    this.#read = read;
+  }
+
+  /** Mostly it is what it was, and that takes one question. */
+  async find(current: Revision, signal?: AbortSignal): Promise<Revision> {
+    if (!(await this.#isReadable(this.#known, signal))) this.#known = await this.#search(this.#known, current, signal);
+    return this.#known === 1 ? 0 : this.#known;
+  }
+
+  /** The first revision that can be read, above one that cannot. */
+  async #search(refused: Revision, current: Revision, signal?: AbortSignal): Promise<Revision> {
+    let [low, high] = [refused, current];
+    while (high - low > 1) {
+      const step = Math.max(1, Math.ceil((high - low) / (WIDTH + 1)));
+      const asked: Revision[] = [];
+      for (let revision = low + step; revision < high; revision += step) asked.push(revision);
+      const readable = await Promise.all(asked.map((revision) => this.#isReadable(revision, signal)));
+      const first = readable.indexOf(true);
+      if (first !== 0) low = asked[(first < 0 ? asked.length : first) - 1] ?? low;
+      if (first >= 0) high = asked[first] ?? high;
+    }
+    return high;
+  }
+
+  async #isReadable(revision: Revision, signal?: AbortSignal): Promise<boolean> {
+    try {
+      await this.#read(revision, signal);
+      return true;
+    } catch (error) {
+      if (Failure.is(error, 'compacted')) return false;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * The servers that one may ask, and the link to one of them: there is one at a time, so that what this process reads is
+ * never older than what it has read before. When it breaks or is left, the next server is tried; when all have been
+ * tried, a moment later again.
+ */
+import type { Clock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type { Keyspace } from './keyspace.ts';
+import { Link } from './link.ts';
+import { type Address, CallFailure, type Connect, type Connection } from './transport.ts';
+
+export interface EndpointOptions {
+  readonly addresses: readonly Address[];
+  readonly connect: Connect;
+  readonly clock: Clock;
+  readonly keyspace: Keyspace;
+  readonly requestTimeoutMs: number;
+  /** Between 0 and 1. */
+  readonly random: () => number;
+  /** Makes a fresh connection ready to be used, or throws why it is not to be. */
+  readonly logIn: (connection: Connection) => Promise<string | undefined>;
+}
+
+export interface EndpointListener {
+  /** Whether anybody waits for a link: if not, none is sought. */
+  isWanted(): boolean;
+  linked(link: Link): void;
+  /** Nothing new goes over it; what may be asked again should be. */
+  unlinked(link: Link, why: CallFailure): void;
+  /** Every server refuses us, and will go on to. */
+  refused(failure: Failure): void;
+}
+
+/** etcd takes more frequent pings for an attack. */
+const PING_MS = 6000;
+const SHORTEST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 500;
+
+export class Endpoints {
+  readonly #options: EndpointOptions;
+  readonly #listener: EndpointListener;
+  #next: number;
+  #link: Link | undefined;
+  #isSeeking = false;
+  #isClosed = false;
+  /** In a row, of connecting or of a link that broke before it was of any use. */
+  #failures = 0;
+  #lastFailure: CallFailure | undefined;
+
+  constructor(options: EndpointOptions, listener: EndpointListener) {
+    this.#options = options;
+    this.#listener = listener;
+    // Not all processes to the same server.
+    this.#next = Math.floor(options.random() * options.addresses.length);
+  }
+
+  get link(): Link | undefined {
+    return this.#link;
+  }
+
+  /** Why there is none, as far as one knows. */
+  get lastFailure(): CallFailure | undefined {
+    return this.#lastFailure;
+  }
+
+  get hasOthers(): boolean {
+    return this.#options.addresses.length > 1;
+  }
+
+  /** Somebody waits for a link. */
+  seek(): void {
+    if (this.#isSeeking || this.#isClosed || this.#link !== undefined) return;
+    this.#isSeeking = true;
+    void this.#seek();
+  }
+
+  async #seek(): Promise<void> {
+    const { addresses, clock } = this.#options;
+    const refusals = new Set<Address>();
+    while (this.#link === undefined && !this.#isClosed && this.#listener.isWanted()) {
+      if (this.#failures >= addresses.length) await this.#pause(clock);
+      const address = addresses[this.#next] as Address;
+      try {
+        this.#link = await this.#connect(address);
+      } catch (error) {
+        this.#failures += 1;
+        this.#next = (this.#next + 1) % addresses.length;
+        const failure = asCallFailure(error);
+        this.#lastFailure = new CallFailure(failure.status, `${whereOf(address)}: ${failure.message}`, true, {
+          cause: failure,
+        });
+        if (isRefusal(failure)) refusals.add(address);
+        else refusals.delete(address);
+        if (refusals.size === addresses.length) {
+          this.#listener.refused(new Failure('forbidden', this.#lastFailure.message, { cause: error }));
+        }
+      }
+    }
+    // Before anybody is told, who may want to seek again.
+    this.#isSeeking = false;
+    if (this.#link !== undefined) this.#listener.linked(this.#link);
+  }
+
+  /** `undefined` if it was closed again before it was of use. */
+  async #connect(address: Address): Promise<Link | undefined> {
+    const { connect, clock, keyspace, logIn } = this.#options;
+    let link: Link | undefined;
+    let early: CallFailure | undefined;
+    const connection = await connect(address, {
+      timeoutMs: this.#connectMs(),
+      pingMs: PING_MS,
+      onClose: (failure) => {
+        early = failure;
+        if (link !== undefined) this.#lost(link, failure);
+      },
+    });
+    try {
+      const token = await this.#inTime(logIn(connection), clock);
+      if (early !== undefined) throw early;
+      if (this.#isClosed) {
+        connection.close();
+        return undefined;
+      }
+      link = new Link(address, connection, keyspace, () => clock.monotonic());
+      if (token !== undefined) link.token = token;
+      return link;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  #inTime<T>(answer: Promise<T>, clock: Clock): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const silent = new CallFailure(14, 'no answer to the login', true);
+      const timer = clock.timer(this.#connectMs(), () => reject(silent));
+      void answer.finally(() => timer.cancel()).then(resolve, reject);
+    });
+  }
+
+  /** Leaves time to try the others before those who wait give up; more of it each time round, for slow networks. */
+  #connectMs(): number {
+    const { addresses, requestTimeoutMs } = this.#options;
+    const rounds = Math.floor(this.#failures / addresses.length);
+    return Math.min((requestTimeoutMs / (addresses.length + 1)) * 2 ** rounds, 4 * requestTimeoutMs);
+  }
+
+  async #pause(clock: Clock): Promise<void> {
+    const rounds = Math.floor(this.#failures / this.#options.addresses.length);
+    const longest = Math.min(SHORTEST_PAUSE_MS * 2 ** rounds, LONGEST_PAUSE_MS);
+    // Spread out, or a whole fleet knocks at the same moment.
+    await new Promise<void>((resolve) => clock.timer(longest * (0.5 + this.#options.random() / 2), resolve));
+  }
+
+  /** The link was of use: what went wrong before does not count any more. */
+  answered(): void {
+    this.#failures = 0;
+  }
+
+  /** It is there but of no use: it says nothing, or has lost its cluster. */
+  leave(link: Link, why: CallFailure): void {
+    if (this.#link !== link) return;
+    // What is still on its way over it has as long as any call has.
+    this.#options.clock.timer(this.#options.requestTimeoutMs, () => link.connection.close());
+    this.#lost(link, why);
+  }
+
+  #lost(link: Link, why: CallFailure): void {
+    if (this.#link === link) {
+      this.#link = undefined;
+      this.#failures += 1;
+      this.#lastFailure = why;
+      this.#next = (this.#next + 1) % this.#options.addresses.length;
+    }
+    link.leave(why);
+    this.#listener.unlinked(link, why);
+    if (this.#listener.isWanted()) this.seek();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    const link = this.#link;
+    this.#link = undefined;
+    link?.connection.close();
+  }
+}
+
+function whereOf({ host, port }: Address): string {
+  return `${host}:${port}`;
+}
+
+function asCallFailure(error: unknown): CallFailure {
+  return error instanceof CallFailure ? error : new CallFailure(14, String(error), true, { cause: error });
+}
+
+/** Certificates that do not fit, or a user that is not known: trying again is of no use. */
+function isRefusal(failure: CallFailure): boolean {
+  if (failure.status === 16 || failure.status === 7) return true;
+  const code = (failure.cause as { readonly code?: unknown } | undefined)?.code;
+  return /certificate|self.signed|CERT|ALTNAME|UNABLE_TO_VERIFY/i.test(`${String(code)} ${failure.message}`);
+}

@@ -1,0 +1,92 @@
+/** One connection in use: with what goes in front of every call on it, and its two long-lived streams. */
+import type { Keyspace } from './keyspace.ts';
+import { RenewalStream } from './renewal-stream.ts';
+import type { Address, CallFailure, Connection } from './transport.ts';
+import { WatchStream } from './watch-stream.ts';
+
+/** A server that has lost its cluster refuses at once, and ends its streams, instead of letting us wait. */
+const WITH_LEADER: Readonly<Record<string, string>> = { hasleader: 'true' };
+
+const TRUSTED_TOKEN_MS = 60_000;
+
+export class Link {
+  readonly address: Address;
+  readonly connection: Connection;
+  readonly #keyspace: Keyspace;
+  readonly #monotonic: () => number;
+  headers = WITH_LEADER;
+  /** When the server last answered anything. */
+  heardAt: number;
+  #tokenAt: number | undefined;
+  #isLeft = false;
+  #renewals: RenewalStream | undefined;
+  #watches: WatchStream | undefined;
+
+  constructor(address: Address, connection: Connection, keyspace: Keyspace, monotonic: () => number) {
+    this.address = address;
+    this.connection = connection;
+    this.#keyspace = keyspace;
+    this.#monotonic = monotonic;
+    this.heardAt = monotonic();
+  }
+
+  get isOpen(): boolean {
+    return !this.#isLeft && this.connection.isOpen;
+  }
+
+  /** `127.0.0.1:2379`, for people. */
+  get where(): string {
+    return `${this.address.host}:${this.address.port}`;
+  }
+
+  set token(token: string) {
+    this.headers = { ...WITH_LEADER, token };
+    this.#tokenAt = this.#monotonic();
+  }
+
+  /** etcd forgets tokens that it has not seen for minutes, and then calls a watch of their user forbidden. */
+  get mayBeForgotten(): boolean {
+    return this.#tokenAt !== undefined && this.#monotonic() - this.#tokenAt > TRUSTED_TOKEN_MS;
+  }
+
+  heard(): void {
+    this.heardAt = this.#monotonic();
+  }
+
+  unary(
+    path: string,
+    message: Uint8Array,
+    done: (message: Uint8Array) => void,
+    failed: (failure: CallFailure) => void,
+  ): () => void {
+    return this.connection.unary({ path, message, headers: this.headers }, done, failed);
+  }
+
+  get renewals(): RenewalStream {
+    if (this.#renewals === undefined || this.#renewals.isOver) this.#renewals = new RenewalStream(this);
+    return this.#renewals;
+  }
+
+  get watches(): WatchStream {
+    if (this.#watches === undefined || this.#watches.isOver) this.#watches = new WatchStream(this, this.#keyspace);
+    return this.#watches;
+  }
+
+  /** Those that are open, to look after them. */
+  get openWatches(): WatchStream | undefined {
+    return this.#watches === undefined || this.#watches.isOver ? undefined : this.#watches;
+  }
+
+  /** Nothing new goes over it; what may be asked elsewhere ends at once, what may not is still waited for. */
+  leave(why: CallFailure): void {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    this.endStreams(why);
+  }
+
+  /** They have to be opened anew: elsewhere, or with another token. */
+  endStreams(why: CallFailure): void {
+    this.#renewals?.end(why);
+    this.#watches?.end(why);
+  }
+}

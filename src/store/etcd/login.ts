@@ -1,0 +1,59 @@
+/** Shows etcd who we are: for a user and a password it gives a token, which goes with every call. */
+import type { Link } from './link.ts';
+import { CallFailure, type Connection } from './transport.ts';
+import { authenticateMessage, tokenOf } from './wire/server.ts';
+
+export interface Credentials {
+  readonly user: string;
+  readonly password: string;
+}
+
+export class Login {
+  readonly #credentials: Credentials | undefined;
+  readonly #renewals = new WeakMap<Link, Promise<void>>();
+
+  constructor(credentials: Credentials | undefined) {
+    this.#credentials = credentials;
+  }
+
+  /** A token, or none where none is needed. */
+  token(connection: Connection): Promise<string | undefined> {
+    const credentials = this.#credentials;
+    if (credentials === undefined) return Promise.resolve(undefined);
+    return new Promise((resolve, reject) => {
+      const message = authenticateMessage(credentials.user, credentials.password);
+      connection.unary(
+        { path: '/etcdserverpb.Auth/Authenticate', message },
+        (answer) => resolve(tokenOf(answer)),
+        (failure) => {
+          if (/authentication is not enabled/.test(failure.message)) resolve(undefined);
+          else reject(asRefusal(failure));
+        },
+      );
+    });
+  }
+
+  /** Once for all who find at the same time that the token is no longer good. */
+  renew(link: Link): Promise<void> {
+    let renewal = this.#renewals.get(link);
+    if (renewal === undefined) {
+      renewal = this.#renew(link).finally(() => this.#renewals.delete(link));
+      this.#renewals.set(link, renewal);
+    }
+    return renewal;
+  }
+
+  async #renew(link: Link): Promise<void> {
+    if (this.#credentials === undefined) throw new CallFailure(16, 'this etcd wants a user and a password', false);
+    const token = await this.token(link.connection);
+    if (token !== undefined) link.token = token;
+    // They were opened with the old one.
+    link.endStreams(new CallFailure(14, 'opened again with a new token', false));
+  }
+}
+
+/** etcd calls a wrong password an invalid argument. */
+function asRefusal(failure: CallFailure): CallFailure {
+  if (!/authentication failed|user name|password/.test(failure.message)) return failure;
+  return new CallFailure(16, `${failure.message} (user and password of the store's URL)`, true, { cause: failure });
+}

@@ -1,0 +1,65 @@
+/** From addresses to a store on etcd. */
+import { type Clock, systemClock } from '../../clock.ts';
+import { Failure, shown } from '../../failure.ts';
+import { Calls } from './calls.ts';
+import { keyspace } from './keyspace.ts';
+import { Login } from './login.ts';
+import { connectWithNode } from './node-http2.ts';
+import { EtcdStore } from './store.ts';
+import type { Connect, TlsOptions } from './transport.ts';
+import { Watchdog } from './watchdog.ts';
+
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface EtcdOptions {
+  /** The servers of one cluster: one of them is asked, and another one when that fails. */
+  readonly endpoints: readonly Endpoint[];
+  /** In front of signalbox's own keys; `signalbox/` by default. With '' every key is taken as it is. */
+  readonly prefix?: string | undefined;
+  /** In front of the keys that everybody may see: tasks and events; none by default. */
+  readonly plainPrefix?: string | undefined;
+  /** Over TLS, with these; without, in the clear. */
+  readonly tls?: TlsOptions | undefined;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  /** How long a call may take, connecting and trying again included; 5 s by default. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Whether signalbox may forget the history of the whole etcd, which others may use too; not by default. */
+  readonly compacts?: boolean | undefined;
+  readonly clock?: Clock | undefined;
+  readonly connect?: Connect | undefined;
+  /** Between 0 and 1: which server is asked first, and how pauses are spread. */
+  readonly random?: (() => number) | undefined;
+}
+
+export const DEFAULT_PREFIX = 'signalbox/';
+
+/** Connects when it is first asked for something. */
+export function openEtcd(options: EtcdOptions): EtcdStore {
+  const { endpoints, prefix = DEFAULT_PREFIX, plainPrefix = '', tls, user, password = '' } = options;
+  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectWithNode, random = Math.random } = options;
+  if (endpoints.length === 0) throw new Failure('invalid', 'no etcd server is named; expected at least one endpoint');
+  if (!(Number.isFinite(requestTimeoutMs) && requestTimeoutMs > 0)) {
+    const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; accepted is a number of milliseconds above zero`;
+    throw new Failure('invalid', told);
+  }
+  const keys = keyspace(prefix, plainPrefix);
+  const login = new Login(user === undefined ? undefined : { user, password });
+  const calls = new Calls(
+    {
+      addresses: endpoints.map(({ host, port }) => ({ host, port, tls })),
+      connect,
+      clock,
+      keyspace: keys,
+      requestTimeoutMs,
+      random,
+      logIn: (connection) => login.token(connection),
+    },
+    (link) => login.renew(link),
+  );
+  const watchdog = new Watchdog(calls.endpoints, clock, requestTimeoutMs);
+  return new EtcdStore(calls, keys, watchdog, options.compacts !== true);
+}

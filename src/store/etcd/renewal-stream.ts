@@ -1,0 +1,65 @@
+/**
+ * All renewals of this process over one stream. etcd answers them in the order they were sent and names the lease; they
+ * are matched by lease, oldest first. An answer never stands for two requests: each counts its time from its own sending.
+ */
+import type { Lease, LeaseId } from '../contract.ts';
+import type { Link } from './link.ts';
+import type { CallFailure, OutgoingStream } from './transport.ts';
+import { grantedLease, leaseMessage } from './wire/lease.ts';
+
+interface Renewal {
+  readonly done: (lease: Lease) => void;
+  readonly failed: (failure: CallFailure) => void;
+  isGivenUp: boolean;
+}
+
+export class RenewalStream {
+  readonly #stream: OutgoingStream;
+  readonly #renewals = new Map<LeaseId, Renewal[]>();
+  isOver = false;
+
+  constructor(link: Link) {
+    this.#stream = link.connection.stream(
+      { path: '/etcdserverpb.Lease/LeaseKeepAlive', headers: link.headers },
+      {
+        message: (message) => {
+          link.heard();
+          this.#hear(grantedLease(message));
+        },
+        ended: (failure) => this.#over(failure),
+      },
+    );
+  }
+
+  renew(id: LeaseId, done: (lease: Lease) => void, failed: (failure: CallFailure) => void): () => void {
+    const renewal: Renewal = { done, failed, isGivenUp: false };
+    const others = this.#renewals.get(id);
+    if (others === undefined) this.#renewals.set(id, [renewal]);
+    else others.push(renewal);
+    this.#stream.send(leaseMessage(id));
+    // It keeps its place: its answer is still to come.
+    return () => (renewal.isGivenUp = true);
+  }
+
+  end(why: CallFailure): void {
+    if (this.isOver) return;
+    this.#stream.cancel();
+    this.#over(why);
+  }
+
+  #hear(lease: Lease): void {
+    const waiting = this.#renewals.get(lease.id);
+    const renewal = waiting?.shift();
+    if (waiting?.length === 0) this.#renewals.delete(lease.id);
+    if (renewal?.isGivenUp === false) renewal.done(lease);
+  }
+
+  #over(failure: CallFailure): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    for (const renewal of [...this.#renewals.values()].flat()) {
+      if (!renewal.isGivenUp) renewal.failed(failure);
+    }
+    this.#renewals.clear();
+  }
+}

@@ -1,0 +1,180 @@
+/** The store contract on etcd. */
+import { checkCompaction, checkTransaction, checkTtl, checkWatch } from '../check.ts';
+import { Failure } from '../../failure.ts';
+import type {
+  Health,
+  KeyRange,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+} from '../contract.ts';
+import { readsOnly } from '../reads-only.ts';
+import type { Attempt, Calls, Effect } from './calls.ts';
+import { CompactedRevision } from './compacted.ts';
+import type { Keyspace } from './keyspace.ts';
+import { CallFailure } from './transport.ts';
+import { EtcdWatch } from './watch.ts';
+import type { Watchdog } from './watchdog.ts';
+import { grantedLease, grantMessage, leaseMessage, leaseState, leaseStateMessage } from './wire/lease.ts';
+import { revisionOf, transactionResult } from './wire/result.ts';
+import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
+import { transactionMessage } from './wire/transaction.ts';
+
+/** Nobody writes it: reading it tells the revision, and whether history goes back so far. */
+const NO_KEY = '\0';
+
+export class EtcdStore implements Store {
+  readonly historyIsShared: boolean;
+  readonly #calls: Calls;
+  readonly #keyspace: Keyspace;
+  readonly #watchdog: Watchdog;
+  readonly #watches = new Set<EtcdWatch>();
+  readonly #compacted = new CompactedRevision((revision, signal) => this.#revision(revision, signal));
+  /** The newest that was heard of. */
+  #newest: Revision = 0;
+
+  constructor(calls: Calls, keyspace: Keyspace, watchdog: Watchdog, historyIsShared: boolean) {
+    this.#calls = calls;
+    this.#keyspace = keyspace;
+    this.#watchdog = watchdog;
+    this.historyIsShared = historyIsShared;
+  }
+
+  async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    this.#calls.check(signal);
+    checkTransaction(transaction);
+    const message = transactionMessage(transaction, this.#keyspace);
+    const effect = readsOnly(transaction) ? 'reads' : 'once';
+    return this.#ask('/etcdserverpb.KV/Txn', message, this.#result, effect, signal);
+  }
+
+  readonly #result = (message: Uint8Array): TransactionResult => {
+    const result = transactionResult(message, this.#keyspace);
+    if (result.revision > this.#newest) this.#newest = result.revision;
+    return result;
+  };
+
+  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<EtcdWatch> {
+    this.#calls.check(signal);
+    checkWatch(range, since);
+    // Before it is asked: a mistake in the range must not break the stream that all share.
+    this.#keyspace.etcdEnd(range);
+    this.#keyspace.etcdStart(range);
+    // To etcd, 0 means from now on. Asking for `since` itself: see the contract of `watch`.
+    const start = since === 'now' ? 0 : Math.max(1, since);
+    const attempt: Attempt<EtcdWatch> = (link, done, failed) => {
+      const watch = new EtcdWatch(since === 'now' ? this.#newest : since, signal, (over) => this.#watches.delete(over));
+      const created = (revision: Revision): void => {
+        // A server that lags behind begins before what this process has seen; that part is left out.
+        if (since === 'now') watch.since = Math.max(watch.since, revision);
+        this.#watches.add(watch);
+        done(watch);
+      };
+      const refused = (failure: CallFailure): void => {
+        watch.end();
+        failed(failure);
+      };
+      return link.watches.create(watch, range, start, { created, failed: refused });
+    };
+    const watch = await this.#calls.make(attempt, 'reads', signal);
+    this.#watchdog.watch();
+    return watch;
+  }
+
+  async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
+    this.#calls.check(signal);
+    checkTtl(ttlMs);
+    // A lease that nobody knows of ends by itself.
+    return this.#ask('/etcdserverpb.Lease/LeaseGrant', grantMessage(ttlMs), grantedLease, 'repeatable', signal);
+  }
+
+  async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    this.#calls.check(signal);
+    if (!isLeaseId(id)) return null;
+    const attempt: Attempt<Lease> = (link, done, failed) => link.renewals.renew(id, done, failed);
+    const lease = await this.#calls.make(attempt, 'reads', signal);
+    return lease.ttlMs === 0 ? null : lease;
+  }
+
+  async revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
+    this.#calls.check(signal);
+    if (!isLeaseId(id)) return;
+    try {
+      await this.#ask('/etcdserverpb.Lease/LeaseRevoke', leaseMessage(id), revisionOf, 'repeatable', signal);
+    } catch (error) {
+      if (!Failure.is(error, 'not-found')) throw error;
+    }
+  }
+
+  async leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
+    this.#calls.check(signal);
+    if (!isLeaseId(id)) return null;
+    const decode = (message: Uint8Array): LeaseState | null => leaseState(message, this.#keyspace);
+    return this.#ask('/etcdserverpb.Lease/LeaseTimeToLive', leaseStateMessage(id), decode, 'reads', signal);
+  }
+
+  async compact(revision: Revision, signal?: AbortSignal): Promise<void> {
+    this.#calls.check(signal);
+    checkCompaction(revision, Number.POSITIVE_INFINITY);
+    await this.#ask('/etcdserverpb.KV/Compact', compactMessage(revision), revisionOf, 'once', signal);
+  }
+
+  async health(signal?: AbortSignal): Promise<Health> {
+    this.#calls.check(signal);
+    const revision = await this.#revision(0, signal);
+    return { revision, compacted: await this.#compacted.find(revision, signal) };
+  }
+
+  /** Of the server that is asked at the moment. */
+  async status(signal?: AbortSignal): Promise<ServerStatus> {
+    this.#calls.check(signal);
+    return this.#ask('/etcdserverpb.Maintenance/Status', STATUS_MESSAGE, statusOf, 'reads', signal);
+  }
+
+  async close(): Promise<void> {
+    this.#watchdog.stop();
+    for (const watch of [...this.#watches]) watch.end();
+    this.#calls.close();
+  }
+
+  async #revision(at: Revision, signal?: AbortSignal): Promise<Revision> {
+    const message = countMessage(this.#keyspace.etcdKey(NO_KEY), at);
+    const revision = await this.#ask('/etcdserverpb.KV/Range', message, revisionOf, 'reads', signal);
+    this.#newest = Math.max(this.#newest, revision);
+    return revision;
+  }
+
+  #ask<T>(
+    path: string,
+    message: Uint8Array,
+    decode: (message: Uint8Array) => T,
+    effect: Effect,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
+    const attempt: Attempt<T> = (link, done, failed) =>
+      link.unary(
+        path,
+        message,
+        (answer) => {
+          let decoded: T;
+          try {
+            decoded = decode(answer);
+          } catch (cause) {
+            return failed(new CallFailure(13, 'the answer cannot be read', false, { cause }));
+          }
+          done(decoded);
+        },
+        failed,
+      );
+    return this.#calls.make(attempt, effect, signal);
+  }
+}
+
+/** Of what cannot be one there is no lease; etcd would take it for a malformed request. */
+function isLeaseId(id: LeaseId): boolean {
+  return /^[1-9][0-9]{0,18}$/.test(id);
+}

@@ -1,0 +1,72 @@
+/**
+ * What a call that came to nothing means. The one question that matters is whether it may have been applied: only what
+ * etcd refuses before it hands a request to the cluster, or while it applies it and then applies none of it, is certain.
+ */
+import { Failure, type FailureCode } from '../../failure.ts';
+import type { CallFailure } from './transport.ts';
+
+export type Verdict =
+  /** The server's answer: certain, and the same wherever it is asked. */
+  | { readonly kind: 'refused'; readonly failure: Failure }
+  /** Who we are must be shown again; nothing was applied. */
+  | { readonly kind: 'unknown-user' }
+  /** Nothing was applied; another server may do it. */
+  | { readonly kind: 'elsewhere' }
+  /** Nothing was applied; the same server may do it soon. */
+  | { readonly kind: 'later' }
+  /** It may have been applied, and asking again is of no use. */
+  | { readonly kind: 'full' }
+  /** It may have been applied. */
+  | { readonly kind: 'unknown' };
+
+const ELSEWHERE: Verdict = { kind: 'elsewhere' };
+const LATER: Verdict = { kind: 'later' };
+const UNKNOWN: Verdict = { kind: 'unknown' };
+const UNKNOWN_USER: Verdict = { kind: 'unknown-user' };
+
+/** In etcd's words, which have been the same since 3.4. */
+const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
+  // Said before the request is looked at, because every call asks for it.
+  [/etcdserver: no leader/, ELSEWHERE],
+  [/not supported for learner|not capable/, ELSEWHERE],
+  [/too many requests/, LATER],
+  [/invalid auth token|revision of auth store is old/, UNKNOWN_USER],
+  // Also said of a put that was applied although the quota was used up.
+  [/database space exceeded/, { kind: 'full' }],
+  [/requested lease not found|key not found/, 'not-found'],
+  [/has been compacted/, 'compacted'],
+  [/permission denied|authentication failed|user name is empty|user name not found/, 'forbidden'],
+  [/request is too large|larger than max|too large lease|future revision|duplicate key|too many operations/, 'invalid'],
+  [/key is not provided/, 'invalid'],
+  [/corrupt/, 'corrupt'],
+];
+
+const BY_STATUS: Readonly<Record<number, FailureCode>> = {
+  3: 'invalid',
+  5: 'not-found',
+  7: 'forbidden',
+  12: 'invalid',
+  15: 'corrupt',
+  16: 'forbidden',
+};
+
+export function verdictOn(failure: CallFailure): Verdict {
+  if (failure.neverSent) return ELSEWHERE;
+  for (const [words, meaning] of TOLD) {
+    if (!words.test(failure.message)) continue;
+    return typeof meaning === 'string' ? refused(meaning, failure) : meaning;
+  }
+  const code = BY_STATUS[failure.status];
+  return code === undefined ? UNKNOWN : refused(code, failure);
+}
+
+function refused(code: FailureCode, failure: CallFailure): Verdict {
+  return { kind: 'refused', failure: new Failure(code, explained(failure), { cause: failure }) };
+}
+
+/** In etcd's words, and in ours where they leave one alone. */
+function explained({ status, message }: CallFailure): string {
+  if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
+  if (/user name is empty/.test(message)) return `${message}: this etcd wants a user and a password, or a certificate`;
+  return message;
+}

@@ -1,0 +1,41 @@
+/** Asks a watch stream that has fallen silent for a sign of life, and leaves a server that gives none. */
+import type { Clock, Timer } from '../../clock.ts';
+import type { Endpoints } from './endpoints.ts';
+import { CallFailure } from './transport.ts';
+
+export class Watchdog {
+  readonly #endpoints: Endpoints;
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  #timer: Timer | undefined;
+
+  constructor(endpoints: Endpoints, clock: Clock, limitMs: number) {
+    this.#endpoints = endpoints;
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+  }
+
+  /** There is something to watch over. */
+  watch(): void {
+    this.#timer ??= this.#clock.timer(this.#limitMs / 2, () => {
+      this.#timer = undefined;
+      this.#look();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #look(): void {
+    const { link } = this.#endpoints;
+    const stream = link?.openWatches;
+    if (link === undefined || stream === undefined) return;
+    if (stream.isSilent(this.#limitMs / 2, this.#limitMs)) {
+      const told = `${link.where} has said nothing of its watches for ${2 * this.#limitMs} ms`;
+      this.#endpoints.leave(link, new CallFailure(14, told, false));
+    } else {
+      this.watch();
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * etcd's numbers are 64 bits wide. Revisions and counts stay far below 2^53 and are numbers here; lease ids use the whole
+ * width and are the text of it. Done here rather than by the protobuf library, which needs a package of its own for it.
+ */
+import type { Reader, Writer } from 'protobufjs';
+import type { LeaseId } from '../../contract.ts';
+
+interface Bits {
+  readonly low: number;
+  readonly high: number;
+  readonly unsigned: boolean;
+}
+
+/** No lease has it: etcd takes 0 for none at all, so what cannot be an id must not be sent as 0. */
+const NO_LEASE: Bits = { low: -1, high: -1, unsigned: false };
+
+const LARGEST_ID = 2n ** 63n - 1n;
+
+let lastId: LeaseId = '';
+let lastBits: Bits = NO_LEASE;
+
+export function writeLease(writer: Writer, id: LeaseId): void {
+  // A process mostly has one lease, and names it in every write.
+  if (id !== lastId) {
+    lastBits = bitsOf(id);
+    lastId = id;
+  }
+  writer.int64(lastBits);
+}
+
+function bitsOf(id: LeaseId): Bits {
+  if (!/^[1-9][0-9]{0,18}$/.test(id)) return NO_LEASE;
+  const value = BigInt(id);
+  if (value > LARGEST_ID) return NO_LEASE;
+  return { low: Number(value & 0xffff_ffffn) | 0, high: Number(value >> 32n), unsigned: false };
+}
+
+/** `null` for 0: no lease. */
+export function readLease(reader: Reader): LeaseId | null {
+  let value = 0n;
+  for (let shift = 0n; ; shift += 7n) {
+    const byte = byteOf(reader);
+    value |= BigInt(byte & 0x7f) << shift;
+    if (byte < 0x80) break;
+  }
+  return value === 0n ? null : BigInt.asIntN(64, value).toString();
+}
+
+/** What is negative in etcd comes out as something beyond all that is counted. */
+export function readNumber(reader: Reader): number {
+  let value = 0;
+  for (let scale = 1; ; scale *= 0x80) {
+    const byte = byteOf(reader);
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) return value;
+  }
+}
+
+function byteOf(reader: Reader): number {
+  if (reader.pos >= reader.len) throw new RangeError('the message ends in the middle of a number');
+  return reader.buf[reader.pos++] as number;
+}

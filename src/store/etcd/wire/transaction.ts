@@ -1,0 +1,111 @@
+/** A transaction, as etcd reads it. The numbers are those of `rpc.proto`: the field, shifted by three, and its kind. */
+import { checkWellFormed } from '../../check.ts';
+import type { Compare, Delete, KeyRange, Operation, Put, Read, Transaction } from '../../contract.ts';
+import type { Keyspace } from '../keyspace.ts';
+import { writeLease } from './int64.ts';
+import { newWriter, type Writer } from './protobuf.ts';
+
+export function transactionMessage(transaction: Transaction, keyspace: Keyspace): Uint8Array {
+  const writer = newWriter();
+  writeTransaction(writer, transaction, keyspace);
+  return writer.finish();
+}
+
+function writeTransaction(writer: Writer, { compare, success, failure }: Transaction, keyspace: Keyspace): void {
+  for (let i = 0; i < compare.length; i++) {
+    writer.uint32(0x0a).fork();
+    writeCompare(writer, compare[i] as Compare, keyspace);
+    writer.ldelim();
+  }
+  for (let i = 0; i < success.length; i++) {
+    writer.uint32(0x12).fork();
+    writeOperation(writer, success[i] as Operation, keyspace);
+    writer.ldelim();
+  }
+  for (let i = 0; i < failure.length; i++) {
+    writer.uint32(0x1a).fork();
+    writeOperation(writer, failure[i] as Operation, keyspace);
+    writer.ldelim();
+  }
+}
+
+const RESULT = { '=': 0, '>': 1, '<': 2, '!=': 3 } as const;
+const TARGET = { version: 0, create: 1, mod: 2, value: 3, lease: 4 } as const;
+
+function writeCompare(writer: Writer, compare: Compare, keyspace: Keyspace): void {
+  if (compare.is !== '=') writer.uint32(0x08).uint32(RESULT[compare.is]);
+  if (compare.target !== 'version') writer.uint32(0x10).uint32(TARGET[compare.target]);
+  const end = keyspace.etcdEnd(compare);
+  writer.uint32(0x1a).string(keyspace.etcdStart(compare));
+  switch (compare.target) {
+    case 'version':
+      writer.uint32(0x20).int64(compare.than);
+      break;
+    case 'create':
+      writer.uint32(0x28).int64(compare.than);
+      break;
+    case 'mod':
+      writer.uint32(0x30).int64(compare.than);
+      break;
+    case 'value':
+      writer.uint32(0x3a).string(compare.than);
+      break;
+    case 'lease':
+      writer.uint32(0x40);
+      if (compare.than === null) writer.uint32(0);
+      else writeLease(writer, compare.than);
+      break;
+  }
+  if (end !== undefined) writer.uint32(0x202).string(end);
+}
+
+function writeOperation(writer: Writer, operation: Operation, keyspace: Keyspace): void {
+  switch (operation.do) {
+    case 'read':
+      writer.uint32(0x0a).fork();
+      writeRead(writer, operation, keyspace);
+      break;
+    case 'put':
+      writer.uint32(0x12).fork();
+      writePut(writer, operation, keyspace);
+      break;
+    case 'delete':
+      writer.uint32(0x1a).fork();
+      writeRange(writer, operation satisfies Delete, keyspace);
+      break;
+    case 'transaction':
+      writer.uint32(0x22).fork();
+      writeTransaction(writer, operation, keyspace);
+      break;
+  }
+  writer.ldelim();
+}
+
+/** Read, deletion and watch all begin with it. */
+export function writeRange(writer: Writer, range: KeyRange, keyspace: Keyspace): void {
+  writer.uint32(0x0a).string(keyspace.etcdStart(range));
+  const end = keyspace.etcdEnd(range);
+  if (end !== undefined) writer.uint32(0x12).string(end);
+}
+
+const BY_CREATION = 2;
+const ASCENDING = 1;
+
+function writeRead(writer: Writer, read: Read, keyspace: Keyspace): void {
+  writeRange(writer, read, keyspace);
+  if (read.limit !== undefined) writer.uint32(0x18).int64(read.limit);
+  if (read.order === 'create') writer.uint32(0x28).uint32(ASCENDING).uint32(0x30).uint32(BY_CREATION);
+  if (read.countOnly === true) writer.uint32(0x48).bool(true);
+}
+
+function writePut(writer: Writer, { key, value, lease }: Put, keyspace: Keyspace): void {
+  checkWellFormed(key);
+  writer.uint32(0x0a).string(keyspace.etcdKey(key));
+  writer.uint32(0x12).string(value.text);
+  if (lease === 'keep') {
+    writer.uint32(0x30).bool(true);
+  } else if (lease !== undefined) {
+    writer.uint32(0x18);
+    writeLease(writer, lease);
+  }
+}
