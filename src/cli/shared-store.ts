@@ -1,8 +1,11 @@
 /** Which stores make sense on the command line: those that another process can open too. */
 import type { Command } from 'commander';
 import { shown } from '../failure.ts';
+import { isEtcdUrl } from '../store/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import type { GlobalOptions } from './program.ts';
+
+const ACCEPTED = 'accepted is file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
 /** A store in memory would protect nothing, and nobody would notice: every command would have one of its own. */
 export function refuseUnshared(command: Command): void {
@@ -11,10 +14,10 @@ export function refuseUnshared(command: Command): void {
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
   if (url === '' && store === undefined) return;
-  if (url.startsWith('file:')) return;
+  if (url.startsWith('file:') || isEtcdUrl(url)) return;
   const where = store === undefined ? 'SIGNALBOX_URL' : '--store';
   const why = url.startsWith('memory:')
     ? ': it would end with this command, and no other process sees it (memory: is for the library)'
     : '';
-  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(url)}${why}; accepted is file:DIRECTORY`);
+  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(url)}${why}; ${ACCEPTED}`);
 }

@@ -1,35 +1,43 @@
 /**
- * Which store is meant where none is named: `SIGNALBOX_URL`, otherwise the one that everybody in this place shares. In
- * a git repository that is a directory in git's common directory, so that all worktrees meet; elsewhere the user's.
+ * Which store is meant where none is named: `SIGNALBOX_URL`, or the etcd of `IF_ETCD_HOST` and `IF_ETCD_PORT`; otherwise
+ * the one that everybody in this place shares. In a git repository that is a directory in git's common directory, so that
+ * all worktrees meet; elsewhere the user's.
  */
 import { realpathSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
-import type { Durability } from '../store/index.ts';
+import { type Durability, isEtcdUrl, withWholePaths } from '../store/index.ts';
 import { gitCommonDirectory } from './git-directory.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME or file:DIRECTORY';
+export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME, file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
 /** What `open` would open: a URL that means the same wherever it is used. */
 export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
   const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
   if (url !== undefined) {
+    if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability } = parseFileUrl(url, from);
     return `${urlOf(withoutLinks(directory))}${durability === 'normal' ? '' : `?durability=${durability}`}`;
   }
-  const etcd = ['IF_ETCD_HOST', 'IF_ETCD_PORT'].find((name) => nonEmpty(environment[name]) !== undefined);
-  if (etcd !== undefined) {
-    throw new Failure(
-      'invalid',
-      `${etcd} asks for a store on etcd, which this version does not have; ${ACCEPTED_URLS}`,
-    );
-  }
+  const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
+  if (etcd !== undefined) return etcd;
   return urlOf(withoutLinks(defaultDirectory(environment, from)));
+}
+
+/** Either alone is enough to ask for etcd. */
+function etcdUrl(host: string | undefined, port: string | undefined): string | undefined {
+  if (host === undefined && port === undefined) return undefined;
+  if (host !== undefined && !/^[A-Za-z0-9._:%-]+$/.test(host))
+    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(host)}; accepted is the name or address of one host`);
+  if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
+    throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);
+  const name = host ?? 'localhost';
+  return `etcd://${name.includes(':') ? `[${name}]` : name}:${port ?? '2379'}`;
 }
 
 /** By whichever link one came, it is one store with one name: as far as it is there, links are followed. */

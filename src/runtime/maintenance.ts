@@ -106,7 +106,7 @@ export class Maintenance {
 
   /** Once through everything. Harmless if several do it at once: each step is checked like any other. */
   async sweep(): Promise<Swept> {
-    const { store, stopped } = this.#runtime;
+    const { store } = this.#runtime;
     const anchors = await this.#read(prefixed(ANCHORS));
     this.#runtime.anchors.list(anchors.pairs, anchors.revision);
     const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, stale: [] };
@@ -120,9 +120,14 @@ export class Maintenance {
       key = `${last.key}\0`;
     }
     this.#deadlocks.look();
+    if (store.historyIsShared !== true) await this.#forgetHistory();
+    return swept;
+  }
+
+  async #forgetHistory(): Promise<void> {
+    const { store, stopped } = this.#runtime;
     const { revision, compacted } = await store.health(stopped);
     if (revision - compacted > 2 * KEPT_REVISIONS) await compact(store, revision - KEPT_REVISIONS, stopped);
-    return swept;
   }
 
   /** `listed`: when it was looked who is alive. */

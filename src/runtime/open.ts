@@ -4,7 +4,15 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { thisProcess, randomHex } from '../host/index.ts';
-import { openEmbedded, openMemory, openSharedMemory, type Store } from '../store/index.ts';
+import {
+  isEtcdUrl,
+  openEmbedded,
+  openEtcdUrl,
+  openMemory,
+  openSharedMemory,
+  type Store,
+  withoutPassword,
+} from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
 import { shapeProblem } from './options.ts';
@@ -40,8 +48,9 @@ const OPTIONS = [
 ];
 
 /**
- * `file:DIRECTORY` is shared by all processes of this machine; `memory:` is a store of its own; `memory:NAME` is shared
- * by all in this process who open the same name. Without any: `SIGNALBOX_URL`, or the place that all here share.
+ * `file:DIRECTORY` is shared by all processes of this machine, `etcd://HOST:PORT` by all that reach that etcd; `memory:`
+ * is a store of its own; `memory:NAME` is shared by all in this process who open the same name. Without any:
+ * `SIGNALBOX_URL`, or the place that all here share.
  */
 export async function open(urlOrStore?: string | Store, options: OpenOptions = {}): Promise<Signalbox> {
   const misshapen = shapeProblem(options, OPTIONS);
@@ -84,11 +93,14 @@ async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: number): 
   const url = storeUrl(given);
   if (url === 'memory:') return openMemory({ clock });
   if (url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
-  if (!url.startsWith('file:')) throw new Failure('invalid', `the store is ${shown(url)}; ${ACCEPTED_URLS}`);
+  // It must have given up by itself before we give up on it: then it can say whether anything was done.
+  const givesUpMs = 0.8 * requestTimeoutMs;
+  if (isEtcdUrl(url)) return openEtcdUrl(url, { clock, requestTimeoutMs: givesUpMs });
+  if (!url.startsWith('file:'))
+    throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
   const { directory, durability } = parseFileUrl(url);
   try {
-    // It must have given up by itself before we give up on it: then it is certain that nothing was done.
-    return await openEmbedded(directory, { clock, durability, busyMs: 0.8 * requestTimeoutMs });
+    return await openEmbedded(directory, { clock, durability, busyMs: givesUpMs });
   } catch (error) {
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;

@@ -23,7 +23,19 @@ export type {
 } from './contract.ts';
 export { afterPrefix, prefixed } from './contract.ts';
 export { type Durability, type EmbeddedOptions, networkFileSystem, openEmbedded, storeFile } from './embedded/index.ts';
-export { type Endpoint, type EtcdOptions, type EtcdStore, openEtcd, type TlsOptions } from './etcd/index.ts';
+export {
+  type Endpoint,
+  type EtcdOptions,
+  type EtcdPlace,
+  type EtcdStore,
+  isEtcdUrl,
+  openEtcd,
+  openEtcdUrl,
+  parseEtcdUrl,
+  type TlsOptions,
+  withoutPassword,
+  withWholePaths,
+} from './etcd/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
 export { readsOnly } from './reads-only.ts';
 export { Value } from './value.ts';

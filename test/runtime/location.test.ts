@@ -82,9 +82,22 @@ describe('where nothing is named', () => {
     expect(() => urlAt(place('lost'))).toThrow(/cannot be seen from here/);
   });
 
-  it('a wish for etcd is not answered with a private store', () => {
-    expect(() => urlAt('/', { ...NOBODY, IF_ETCD_HOST: 'etcd.example' })).toThrow(/IF_ETCD_HOST.*etcd/);
+  it.each([
+    [{ IF_ETCD_HOST: 'etcd.example' }, 'etcd://etcd.example:2379'],
+    [{ IF_ETCD_PORT: '12379' }, 'etcd://localhost:12379'],
+    [{ IF_ETCD_HOST: '::1', IF_ETCD_PORT: '2380' }, 'etcd://[::1]:2380'],
+    [{ IF_ETCD_HOST: '', IF_ETCD_PORT: '' }, 'file:/home/nobody/.local/state/signalbox'],
+    [{ IF_ETCD_HOST: 'etcd.example', SIGNALBOX_URL: 'file:/here' }, 'file:/here'],
+  ])('with %j it is %s', (environment, url) => {
+    expect(urlAt('/', { ...NOBODY, ...environment })).toBe(url);
   });
+
+  it.each([{ IF_ETCD_HOST: 'a,b' }, { IF_ETCD_HOST: 'http://a' }, { IF_ETCD_PORT: 'many' }, { IF_ETCD_PORT: '65536' }])(
+    'an etcd that cannot be one is refused: %j',
+    (environment) => {
+      expect(() => urlAt('/', { ...NOBODY, ...environment })).toThrow(/IF_ETCD_(HOST|PORT) is .*; accepted is/);
+    },
+  );
 });
 
 describe('a store that is named', () => {
@@ -109,6 +122,8 @@ describe('a store that is named', () => {
     ['file:///absolute%20too', 'file:/absolute too'],
     ['file:/a?durability=full', 'file:/a?durability=full'],
     ['file:/a?durability=normal', 'file:/a'],
+    ['etcd://a,b:23790/team', 'etcd://a,b:23790/team'],
+    ['etcds://a?ca=ca.pem&cert=/c.pem&key=k.pem', 'etcds://a?ca=/from/ca.pem&cert=/c.pem&key=/from/k.pem'],
   ])('as %s means %s', (given, meant) => {
     expect(storeUrl(given, {}, '/from')).toBe(meant);
   });

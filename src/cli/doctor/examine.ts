@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
+import { withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { openBox } from '../store.ts';
@@ -32,7 +33,7 @@ export async function examine(command: Command): Promise<Examination> {
   await pause(BETWEEN_READINGS_MS);
   findings.push(clocks(before, readClocks(systemClock)), versions(facts?.sqlite));
   const isHealthy = findings.every(({ verdict }) => verdict !== 'fail');
-  return { store: url, findings, exitCode: unreachable ?? (isHealthy ? EXIT.ok : EXIT.no) };
+  return { store: withoutPassword(url), findings, exitCode: unreachable ?? (isHealthy ? EXIT.ok : EXIT.no) };
 }
 
 /** Answers the exit code if the store cannot be used at all. */
@@ -43,7 +44,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
     const took = systemClock.monotonic() - begun;
     const other = await openBox(command);
     try {
-      findings.push(ok('store', `${url} answers (opened in ${took.toFixed(0)} ms)`));
+      findings.push(ok('store', `${withoutPassword(url)} answers (opened in ${took.toFixed(0)} ms)`));
       const probe = await box.probe(other);
       const survey = await box.survey();
       findings.push(writable(probe), wakes(probe), history(await box.health()), staleHolds(survey), leases(survey));

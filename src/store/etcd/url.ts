@@ -1,0 +1,130 @@
+/**
+ * A store on etcd as a URL:
+ *
+ *     etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?SETTING=VALUE&…]
+ *
+ * `etcds://` is the same over TLS. Whatever stands before an `@` is never shown.
+ */
+import { resolve } from 'node:path';
+import { Failure, shown } from '../../failure.ts';
+import type { Endpoint } from './open.ts';
+
+export interface EtcdPlace {
+  readonly endpoints: readonly Endpoint[];
+  readonly isSecure: boolean;
+  readonly user?: string | undefined;
+  readonly password?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly plainPrefix?: string | undefined;
+  readonly serverName?: string | undefined;
+  readonly compacts: boolean;
+  /** Files. */
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+const FILES = ['ca', 'cert', 'key'] as const;
+const SETTINGS = [...FILES, 'server-name', 'tasks-prefix', 'compact'] as const;
+type Setting = (typeof SETTINGS)[number];
+
+const FORM = 'etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/PREFIX], or etcds:// for TLS';
+const DEFAULT_PORT = 2379;
+
+export function isEtcdUrl(url: string): boolean {
+  return /^etcds?:/.test(url);
+}
+
+/** The same URL for people: without the password. */
+export function withoutPassword(url: string): string {
+  // Up to the last one: a password may have been written with an @ in it.
+  return url.replace(/^(etcds?:\/\/)([^:@]*)(:.*)?@/, (_, scheme: string, user: string) => `${scheme}${user}@`);
+}
+
+export function parseEtcdUrl(url: string): EtcdPlace {
+  const match = /^(etcds?):\/\/([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/.exec(url);
+  if (match === null) throw invalid(url, `accepted is ${FORM}`);
+  const [, scheme, authority = '', path = '', query = ''] = match;
+  const isSecure = scheme === 'etcds';
+  const at = authority.lastIndexOf('@');
+  const settings = settingsOf(url, query);
+  checkTls(url, isSecure, settings);
+  const prefix = decoded(url, path).slice(1);
+  return {
+    endpoints: endpointsOf(url, authority.slice(at + 1)),
+    isSecure,
+    ...(at < 0 ? {} : credentialsOf(url, authority.slice(0, at))),
+    prefix: prefix === '' || prefix.endsWith('/') ? prefix || undefined : `${prefix}/`,
+    plainPrefix: settings.get('tasks-prefix'),
+    serverName: settings.get('server-name'),
+    compacts: settings.get('compact') === 'yes',
+    ca: settings.get('ca'),
+    cert: settings.get('cert'),
+    key: settings.get('key'),
+  };
+}
+
+/** What it means where it is read, as a URL that means the same everywhere: its files are named in full. */
+export function withWholePaths(url: string, from: string): string {
+  parseEtcdUrl(url);
+  const question = url.indexOf('?');
+  if (question < 0) return url;
+  const settings = new URLSearchParams(url.slice(question));
+  if (!FILES.some((name) => settings.has(name))) return url;
+  for (const name of FILES) {
+    const file = settings.get(name);
+    if (file !== null) settings.set(name, resolve(from, file));
+  }
+  return `${url.slice(0, question)}?${settings.toString().replaceAll('%2F', '/')}`;
+}
+
+function settingsOf(url: string, query: string): Map<Setting, string> {
+  const settings = new Map<Setting, string>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const known = SETTINGS.find((each) => each === name);
+    if (known === undefined) throw invalid(url, `${shown(name)} is no setting; accepted are ${SETTINGS.join(', ')}`);
+    if (settings.has(known)) throw invalid(url, `${name} is there twice`);
+    if (value === '') throw invalid(url, `${name} is empty`);
+    settings.set(known, value);
+  }
+  const compact = settings.get('compact');
+  if (compact !== undefined && compact !== 'yes' && compact !== 'no')
+    throw invalid(url, `compact is ${shown(compact)}; accepted is yes or no`);
+  return settings;
+}
+
+function checkTls(url: string, isSecure: boolean, settings: ReadonlyMap<Setting, string>): void {
+  const needsTls = [...FILES, 'server-name' as const].find((name) => settings.has(name));
+  if (needsTls !== undefined && !isSecure) throw invalid(url, `${needsTls} is of use only with etcds://`);
+  if (settings.has('cert') !== settings.has('key'))
+    throw invalid(url, 'a certificate needs its key, and a key its certificate: give both cert and key');
+}
+
+function credentialsOf(url: string, text: string): { readonly user: string; readonly password: string } {
+  const colon = text.indexOf(':');
+  const user = decoded(url, colon < 0 ? text : text.slice(0, colon));
+  if (user === '') throw invalid(url, 'there is no user before the @');
+  return { user, password: colon < 0 ? '' : decoded(url, text.slice(colon + 1)) };
+}
+
+function endpointsOf(url: string, text: string): Endpoint[] {
+  return text.split(',').map((each) => {
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+))(?::([0-9]{1,5}))?$/.exec(each);
+    if (match === null) throw invalid(url, `${shown(each)} is no server; accepted is HOST, HOST:PORT or [IPV6]:PORT`);
+    const [, v6, name = '', port = DEFAULT_PORT] = match;
+    if (Number(port) < 1 || Number(port) > 65535) throw invalid(url, `${port} is no port`);
+    return { host: v6 ?? decoded(url, name), port: Number(port) };
+  });
+}
+
+function decoded(url: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid(url, 'a % in it is not followed by two hexadecimal digits');
+  }
+}
+
+function invalid(url: string, why: string): Failure {
+  return new Failure('invalid', `the store is ${shown(withoutPassword(url))}: ${why}`);
+}
