@@ -1,6 +1,6 @@
 /** What does it cost to keep a thousand holds on etcd alive? */
 import { open } from 'signalbox';
-import { openEtcd } from 'signalbox/store';
+import { openEtcdUrl } from 'signalbox/store';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { countedStore } from './measure/counted-store.mjs';
 import { startEtcd } from './measure/etcd.mjs';
@@ -18,7 +18,7 @@ if (etcd === undefined) {
 }
 console.log(machine());
 try {
-  const { store, counts } = countedStore(await openEtcd(etcd.url));
+  const { store, counts } = countedStore(await openEtcdUrl(etcd.url));
   const box = await open(store, { sessionTtlMs: TTL_MS, maintains: false });
   const locks = Array.from({ length: HOLDS }, (_, number) => box.lock(`held-${number}`));
   for (let first = 0; first < HOLDS; first += 50) {

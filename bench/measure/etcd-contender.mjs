@@ -7,12 +7,12 @@
  * until then, when (by the clock that all processes of the machine share), and what that took in transactions.
  */
 import { open } from 'signalbox';
-import { openEtcd } from 'signalbox/store';
+import { openEtcdUrl } from 'signalbox/store';
 import { countedStore } from './counted-store.mjs';
 import { takeOrders } from './orders.mjs';
 
 const [url, workers] = [process.argv[2], Number(process.argv[3])];
-const { store, counts } = countedStore(await openEtcd(url));
+const { store, counts } = countedStore(await openEtcdUrl(url));
 const box = await open(store);
 // The session is there before anything is measured.
 await (await box.lock(`warm-up-${process.pid}`).acquire()).release();

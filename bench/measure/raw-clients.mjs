@@ -7,8 +7,8 @@ import { createRequire } from 'node:module';
 
 export const rawClients = {
   async signalbox({ url }) {
-    const { openEtcd, Value } = await import('signalbox/store');
-    const store = await openEtcd(url);
+    const { openEtcdUrl, Value } = await import('signalbox/store');
+    const store = await openEtcdUrl(url);
     return {
       transact: (key) =>
         store.transaction({

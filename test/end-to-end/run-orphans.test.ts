@@ -1,6 +1,6 @@
 // `kill -9` of a run cannot be answered by the run itself. So others look after what it leaves.
 
-import { openEmbedded, openEtcd } from 'signalbox/store';
+import { openEmbedded, openEtcdUrl } from 'signalbox/store';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, isAlive, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
@@ -164,7 +164,7 @@ describe.each(stores)('after kill -9 of a run, on $on', { timeout: 60_000 }, ({ 
 
   it('nothing is remembered of children that ended as they should', async () => {
     await sh(SHORT, '--lock', 'a', '--sem', 'slots/2').ended;
-    const store = await (kind === 'file' ? openEmbedded(place.url.slice('file:'.length)) : openEtcd(place.url));
+    const store = await (kind === 'file' ? openEmbedded(place.url.slice('file:'.length)) : openEtcdUrl(place.url));
     const { results } = await store.transaction({
       compare: [],
       success: [{ do: 'read', key: 'c/', end: 'c0' }],

@@ -26,5 +26,5 @@ export function newStoreOf(kind: StoreKind): NewStore {
     server = await startEtcd();
   }, 60_000);
   afterAll(() => server?.stop());
-  return () => `etcd://127.0.0.1:${server?.port}?prefix=store-${++made}/`;
+  return () => `etcd://127.0.0.1:${server?.port}/store-${++made}`;
 }

@@ -6,7 +6,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Lock, type LockHold, type LockOptions, open, type OpenOptions, type Signalbox } from 'signalbox';
-import { openEtcd } from 'signalbox/store';
 import { systemClock } from '../../../src/clock.ts';
 import { ProcessClock } from '../process-clock.ts';
 import { Proxy } from './proxy.ts';
@@ -41,12 +40,7 @@ export class EtcdFleet {
     const way = await Proxy.start(this.#port);
     const clock = new ProcessClock(systemClock);
     const short = isShort ? { sessionTtlMs: TTL_MS, requestTimeoutMs: TTL_MS } : {};
-    const store = await openEtcd({
-      endpoints: [{ host: '127.0.0.1', port: way.port }],
-      clock,
-      requestTimeoutMs: short.requestTimeoutMs,
-    });
-    const box = await open(store, { clock, maintains: false, ...short, ...rest });
+    const box = await open(urlOf(way.port), { clock, maintains: false, ...short, ...rest });
     this.#atEnd(async () => {
       clock.goOn();
       way.goOn();
