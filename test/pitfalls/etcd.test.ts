@@ -350,6 +350,31 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
     });
   });
 
+  describe('15. an abort that races a grant leaks the grant', () => {
+    it('one who gives up as the lock is handed to it, and leaves, leaves nothing behind', async ({
+      onTestFinished,
+    }) => {
+      const processes = fleet(onTestFinished);
+      const holder = await processes.start();
+      for (let round = 0; round < 8; round++) {
+        const quitter = await processes.start();
+        const lock = holder.box.lock(`15-${round}`);
+        const hold = await lock.acquire();
+        const quit = new AbortController();
+        const { granted } = await inQueue(quitter.box.lock(`15-${round}`), { signal: quit.signal });
+        const ended = granted.catch(() => undefined);
+        const released = hold.release();
+        // A little later each time: before, while and after the grant is on its way.
+        await new Promise((resolve) => setTimeout(resolve, round));
+        quit.abort();
+        await ended;
+        await quitter.box.close();
+        await released;
+        expect(await lock.isFree()).toBe(true);
+      }
+    });
+  });
+
   describe('16. the clocks of clients decide who expired', () => {
     it.for([-86_400_000, 86_400_000])(
       'a process whose clock is wrong by %d ms takes nothing from a living holder',
