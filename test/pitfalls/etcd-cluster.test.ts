@@ -183,7 +183,7 @@ function faultsIn(lines: readonly string[], wanted: string, capacity: number): s
       continue;
     }
     if (inside.size >= capacity) faults.push(`${line}: ${[...inside.keys()].join(', ')} had not left`);
-    if ([...inside.values()].includes(slot)) faults.push(`${line}: somebody has that slot`);
+    if (slot !== '-' && [...inside.values()].includes(slot)) faults.push(`${line}: somebody has that slot`);
     // Of several that are in at once, the one with the smaller token may say so a little later.
     if (capacity === 1 && Number(token) <= last) faults.push(`${line}: after ${last}`);
     last = Number(token);
