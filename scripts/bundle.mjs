@@ -3,7 +3,8 @@
 // than Node takes to start (docs/decisions/0010); one file does not.
 //
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
-//     bin/main.cjs         everything, the packages it needs included
+//     bin/main.cjs         everything else, the packages it needs included
+//     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
 
 import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,23 +16,35 @@ const dist = process.argv[2];
 if (dist === undefined) throw new Error('say which dist');
 
 /** Their licences want to be where their code is. */
-const INCLUDED = ['better-sqlite3', 'commander'];
+const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs'];
 
-await bundle('start', 'signalbox');
-await bundle('main', 'main');
+/** The engine on etcd is imported in one place, where it is first needed. */
+const etcdApart = {
+  name: 'etcd-apart',
+  resolveId(/** @type {string} */ source, /** @type {string | undefined} */ importer) {
+    const isEngine = source === './open.js' && importer === join(dist ?? '', 'store', 'etcd', 'index.js');
+    return isEngine ? { id: './etcd.cjs', external: true } : undefined;
+  },
+};
+
+await bundle('cli/start', 'signalbox');
+await bundle('cli/main', 'main');
+await bundle('store/etcd/open', 'etcd');
 const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
-  const input = { [name]: join(dist ?? '', 'cli', `${entry}.js`) };
+  const input = { [name]: join(dist ?? '', `${entry}.js`) };
   // `bindings` looks for a native part that we name ourselves.
-  const made = await rolldown({ input, platform: 'node', external: ['bindings'] });
+  const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [etcdApart] });
   await made.write({
     dir: join(dist ?? '', 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
     format: 'cjs',
+    // It is not loaded by Node's own means, and then can only `require`.
+    dynamicImportInCjs: false,
     entryFileNames: '[name].cjs',
     codeSplitting: false,
     minify: true,

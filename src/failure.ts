@@ -24,13 +24,26 @@ export type FailureCode =
   /** A hold ended before its holder released it. */
   | 'hold-lost';
 
+/** The same in every copy of this class: the command line is made of several files, and each has one. */
+const MARK = Symbol.for('signalbox.Failure');
+
 export class Failure extends Error {
   readonly code: FailureCode;
+
+  static {
+    Object.defineProperty(this.prototype, MARK, { value: true });
+  }
 
   constructor(code: FailureCode, message: string, options?: { readonly cause?: unknown }) {
     super(message, options);
     this.name = 'Failure';
     this.code = code;
+  }
+
+  static override [Symbol.hasInstance](error: unknown): boolean {
+    // A class that extends this one is not in several files, and knows its own by the usual way.
+    if (this !== Failure) return Function.prototype[Symbol.hasInstance].call(this, error);
+    return typeof error === 'object' && error !== null && MARK in error;
   }
 
   static is(error: unknown, code?: FailureCode): error is Failure {

@@ -5,6 +5,7 @@ import { parseFileUrl, storeUrl } from '../runtime/location.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { storeFile } from '../store/embedded/index.ts';
+import { withoutPassword } from '../store/index.ts';
 import { interruptible } from './interrupt.ts';
 import type { GlobalOptions } from './program.ts';
 import { withBox } from './store.ts';
@@ -19,7 +20,7 @@ export interface Looked<T> {
 
 export async function look<T>(command: Command, work: (box: Signalbox) => Promise<T>): Promise<Looked<T>> {
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
-  if (isThere(url)) return { found: await withBox(command, work), url, missing: undefined };
+  if (isThere(url)) return { found: await withBox(command, work), url: withoutPassword(url), missing: undefined };
   const missing = `No store at ${url} yet: nothing is held, and nobody waits.`;
   return { found: await interruptible(() => onNothing(work)), url, missing };
 }

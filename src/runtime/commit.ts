@@ -6,7 +6,7 @@ import { nextInLine, NONE } from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import type { Draft } from './draft.ts';
 import { anchorKey, encode, mailboxKey, type ResourceKeys, ticketClass, ticketKey } from './layout.ts';
-import { lettersOf } from './letters.ts';
+import { lettersOf, reportOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
 import { type View, viewReads } from './view.ts';
@@ -71,7 +71,7 @@ function plainCommit<State extends Coordinated>(
 ): Commit {
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: view.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
-  const value = encode({ record: draft.state.record, events: draft.events });
+  const value = encode({ record: draft.state.record, events: draft.events, by: sender.id });
   const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
   let compare: readonly Compare[];
   if (draft.newcomers.length > 0) {
@@ -113,14 +113,16 @@ class Writing<State extends Coordinated> {
     const { record: key } = this.#keys;
     const { state, events, restsOnRecord } = this.#draft;
     if (this.#changesRecord || restsOnRecord) this.#compare.push({ key, target: 'mod', is: '=', than: this.#view.mod });
-    if (this.#changesRecord) this.#success.push({ do: 'put', key, value: encode({ record: state.record, events }) });
+    if (!this.#changesRecord) return;
+    this.#success.push({ do: 'put', key, value: encode({ record: state.record, events, by: this.#sender.id }) });
   }
 
   liveness(): void {
-    const { newcomers, kept, losses } = this.#draft;
+    const { newcomers, kept, losses, senders } = this.#draft;
     const { id, epoch } = this.#sender;
     if (this.#moved.arriving.length > 0 || newcomers.length > 0) this.#relyOn(id, '=', epoch);
-    for (const { lease } of newcomers) if (lease !== id) this.#relyOn(lease, '>', 0);
+    for (const [process, sender] of senders) this.#relyOn(process, '=', sender.epoch);
+    for (const { lease } of newcomers) if (lease !== id && !senders.has(lease)) this.#relyOn(lease, '>', 0);
     for (const { lease, limit } of kept) {
       this.#relyOn(lease, '>', 0);
       if (limit !== undefined) this.#relyOn(limit, '>', 0);
@@ -179,7 +181,8 @@ class Writing<State extends Coordinated> {
 
   arriving(): void {
     for (const request of this.#moved.arriving) {
-      this.#success.push(ticketPut(this.#keys, request, this.#draft.at, this.#sender));
+      const leaseId = this.#draft.senders.get(request.lease)?.leaseId;
+      this.#success.push(ticketPut(this.#keys, request, this.#draft.at, this.#sender, leaseId));
       if (request.upgrades === undefined) continue;
       // Two who wait for each other to leave would wait for ever: only one may want to become the writer.
       const { queue } = this.#keys;
@@ -188,9 +191,10 @@ class Writing<State extends Coordinated> {
   }
 
   letters(): void {
-    const { answers, losses } = this.#draft;
-    if (answers.length === 0 && losses.length === 0) return;
-    for (const [process, letter] of lettersOf(this.#keys.resource, this.#draft, this.#sender)) {
+    const { answers, losses, replies } = this.#draft;
+    if (answers.length === 0 && losses.length === 0 && replies.length === 0) return;
+    const report = reportOf(this.#keys.resource, this.#view, this.#draft, this.#moved.arriving, this.#sender.id);
+    for (const [process, letter] of lettersOf(this.#draft, this.#sender, report)) {
       const key = mailboxKey(process);
       // The dead have no mailbox; whether it is dead does not matter to what was decided.
       const isThere: Compare = { key, target: 'version', is: '>', than: 0 };
@@ -244,8 +248,13 @@ class Writing<State extends Coordinated> {
   }
 }
 
-function ticketPut(keys: ResourceKeys, request: Ticket, at: number, sender: Sender): Operation {
-  const lease = sender.leaseId(request.lease);
+function ticketPut(
+  keys: ResourceKeys,
+  request: Ticket,
+  at: number,
+  sender: Sender,
+  lease = sender.leaseId(request.lease),
+): Operation {
   return { do: 'put', key: ticketKey(keys, request), value: encode({ request, at }), lease };
 }
 

@@ -16,10 +16,11 @@ import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
 import { type Commit, commitOf, type Sender } from './commit.ts';
 import { Draft } from './draft.ts';
-import { anchorKey, type ResourceKeys, resourceKeys } from './layout.ts';
+import { canBeLeft, Crowd, type ErrandCalls, ErrandPending } from './errands.ts';
+import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
-import { learn, recordOf, unknownView, type View, viewReads } from './view.ts';
+import { heardView, learn, recordOf, unknownView, type View, viewReads, writerOf } from './view.ts';
 
 /** What a desk needs of the process it works in. */
 export interface Office {
@@ -42,6 +43,9 @@ export interface Office {
   lose(loss: Loss): void;
   /** An answer got lost, and with it perhaps what it meant for others in this process: `holds` are all there are. */
   reconcile(resource: string, holds: ReadonlySet<string>): void;
+  /** Asks another process to carry them out. */
+  leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void;
+  passOn(keeper: string, errand: Errand, notPassed: () => void): void;
   /** Events that no write carries. */
   emit(resource: string, events: readonly Event[]): void;
 }
@@ -59,6 +63,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #office: Office;
   #view: View<State>;
+  /** News that came while a commit was on its way. */
+  #heard: View<State> | undefined;
   #asked = 0;
   /** The view was read after this many commands had been asked. */
   #knownSince = -1;
@@ -69,6 +75,11 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #onIdle: (() => void)[] = [];
   #failures = 0;
   #mustReconcile = false;
+  /** When the view was read or heard. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  readonly #crowd = new Crowd();
+  /** Left to another process, and not answered. */
+  readonly #returned: { readonly batch: Pending<Command, Outcome>[]; readonly error: unknown }[] = [];
 
   constructor(machine: Machine<State, Command, Outcome>, name: string, office: Office) {
     this.#machine = machine;
@@ -97,9 +108,39 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     });
   }
 
+  /** Carries out what another process asks for. */
+  carryOut(errand: Errand): void {
+    const keeper = this.#crowd.isThere && errand.passedOn === undefined ? this.#keeper : undefined;
+    if (keeper === undefined || keeper === errand.from) return this.#carryOut(errand);
+    this.#office.passOn(keeper, errand, () => this.#carryOut(errand));
+  }
+
+  #carryOut(errand: Errand): void {
+    if (!this.#crowd.isThere) this.#crowd.keeps();
+    for (let place = 0; place < errand.commands.length; place++) {
+      this.submit(new ErrandPending(errand, place) as unknown as Pending<Command, Outcome>);
+    }
+  }
+
   /** Serves the queue on behalf of whoever waits in this process. */
   settle(): void {
     this.submit(new Unheard(this.#machine.settle));
+  }
+
+  /** Somebody else wrote the record at `revision`, and says what it knows. */
+  hear(report: Report, revision: Revision): void {
+    if (revision <= (this.#heard?.revision ?? 0)) return;
+    this.#heard = heardView(this.#machine, report, revision);
+    if (!this.#busy) this.#takeOverHeard();
+  }
+
+  /** Not while a commit is on its way: that rests on the view it was made of, and carries it on. */
+  #takeOverHeard(): void {
+    const heard = this.#heard;
+    this.#heard = undefined;
+    if (heard === undefined || heard.revision <= this.#view.revision) return;
+    this.#view = heard;
+    this.#lookedAt = this.#office.monotonic();
   }
 
   /** The whole state, as the store has it now. */
@@ -115,6 +156,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #next(): void {
+    if (this.#heard !== undefined) this.#takeOverHeard();
+    const returned = this.#returned.shift();
+    if (returned !== undefined) return this.#failed(returned.batch, returned.error);
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;
@@ -131,6 +175,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as Pending<Command, Outcome>;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
+      pending.attempts += 1;
       // It may wait or hold already: only the whole state, read after it was asked, can tell.
       if (pending.uncertain && pending.asked > this.#wholeSince) return this.#learn(batch, true);
     }
@@ -141,6 +186,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     try {
       draft = this.#decide(batch);
       if (draft.state === this.#view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
+      const keeper = this.#keeperOf(batch, draft);
+      if (keeper !== undefined) return this.#leaveTo(keeper, batch);
       const mayQueue = office.answersAtOnce ? undefined : waitingOf(batch);
       commit = commitOf(this.keys, this.#view, draft, office.sender, this.#machine.isClosed(draft.state), mayQueue);
     } catch (error) {
@@ -149,15 +196,64 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (commit === undefined) return this.#learn(batch, true);
     const sent = commit;
     const asked = this.#asked;
+    const agedMs = office.answersAtOnce ? 0 : office.monotonic() - this.#lookedAt;
     office.commit(
       sent.transaction,
       (result) => {
         this.#failures = 0;
         if (result.succeeded) this.#landed(batch, draft, sent, result, asked);
-        else this.#overtaken(batch, sent, result, asked);
+        else this.#overtaken(batch, sent, result, asked, agedMs);
       },
       (error) => this.#failed(batch, error),
     );
+  }
+
+  /** Whoever writes the record all the time, if this write had better be left to that one. */
+  #keeperOf(batch: readonly Pending<Command, Outcome>[], draft: Draft<State>): string | undefined {
+    // Who only queues does not race.
+    if (!this.#crowd.isThere || draft.state.record === this.#view.state.record || batch.every(isSettle))
+      return undefined;
+    const { sender } = this.#office;
+    const mayBeLeft = batch.every((pending) => isSettle(pending) || canBeLeft(pending as unknown as Pending, sender));
+    return mayBeLeft ? this.#keeper : undefined;
+  }
+
+  /** The other process that wrote the record last. */
+  get #keeper(): string | undefined {
+    const { by } = this.#view;
+    const { sender } = this.#office;
+    return by === undefined || by === sender.id || sender.isGone(by) ? undefined : by;
+  }
+
+  /** The desk goes on meanwhile: two who leave something to each other would otherwise both wait in vain. */
+  #leaveTo(keeper: string, batch: Pending<Command, Outcome>[]): void {
+    this.#crowd.left();
+    // Who writes settles the queue anyway.
+    const left = batch.filter((pending) => !isSettle(pending));
+    const commands = left.map(({ command }) => command);
+    this.#office.leaveTo(keeper, this.resource, commands, {
+      done: (outcomes) => {
+        for (const [place, pending] of left.entries()) {
+          pending.outcome = outcomes[place] as Outcome;
+          pending.events = NONE;
+          this.#settled(pending);
+        }
+      },
+      nobody: () => {
+        this.#crowd.isGone();
+        for (const pending of left) this.submit(pending);
+      },
+      failed: (error) => {
+        this.#crowd.isGone();
+        // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
+        const batch = left.map((pending) => (pending.isOver && pending.leavesRequest ? withdrawal(pending) : pending));
+        this.#returned.push({ batch, error });
+        if (this.#busy) return;
+        this.#busy = true;
+        this.#next();
+      },
+    });
+    this.#next();
   }
 
   #decide(batch: readonly Pending<Command, Outcome>[]): Draft<State> {
@@ -183,6 +279,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       }
       if (!pending.effective) continue;
       draft.take(step);
+      if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
       if (outcome.kind === 'queued') {
         // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
         const request = command as unknown as Request;
@@ -256,6 +353,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     }
     if (view === undefined) return this.#learn(batch, true);
     this.#view = view;
+    this.#lookedAt = this.#office.monotonic();
     this.#knownSince = asked;
     for (const { lease } of view.state.waiting) {
       // A ticket that was read proves that its lease was alive.
@@ -330,7 +428,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       // Others may have arrived before ours: what is known has to remain the front of the queue.
       view.state = arriving.length === 0 ? draft.state : withoutTickets(draft.state, arriving);
     }
-    if (commit.changesRecord) view.mod = revision;
+    if (commit.changesRecord) {
+      view.mod = revision;
+      view.by = this.#office.sender.id;
+      if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
+      this.#crowd.wrote();
+    }
     view.revision = revision;
   }
 
@@ -348,6 +451,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         return;
       }
       view.mod = mod;
+      view.by = pair === undefined ? undefined : writerOf(pair);
       view.complete = false;
       view.arrivals.clear();
     }
@@ -370,7 +474,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   /** Somebody else was faster. */
-  #overtaken(batch: Pending<Command, Outcome>[], commit: Commit, result: TransactionResult, asked: number): void {
+  #overtaken(
+    batch: Pending<Command, Outcome>[],
+    commit: Commit,
+    result: TransactionResult,
+    asked: number,
+    agedMs: number,
+  ): void {
     let { results } = result;
     const uncertain = batch.some((pending) => pending.uncertain);
     if (results.length === 0 || uncertain) return this.#learn(batch, uncertain);
@@ -383,6 +493,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       }
     }
     this.#sawLeases(commit.leases, results.slice(3), result.revision);
+    rest = rest.filter((pending) => !isOutdated(pending, commit.leases, results.slice(3)));
+    const newer = (results[0] as ReadResult).pairs[0]?.modRevision ?? 0;
+    if (commit.changesRecord && newer !== this.#view.mod) {
+      const winner = (results[0] as ReadResult).pairs[0];
+      const by = winner === undefined ? undefined : writerOf(winner);
+      this.#crowd.overtaken(agedMs, by !== undefined && by < this.#office.sender.id);
+    }
     if (rest.length < batch.length) rest = [...rest, new Unheard(this.#machine.settle)];
     this.#adopt(rest, results, result.revision, asked, () => this.#attempt(rest));
   }
@@ -410,7 +527,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       }
       // Whoever asked is told that nobody knows. Should it have been granted, the grant must not stay behind.
       if (pending.uncertain && !pending.isOver && pending.leavesRequest) {
-        rest.push(new Unheard(cancelOf(pending.command)));
+        rest.push(withdrawal(pending));
       }
       pending.failed(error);
     }
@@ -479,18 +596,34 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
   const tickets: Ticket[] = [];
   if (batch.some(({ uncertain }) => uncertain)) return tickets;
-  for (const { command } of batch) {
-    if (command.kind !== 'acquire' || command.wait !== true) continue;
+  for (const pending of batch) {
+    const { command } = pending;
+    if (command.kind !== 'acquire' || command.wait !== true || pending instanceof ErrandPending) continue;
     // One that is asked again while it is on its way is still one.
     if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
   }
   return tickets;
 }
 
-function cancelOf<Command extends AnyCommand>(command: Command): Command {
+/** An errand of one who has raised its epoch since: it has given up on us, and does it itself. */
+function isOutdated(pending: unknown, leases: readonly string[], reads: readonly OperationResult[]): boolean {
+  if (!(pending instanceof ErrandPending)) return false;
+  const { from, epoch } = pending.errand;
+  const read = reads[leases.indexOf(from)] as ReadResult | undefined;
+  return read !== undefined && read.pairs[0]?.version !== epoch;
+}
+
+function isSettle({ command }: { readonly command: AnyCommand }): boolean {
+  return command.kind === 'settle';
+}
+
+/** Takes back what somebody asked for who does not want it any more. */
+function withdrawal<Command extends AnyCommand, Outcome>({
+  command,
+}: Pending<Command, Outcome>): Unheard<Command, Outcome> {
   const ticket = ticketOf(command as unknown as Request & AnyCommand);
   const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
-  return cancel as Command;
+  return new Unheard(cancel as Command);
 }
 
 function queuedInstead(pending: Pending<AnyCommand, AnyOutcome>, commit: Commit): boolean {

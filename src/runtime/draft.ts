@@ -1,7 +1,10 @@
 /** A draft: what a batch of commands would make of what is known. `commit.ts` has the transaction that makes it so. */
 import { type Answer, type Event, type Hold, type Loss, NONE, type Request, type Step } from '../core/index.ts';
+import type { Errand, ErrandReply } from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending.ts';
+
+const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 
 /** Collected over a batch. Most batches are one command, so its lists are taken over as they are. */
 export class Draft<State extends Coordinated> {
@@ -21,6 +24,11 @@ export class Draft<State extends Coordinated> {
   /** Requests to be taken out of the queue, known or not. */
   withdrawn: readonly Ticket[] = NONE;
 
+  /** What becomes of errands, to be told to those who sent them. */
+  replies: readonly (ErrandReply & { readonly process: string })[] = NONE;
+  /** The sessions of those who ask for something by them, by name. */
+  senders: ReadonlyMap<string, Pick<Errand, 'epoch' | 'leaseId'>> = NOBODY;
+
   constructor(state: State, at: number) {
     this.state = state;
     this.at = at;
@@ -33,6 +41,7 @@ export class Draft<State extends Coordinated> {
       this.losses.length === 0 &&
       this.kept.length === 0 &&
       this.withdrawn.length === 0 &&
+      this.replies.length === 0 &&
       !this.usesOwnLease
     );
   }
@@ -44,6 +53,12 @@ export class Draft<State extends Coordinated> {
       if (!this.answers.some(({ id }) => id === command.id)) continue;
       this.newcomers = [...this.newcomers, command as unknown as Request];
     }
+  }
+
+  onBehalfOf({ from, id, epoch, leaseId, commands }: Errand, place: number, outcome: AnyOutcome): void {
+    this.replies = [...this.replies, { process: from, id, place, outcome }];
+    // To give something back is never too late.
+    if (commands[place]?.kind === 'acquire') this.senders = new Map([...this.senders, [from, { epoch, leaseId }]]);
   }
 
   take(step: Step<State, AnyOutcome>): void {

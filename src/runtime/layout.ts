@@ -15,7 +15,7 @@
  */
 import type { Answer, Event, LossReason, Request, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import { afterPrefix, type KeyValue, Value } from '../store/index.ts';
+import { afterPrefix, type KeyValue, type LeaseId, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
@@ -91,6 +91,8 @@ export function ticketKey(keys: ResourceKeys, request: Request & { readonly upgr
 export interface RecordDocument<R> {
   readonly record: R;
   readonly events: readonly Event[];
+  /** The process that wrote it. */
+  readonly by?: string;
 }
 
 /** A ticket that appears is itself the news that somebody waits. */
@@ -103,6 +105,43 @@ export interface TicketDocument<Q> {
 export interface Letter {
   readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
+  readonly reports?: readonly Report[];
+  readonly errands?: readonly Errand[];
+  readonly done?: readonly ErrandReply[];
+}
+
+/** Commands that one process asks another to carry out: see `errands.ts`. */
+export interface Errand {
+  readonly id: string;
+  readonly resource: string;
+  /** Whose they are: its session, the version of its anchor, and the store's id of its lease. */
+  readonly from: string;
+  readonly epoch: number;
+  readonly leaseId: LeaseId;
+  readonly commands: readonly { readonly kind: string }[];
+  /** Once is enough: two who leave everything to each other must not pass it to and fro. */
+  readonly passedOn?: true;
+}
+
+export interface ErrandReply {
+  readonly id: string;
+  /** Which of its commands. */
+  readonly place: number;
+  readonly outcome: unknown;
+}
+
+/**
+ * What the writer of a letter knows of a resource, as of its write: whoever is granted it need not look before it can
+ * hand it on. No more than a guess, like everything a desk knows: what is decided on it is checked by the commit.
+ */
+export interface Report {
+  readonly resource: string;
+  readonly record: unknown;
+  readonly by: string;
+  /** The front of the queue, in order of arrival, with the create revision of each ticket. */
+  readonly waiting: readonly (readonly [request: Request, arrival: Revision])[];
+  /** When that was read: who arrived later is missing. */
+  readonly queueRevision: Revision;
 }
 
 export interface LossNotice {

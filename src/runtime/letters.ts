@@ -1,10 +1,16 @@
 /** What a write means for the requests and holds of other processes, one letter each. */
 import type { Sender } from './commit.ts';
 import type { Draft } from './draft.ts';
-import { type Letter, processOf } from './layout.ts';
+import { type Letter, processOf, type Report, ticketClass } from './layout.ts';
 import type { Coordinated } from './machines.ts';
+import type { Ticket } from './pending.ts';
+import type { View } from './view.ts';
 
-export function lettersOf(resource: string, draft: Draft<Coordinated>, sender: Sender): ReadonlyMap<string, Letter> {
+/** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
+const REPORTED = 16;
+
+export function lettersOf(draft: Draft<Coordinated>, sender: Sender, report: Report): ReadonlyMap<string, Letter> {
+  const { resource } = report;
   const letters = new Map<string, Letter>();
   const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
   // Our own are told directly.
@@ -13,7 +19,11 @@ export function lettersOf(resource: string, draft: Draft<Coordinated>, sender: S
     const process = processOf(answer.id);
     if (!reachable(process)) continue;
     const letter = letterTo(process);
-    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }] });
+    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }], reports: [report] });
+  }
+  for (const { process, ...reply } of draft.replies) {
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], reports: [report] });
   }
   for (const { hold, why, by, reason } of draft.losses) {
     const process = processOf(hold.id);
@@ -29,4 +39,30 @@ export function lettersOf(resource: string, draft: Draft<Coordinated>, sender: S
     letters.set(process, { ...letter, losses: [...letter.losses, told] });
   }
   return letters;
+}
+
+/** What will be known once the draft is written. `arriving` may have others before them, so they are left out. */
+export function reportOf(
+  resource: string,
+  view: View<Coordinated>,
+  draft: Draft<Coordinated>,
+  arriving: readonly Ticket[],
+  by: string,
+): Report {
+  const { record, waiting } = draft.state;
+  const known = waiting.length - arriving.length;
+  const front: [Ticket, number][] = [];
+  // Somebody of a higher priority may stand behind the front: a part of such a queue would be misleading.
+  if (known <= REPORTED || isOfOneClass(waiting)) {
+    for (let place = 0; place < known && place < REPORTED; place++) {
+      const request = waiting[place] as Ticket;
+      front.push([request, view.arrivals.get(request.id) ?? 0]);
+    }
+  }
+  return { resource, record, by, waiting: front, queueRevision: view.queueRevision };
+}
+
+function isOfOneClass(waiting: readonly Ticket[]): boolean {
+  const first = waiting[0] as Ticket;
+  return waiting.every((request) => ticketClass(request) === ticketClass(first));
 }

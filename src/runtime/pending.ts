@@ -32,6 +32,8 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   readonly until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
   asked = 0;
+  /** How often it was tried. */
+  attempts = 0;
   outcome: Outcome | undefined;
   /** Events that no write carries. */
   events: readonly Event[] = NONE;

@@ -12,8 +12,19 @@ import { Anchors } from './anchors.ts';
 import { Desk, type Office } from './desk.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.ts';
 import type { Sender } from './commit.ts';
+import { type ErrandCalls, Errands } from './errands.ts';
 import { follow } from './follow.ts';
-import { anchorKey, ANCHORS, decode, encode, type Letter, type LossNotice, mailboxKey, processOf } from './layout.ts';
+import {
+  anchorKey,
+  ANCHORS,
+  decode,
+  encode,
+  type Errand,
+  type Letter,
+  type LossNotice,
+  mailboxKey,
+  processOf,
+} from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
@@ -69,6 +80,7 @@ export interface Held {
   readonly resource: string;
   readonly process: string;
   readonly holder: string;
+  readonly token: Token;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
   /** The process gives it up: whoever uses it is told, and it is released. */
   surrender(): Promise<void>;
@@ -98,6 +110,7 @@ export class Runtime implements Office {
   /** Leases of our own besides the session's, by name. */
   readonly #leaseIds = new Map<string, string>();
   readonly #waiters = new Map<string, Waiter>();
+  readonly #errands = new Errands(this);
   readonly #collected = new Set<string>();
   readonly #lostEarly = new Set<string>();
   /** A process in which somebody waits must not end for want of anything else to do. */
@@ -371,6 +384,14 @@ export class Runtime implements Office {
     this.#lookAgainAt(resource);
   }
 
+  leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void {
+    this.#errands.leaveTo(keeper, resource, commands, calls);
+  }
+
+  passOn(keeper: string, errand: Errand, notPassed: () => void): void {
+    this.#errands.passOn(keeper, errand, notPassed);
+  }
+
   emit(resource: string, events: readonly Event[]): void {
     this.onLocalEvents?.(resource, events);
   }
@@ -436,7 +457,9 @@ export class Runtime implements Office {
       { key: mailboxKey(id) },
       {
         changes: ({ changes }) => {
-          for (const change of changes) if (change.kind === 'put') this.#read(decode<Letter>(change.pair));
+          for (const change of changes) {
+            if (change.kind === 'put') this.#read(decode<Letter>(change.pair), change.pair.modRevision);
+          }
         },
         resync: () => this.#askAgain(),
       },
@@ -487,7 +510,12 @@ export class Runtime implements Office {
     return result.revision;
   }
 
-  #read(letter: Letter): void {
+  #read(letter: Letter, revision: Revision): void {
+    this.saw(revision);
+    // First, so that whoever is granted something can hand it on without a look.
+    for (const report of letter.reports ?? []) this.deskOf(report.resource).hear(report, revision);
+    for (const errand of letter.errands ?? []) this.deskOf(errand.resource).carryOut(errand);
+    for (const reply of letter.done ?? []) this.#errands.heard(reply);
     for (const { resource, ...answer } of letter.answers) this.answer(resource, answer);
     for (const loss of letter.losses) this.#lose(loss);
   }
@@ -549,6 +577,8 @@ export class Runtime implements Office {
 
   #lose({ id, token, ...loss }: LossNotice): void {
     const hold = this.holds.get(id);
+    // A request that asked again may have been granted again: the loss of its first grant is then old news.
+    if (hold !== undefined && token < hold.token) return;
     if (hold !== undefined) hold.lose(loss);
     else if (processOf(id) === this.sender.id) remember(this.#lostEarly, `${id} #${token}`);
     this.loseReentries(id, loss);

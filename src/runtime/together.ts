@@ -333,6 +333,7 @@ function merge(transactions: readonly Transaction[]): Transaction {
     const both: Letter = {
       answers: [...(earlier?.answers ?? []), ...letter.answers],
       losses: [...(earlier?.losses ?? []), ...letter.losses],
+      reports: [...(earlier?.reports ?? []), ...(letter.reports ?? [])],
     };
     letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }

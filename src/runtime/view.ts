@@ -1,7 +1,14 @@
 /** What one process knows of one resource, and how it learns it. */
 import { Failure } from '../failure.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
-import { decode, type RecordDocument, type ResourceKeys, ticketClass, type TicketDocument } from './layout.ts';
+import {
+  decode,
+  type RecordDocument,
+  type Report,
+  type ResourceKeys,
+  ticketClass,
+  type TicketDocument,
+} from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 
 /** So much of a queue is read at once: enough to grant from for a while, little enough to carry. */
@@ -13,6 +20,8 @@ export interface View<State extends Coordinated> {
   state: State;
   /** The record's mod revision; 0 if there is none. */
   mod: Revision;
+  /** The process that wrote the record, if that is known. */
+  by: string | undefined;
   /** The record was so at this revision. */
   revision: Revision;
   /** The queue was read at this revision; those who arrived later may be missing. */
@@ -25,7 +34,27 @@ export interface View<State extends Coordinated> {
 
 /** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
 export function unknownView<State extends Coordinated>(unused: State, revision: Revision): View<State> {
-  return { state: unused, mod: 0, revision, queueRevision: 0, complete: false, arrivals: new Map() };
+  return { state: unused, mod: 0, by: undefined, revision, queueRevision: 0, complete: false, arrivals: new Map() };
+}
+
+/** As somebody else knew it when it wrote the record at `revision`. Undefined if that was another version of us. */
+export function heardView<State extends Coordinated>(
+  machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
+  report: Report,
+  revision: Revision,
+): View<State> | undefined {
+  const record = report.record as State['record'];
+  if (record.v !== machine.version) return undefined;
+  const waiting = report.waiting.map(([request]) => request);
+  return {
+    state: { ...machine.unused, record, waiting },
+    mod: revision,
+    by: report.by,
+    revision,
+    queueRevision: report.queueRevision,
+    complete: false,
+    arrivals: new Map(report.waiting.map(([{ id }, arrival]) => [id, arrival])),
+  };
 }
 
 /** The reads that `learn` wants, in its order. */
@@ -56,6 +85,7 @@ export function learn<State extends Coordinated>(
   return {
     state: waiting.length === 0 ? state : { ...state, waiting },
     mod: pair?.modRevision ?? 0,
+    by: pair === undefined ? undefined : writerOf(pair),
     revision,
     queueRevision: revision,
     complete: !queue.more,
@@ -73,6 +103,10 @@ export function recordOf<State extends Coordinated>(
     'corrupt',
     `${pair.key} has version ${record?.v ?? 'none'}, and this signalbox reads version ${machine.version}: update signalbox`,
   );
+}
+
+export function writerOf(pair: KeyValue): string | undefined {
+  return decode<RecordDocument<unknown>>(pair).by;
 }
 
 function allOfOneClass(waiting: Coordinated['waiting'], first: KeyValue | undefined): boolean {

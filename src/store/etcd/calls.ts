@@ -157,7 +157,7 @@ export class Calls implements EndpointListener {
       case 'later':
         return this.#again(call);
       case 'full':
-        call.mayBeApplied = true;
+        call.mayBeApplied = call.effect !== 'reads';
         return this.#giveUp(call, `etcd's database is full (${failure.message}): make room, then disarm its alarm`);
       case 'unknown':
         if (call.effect !== 'reads') call.mayBeApplied = true;
@@ -215,7 +215,10 @@ export class Calls implements EndpointListener {
       if (call.deadline > now) break;
       if (call.link !== undefined && call.effect !== 'reads') call.mayBeApplied = true;
       const last = call.lastFailure ?? (call.link === undefined ? this.endpoints.lastFailure : undefined);
-      this.#giveUp(call, `no answer in ${this.#limitMs} ms${last === undefined ? '' : ` (${last.message})`}`);
+      this.#giveUp(
+        call,
+        `no answer in ${Math.round(this.#limitMs)} ms${last === undefined ? '' : `: ${last.message}`}`,
+      );
     }
     this.#leaveIfSilent(now);
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);

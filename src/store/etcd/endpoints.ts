@@ -55,7 +55,7 @@ export class Endpoints {
   }
 
   get link(): Link | undefined {
-    return this.#link;
+    return this.#link?.isOpen === true ? this.#link : undefined;
   }
 
   /** Why there is none, as far as one knows. */

@@ -15,24 +15,35 @@ export function framed(message: Uint8Array): Buffer {
 /** Puts messages together from the pieces they come in. */
 export class Messages {
   readonly #deliver: (message: Uint8Array) => void;
-  #rest: Buffer | undefined;
+  #pieces: Uint8Array[] = [];
+  #length = 0;
+  /** So much is needed before there is anything to do. */
+  #needed = PREFIX;
 
   constructor(deliver: (message: Uint8Array) => void) {
     this.#deliver = deliver;
   }
 
-  take(chunk: Uint8Array): void {
-    const piece = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
-    let bytes = this.#rest === undefined ? piece : Buffer.concat([this.#rest, piece]);
-    this.#rest = undefined;
+  take(piece: Uint8Array): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    if (this.#length < this.#needed) return;
+    let bytes = this.#pieces.length === 1 ? asBuffer(piece) : Buffer.concat(this.#pieces);
+    this.#needed = PREFIX;
     while (bytes.length >= PREFIX) {
-      const end = PREFIX + bytes.readUInt32BE(1);
-      if (bytes.length < end) break;
-      this.#deliver(bytes.subarray(PREFIX, end));
-      bytes = bytes.subarray(end);
+      this.#needed = PREFIX + bytes.readUInt32BE(1);
+      if (bytes.length < this.#needed) break;
+      this.#deliver(bytes.subarray(PREFIX, this.#needed));
+      bytes = bytes.subarray(this.#needed);
+      this.#needed = PREFIX;
     }
-    if (bytes.length > 0) this.#rest = bytes;
+    this.#pieces = bytes.length === 0 ? [] : [bytes];
+    this.#length = bytes.length;
   }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** `undefined` as long as nothing is said of the outcome. Status 0 is success. */

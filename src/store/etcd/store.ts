@@ -4,6 +4,7 @@ import { Failure } from '../../failure.ts';
 import type {
   Health,
   KeyRange,
+  KeyValue,
   Lease,
   LeaseId,
   LeaseState,
@@ -13,6 +14,7 @@ import type {
   TransactionResult,
 } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
+import { type Cut, putInOrder } from './by-age.ts';
 import type { Attempt, Calls, Effect } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
 import type { Keyspace } from './keyspace.ts';
@@ -20,9 +22,9 @@ import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';
 import { grantedLease, grantMessage, leaseMessage, leaseState, leaseStateMessage } from './wire/lease.ts';
-import { revisionOf, transactionResult } from './wire/result.ts';
+import { readResult, revisionOf, transactionResult } from './wire/result.ts';
 import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
-import { transactionMessage } from './wire/transaction.ts';
+import { peersMessage, transactionMessage } from './wire/transaction.ts';
 
 /** Nobody writes it: reading it tells the revision, and whether history goes back so far. */
 const NO_KEY = '\0';
@@ -44,19 +46,52 @@ export class EtcdStore implements Store {
     this.historyIsShared = historyIsShared;
   }
 
-  async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
-    this.#calls.check(signal);
-    checkTransaction(transaction);
-    const message = transactionMessage(transaction, this.#keyspace);
-    const effect = readsOnly(transaction) ? 'reads' : 'once';
-    return this.#ask('/etcdserverpb.KV/Txn', message, this.#result, effect, signal);
+  /** Not `async`: a transaction costs no more promises than its caller awaits. */
+  transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    let message: Uint8Array;
+    try {
+      this.#calls.check(signal);
+      checkTransaction(transaction);
+      message = transactionMessage(transaction, this.#keyspace);
+    } catch (error) {
+      return Promise.reject(error as Error);
+    }
+    const attempt: Attempt<TransactionResult> = (link, done, failed) =>
+      link.unary(
+        '/etcdserverpb.KV/Txn',
+        message,
+        (answer) => this.#answered(transaction, answer, done, failed),
+        failed,
+      );
+    return this.#calls.make(attempt, readsOnly(transaction) ? 'reads' : 'once', signal);
   }
 
-  readonly #result = (message: Uint8Array): TransactionResult => {
-    const result = transactionResult(message, this.#keyspace);
+  #answered(
+    transaction: Transaction,
+    answer: Uint8Array,
+    done: (result: TransactionResult) => void,
+    failed: (failure: CallFailure) => void,
+  ): void {
+    let result: TransactionResult;
+    let cuts: readonly Cut[];
+    try {
+      result = transactionResult(answer, this.#keyspace);
+      cuts = putInOrder(transaction, result);
+    } catch (cause) {
+      return failed(unreadable(cause));
+    }
     if (result.revision > this.#newest) this.#newest = result.revision;
-    return result;
-  };
+    if (cuts.length === 0) return done(result);
+    const settled = cuts.map(async (cut) => cut.settle(await this.#peers(cut, result.revision)));
+    // Whatever becomes of these reads, the transaction was applied.
+    void Promise.allSettled(settled).then(() => done(result));
+  }
+
+  #peers({ read, created }: Cut, at: Revision): Promise<readonly KeyValue[]> {
+    const message = peersMessage(read, created, at, this.#keyspace);
+    const decode = (answer: Uint8Array): readonly KeyValue[] => readResult(answer, this.#keyspace).pairs;
+    return this.#ask('/etcdserverpb.KV/Range', message, decode, 'reads', undefined);
+  }
 
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<EtcdWatch> {
     this.#calls.check(signal);
@@ -164,7 +199,7 @@ export class EtcdStore implements Store {
           try {
             decoded = decode(answer);
           } catch (cause) {
-            return failed(new CallFailure(13, 'the answer cannot be read', false, { cause }));
+            return failed(unreadable(cause));
           }
           done(decoded);
         },
@@ -172,6 +207,10 @@ export class EtcdStore implements Store {
       );
     return this.#calls.make(attempt, effect, signal);
   }
+}
+
+function unreadable(cause: unknown): CallFailure {
+  return new CallFailure(13, 'the answer cannot be read', false, { cause });
 }
 
 /** Of what cannot be one there is no lease; etcd would take it for a malformed request. */

@@ -80,6 +80,12 @@ function readReadResult(reader: Reader, end: number, keyspace: Keyspace): ReadRe
   return { do: 'read', pairs, more, count };
 }
 
+/** Of a read that is no part of a transaction. */
+export function readResult(message: Uint8Array, keyspace: Keyspace): ReadResult {
+  const reader = newReader(message);
+  return readReadResult(reader, reader.len, keyspace);
+}
+
 export function readPair(reader: Reader, keyspace: Keyspace): KeyValue {
   const end = endOfMessage(reader);
   let key = '';

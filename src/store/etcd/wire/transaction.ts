@@ -1,6 +1,7 @@
 /** A transaction, as etcd reads it. The numbers are those of `rpc.proto`: the field, shifted by three, and its kind. */
 import { checkWellFormed } from '../../check.ts';
-import type { Compare, Delete, KeyRange, Operation, Put, Read, Transaction } from '../../contract.ts';
+import type { Compare, Delete, KeyRange, Operation, Put, Read, Revision, Transaction } from '../../contract.ts';
+import { askedLimit } from '../by-age.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { writeLease } from './int64.ts';
 import { newWriter, type Writer } from './protobuf.ts';
@@ -93,7 +94,8 @@ const ASCENDING = 1;
 
 function writeRead(writer: Writer, read: Read, keyspace: Keyspace): void {
   writeRange(writer, read, keyspace);
-  if (read.limit !== undefined) writer.uint32(0x18).int64(read.limit);
+  const limit = askedLimit(read);
+  if (limit !== undefined) writer.uint32(0x18).int64(limit);
   if (read.order === 'create') writer.uint32(0x28).uint32(ASCENDING).uint32(0x30).uint32(BY_CREATION);
   if (read.countOnly === true) writer.uint32(0x48).bool(true);
 }
@@ -108,4 +110,11 @@ function writePut(writer: Writer, { key, value, lease }: Put, keyspace: Keyspace
     writer.uint32(0x18);
     writeLease(writer, lease);
   }
+}
+
+/** All keys of a range that were made in one revision, as they were at another. */
+export function peersMessage(range: KeyRange, created: Revision, at: Revision, keyspace: Keyspace): Uint8Array {
+  const writer = newWriter();
+  writeRange(writer, range, keyspace);
+  return writer.uint32(0x20).int64(at).uint32(0x60).int64(created).uint32(0x68).int64(created).finish();
 }

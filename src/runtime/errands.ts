@@ -1,0 +1,188 @@
+/**
+ * Errands: what a process leaves to another one, because that one is writing the same record all the time.
+ *
+ * A semaphore has several holders, and each of them changes its record. Where many do so at once, all but one lose the
+ * race, look again, and lose the next one. So whoever lost a race on what it had only just learnt does not race again
+ * for a while: it puts its command into the mailbox of the one who won, the *keeper*. The keeper puts everything that
+ * has come meanwhile into its next write, and the answers travel with that.
+ *
+ *     P  put m/K { errand: release P.7 }            K  put r/… , m/P { done: released }, m/Q { answers: Q.3 acquired }
+ *
+ * Nothing rests on the keeper's being there. One that does not answer soon is treated like a store that did not: the
+ * outcome is unknown, so P raises its epoch, looks, and does it itself. (What the keeper does for P compares P's epoch.)
+ */
+import type { Timer } from '../clock.ts';
+import { Failure } from '../failure.ts';
+import type { Transaction } from '../store/index.ts';
+import type { Sender } from './commit.ts';
+import { encode, type Errand, type ErrandReply, type Letter, mailboxKey } from './layout.ts';
+import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
+
+/** After this time the keeper is not waited for any more: it may be stopped, or be gone. */
+const PATIENCE_MS = 300;
+/** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
+const ERRANDS = 32;
+/** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
+const FRESH_MS = 10;
+/** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
+const MOST_ATTEMPTS = 3;
+
+/** Whether the desk of one resource had better leave its writes to another process. */
+export class Crowd {
+  #toLeave = 0;
+  #toKeep = 0;
+
+  /**
+   * Another process was faster, although this one had looked just before. Of two to whom others leave their writes,
+   * the one with the smaller name goes on.
+   */
+  overtaken(agedMs: number, yields: boolean): void {
+    if (agedMs >= FRESH_MS || (this.#toKeep > 0 && !yields)) return;
+    this.#toLeave = ERRANDS;
+    this.#toKeep = 0;
+  }
+
+  /** Others leave their writes to this process. */
+  keeps(): void {
+    this.#toKeep = ERRANDS;
+  }
+
+  wrote(): void {
+    if (this.#toKeep > 0) this.#toKeep -= 1;
+  }
+
+  get isThere(): boolean {
+    return this.#toLeave > 0;
+  }
+
+  left(): void {
+    this.#toLeave -= 1;
+  }
+
+  isGone(): void {
+    this.#toLeave = 0;
+  }
+}
+
+/** What another process asked this one to do. Nobody here waits for it. */
+export class ErrandPending extends Pending {
+  readonly errand: Errand;
+  readonly place: number;
+
+  constructor(errand: Errand, place: number) {
+    super(errand.commands[place] as AnyCommand, Number.POSITIVE_INFINITY);
+    this.errand = errand;
+    this.place = place;
+  }
+
+  override get isOver(): boolean {
+    return this.attempts > MOST_ATTEMPTS;
+  }
+
+  override settled(): void {}
+  override failed(): void {}
+}
+
+/** Whether another process could do it as well as this one: nothing about it but its session is known here alone. */
+export function canBeLeft(pending: Pending, sender: Sender): boolean {
+  const { command, uncertain } = pending;
+  if (uncertain || pending instanceof ErrandPending) return false;
+  const { lease, force, steal, elsewhere } = command as AnyCommand & Readonly<Record<string, unknown>>;
+  if (command.kind === 'acquire') return command.wait === true && lease === sender.id && !force && !steal;
+  return command.kind === 'release' && elsewhere !== true;
+}
+
+export interface ErrandCalls {
+  done(outcomes: readonly AnyOutcome[]): void;
+  /** There is no such process any more; nothing was sent. */
+  nobody(): void;
+  failed(error: unknown): void;
+}
+
+interface Desks {
+  readonly sender: Sender;
+  commit(
+    transaction: Transaction,
+    done: (result: { succeeded: boolean }) => void,
+    failed: (error: unknown) => void,
+  ): void;
+  later(delayMs: number, call: () => void): Timer;
+}
+
+interface Outstanding {
+  readonly outcomes: (AnyOutcome | undefined)[];
+  missing: number;
+  readonly calls: ErrandCalls;
+  readonly timer: Timer;
+}
+
+/** Those that this process has left to others. */
+export class Errands {
+  readonly #desks: Desks;
+  readonly #outstanding = new Map<string, Outstanding>();
+  #serial = 0;
+
+  constructor(desks: Desks) {
+    this.#desks = desks;
+  }
+
+  leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void {
+    const { id: from, epoch, anchor, leaseId } = this.#desks.sender;
+    this.#serial += 1;
+    const id = `${from}!${this.#serial}`;
+    const errand: Errand = { id, resource, from, epoch, leaseId: leaseId(from), commands };
+    const letter: Letter = { answers: [], losses: [], errands: [errand] };
+    const key = mailboxKey(keeper);
+    const timer = this.#desks.later(PATIENCE_MS, () => {
+      this.#forget(id)?.failed(new Failure('outcome-unknown', `${keeper} was asked, and did not answer`));
+    });
+    this.#outstanding.set(id, { outcomes: commands.map(() => undefined), missing: commands.length, calls, timer });
+    this.#desks.commit(
+      {
+        compare: [
+          { key, target: 'version', is: '>', than: 0 },
+          { key: anchor, target: 'version', is: '=', than: epoch },
+        ],
+        success: [{ do: 'put', key, value: encode(letter), lease: 'keep' }],
+        failure: [],
+      },
+      ({ succeeded }) => {
+        if (!succeeded) this.#forget(id)?.nobody();
+      },
+      (error) => this.#forget(id)?.failed(error),
+    );
+  }
+
+  /** One that came here is better carried out by `keeper`, who will answer it itself. */
+  passOn(keeper: string, errand: Errand, notPassed: () => void): void {
+    const letter: Letter = { answers: [], losses: [], errands: [{ ...errand, passedOn: true }] };
+    const key = mailboxKey(keeper);
+    this.#desks.commit(
+      {
+        compare: [{ key, target: 'version', is: '>', than: 0 }],
+        success: [{ do: 'put', key, value: encode(letter), lease: 'keep' }],
+        failure: [],
+      },
+      ({ succeeded }) => {
+        if (!succeeded) notPassed();
+      },
+      // Whether it arrived or not: whoever sent it will look for itself.
+      () => undefined,
+    );
+  }
+
+  heard({ id, place, outcome }: ErrandReply): void {
+    const outstanding = this.#outstanding.get(id);
+    if (outstanding === undefined || outstanding.outcomes[place] !== undefined) return;
+    outstanding.outcomes[place] = outcome as AnyOutcome;
+    outstanding.missing -= 1;
+    if (outstanding.missing === 0) this.#forget(id)?.done(outstanding.outcomes as AnyOutcome[]);
+  }
+
+  #forget(id: string): ErrandCalls | undefined {
+    const outstanding = this.#outstanding.get(id);
+    outstanding?.timer.cancel();
+    this.#outstanding.delete(id);
+    return outstanding?.calls;
+  }
+}
