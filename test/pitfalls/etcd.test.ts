@@ -151,7 +151,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
       const hold = await holder.box.lock('6-quit').acquire();
       const quit = new AbortController();
       const aborted = await inQueue(quitter.box.lock('6-quit'), { signal: quit.signal, holder: 'quitter' });
-      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 200, holder: 'hasty' });
+      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 1500, holder: 'hasty' });
       const { granted } = await inQueue(patient.box.lock('6-quit'), { holder: 'patient' });
       quit.abort();
       expect(await refusalOf(aborted.granted)).toMatchObject({ kind: 'aborted' });
