@@ -82,6 +82,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     return this.#end !== undefined;
   }
 
+  override get wasGivenUp(): boolean {
+    return this.#end === 'given-up' && this.leavesRequest;
+  }
+
   override get leavesRequest(): boolean {
     return this.command.kind === 'acquire';
   }

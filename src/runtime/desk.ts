@@ -246,7 +246,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       failed: (error) => {
         this.#crowd.isGone();
         // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
-        const batch = left.map((pending) => (pending.isOver && pending.leavesRequest ? withdrawal(pending) : pending));
+        const batch = left.map((pending) => (pending.wasGivenUp ? withdrawal(pending) : pending));
         this.#returned.push({ batch, error });
         if (this.#busy) return;
         this.#busy = true;

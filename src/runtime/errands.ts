@@ -75,8 +75,15 @@ export class ErrandPending extends Pending {
     this.place = place;
   }
 
+  /** What is in doubt may still land, and has to be settled, however long that takes. */
   override get isOver(): boolean {
-    return this.attempts > MOST_ATTEMPTS;
+    return this.attempts > MOST_ATTEMPTS && !this.uncertain;
+  }
+
+  /** A grant may have been made, and given back since: once more would be once too often. */
+  override doubt(): void {
+    if (this.command.kind === 'release') super.doubt();
+    else this.attempts = Number.POSITIVE_INFINITY;
   }
 
   override settled(): void {}

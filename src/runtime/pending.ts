@@ -58,6 +58,11 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
     return false;
   }
 
+  /** Whoever asked does not want it any more, and was told nothing else: should it be granted, it has to go back. */
+  get wasGivenUp(): boolean {
+    return false;
+  }
+
   /** If it fails nobody wants it any more, and it may still be in the queue. */
   get leavesRequest(): boolean {
     return false;

@@ -38,7 +38,7 @@ export function isEtcdUrl(url: string): boolean {
 /** The same URL for people: without the password. */
 export function withoutPassword(url: string): string {
   // Up to the last one: a password may have been written with an @ in it.
-  return url.replace(/^(etcds?:\/\/)([^:@]*)(:.*)?@/, (_, scheme: string, user: string) => `${scheme}${user}@`);
+  return url.replace(/^(etcds?:(?:\/\/)?)([^:@]*)(:.*)?@/, (_, scheme: string, user: string) => `${scheme}${user}@`);
 }
 
 export function parseEtcdUrl(url: string): EtcdPlace {

@@ -1,0 +1,61 @@
+/** Opens a connection to one server, in the clear or over TLS, and tells what was wrong if there is none. */
+import { connect as connectSocket, isIP, type Socket } from 'node:net';
+import { checkServerIdentity, connect as connectTls, type PeerCertificate } from 'node:tls';
+import { systemClock } from '../../../clock.ts';
+import { type Address, CallFailure, type Connect, type Connection, type TlsOptions } from '../transport.ts';
+import { Http2Connection } from './connection.ts';
+import { UNAVAILABLE } from './grpc-status.ts';
+
+export const connect: Connect = (address, { timeoutMs, pingMs, onClose }) =>
+  new Promise<Connection>((resolve, reject) => {
+    const server = address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+    const socket = openSocket(address, server);
+    let progress = 'could not be reached';
+    socket.once('connect', () => {
+      const protocol = address.tls === undefined ? 'HTTP/2' : 'TLS';
+      progress = `accepted the connection, but did not answer in ${protocol}`;
+    });
+    socket.once('secureConnect', () => (progress = 'accepted the connection, but did not answer in HTTP/2'));
+
+    let isOpen = false;
+    const connection = new Http2Connection(socket, {
+      server,
+      isSecure: address.tls !== undefined,
+      pingMs,
+      onOpen: () => {
+        isOpen = true;
+        deadline.cancel();
+        resolve(connection);
+      },
+      onClose: (failure) => {
+        deadline.cancel();
+        if (isOpen) onClose(failure);
+        else reject(failure);
+      },
+    });
+    const deadline = systemClock.timer(timeoutMs, () =>
+      connection.abandon(`${server} ${progress} within ${timeoutMs} ms`),
+    );
+  });
+
+/** Throws where not even a try makes sense: a key that is none, a port that cannot be. */
+function openSocket({ host, port, tls }: Address, server: string): Socket {
+  try {
+    if (tls === undefined) return connectSocket({ host, port, noDelay: true });
+    return connectTls({ host, port, ...tlsOptions(host, tls) }).setNoDelay(true);
+  } catch (error) {
+    throw new CallFailure(UNAVAILABLE, `cannot connect to ${server}: ${(error as Error).message}`, true, {
+      cause: error,
+    });
+  }
+}
+
+function tlsOptions(host: string, { serverName = host, ...keys }: TlsOptions) {
+  return {
+    ...keys,
+    ALPNProtocols: ['h2'],
+    // Servers with several certificates choose by it; an address is not allowed there.
+    ...(isIP(serverName) === 0 ? { servername: serverName } : {}),
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(serverName, certificate),
+  };
+}

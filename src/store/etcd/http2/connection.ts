@@ -1,0 +1,212 @@
+/**
+ * A connection to one server, on a socket: HTTP/2 as far as a gRPC client needs it.
+ *
+ *   greeting ──settings──▶ open ──farewell, ids used up──▶ retired ──last call over──▶ closed
+ *       └────────────────────┴── socket broke, peer broke the rules, close() ────────────▲
+ *
+ * A retired connection takes nothing new and lets the calls that are under way finish.
+ *
+ * While a call is under way, the process is kept alive; by an idle connection, or by streams alone, it is not.
+ */
+import type { Socket } from 'node:net';
+import { type Call, CallFailure, type Connection, type OutgoingStream, type StreamListener } from '../transport.ts';
+import { Conversation } from './conversation.ts';
+import { type Exchange, StreamExchange, UnaryExchange } from './exchange.ts';
+import { Exchanges } from './exchanges.ts';
+import { FrameReader, FrameTooLong } from './frame-reader.ts';
+import { GOAWAY, NO_FLAGS, PING, ProtocolError, writeUint32 } from './frames.ts';
+import { UNAVAILABLE } from './grpc-status.ts';
+import { HeaderEncoder } from './hpack/encoder.ts';
+import { Incoming } from './incoming.ts';
+import { KeepAlive } from './keep-alive.ts';
+import { Outbox } from './outbox.ts';
+import { Sender } from './sender.ts';
+import { spokenInstead, whyNoConnection } from './no-http2.ts';
+
+export interface ConnectionOptions {
+  /** `127.0.0.1:2379` */
+  readonly server: string;
+  readonly isSecure: boolean;
+  readonly pingMs: number;
+  /** Once, when the server's settings are here. */
+  readonly onOpen: () => void;
+  /** Once, when it is not open any more, or will never be. */
+  readonly onClose: (failure: CallFailure) => void;
+  /** The id of the first stream; they are odd, and end at 2³¹. */
+  readonly firstId?: number | undefined;
+}
+
+export class Http2Connection implements Connection {
+  readonly #socket: Socket;
+  readonly #options: ConnectionOptions;
+  readonly #outbox: Outbox;
+  readonly #exchanges: Exchanges;
+  readonly #reader: FrameReader;
+  readonly #keepAlive: KeepAlive;
+  #state: 'greeting' | 'open' | 'retired' | 'closed' = 'greeting';
+  #reason = '';
+  #cause: unknown;
+
+  constructor(socket: Socket, options: ConnectionOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    const { server } = options;
+    this.#outbox = new Outbox(socket);
+    const sender = new Sender(this.#outbox);
+    const encoder = new HeaderEncoder(options.isSecure ? 'https' : 'http', server);
+    this.#exchanges = new Exchanges(
+      {
+        awaited: (isAny) => (isAny ? socket.ref() : socket.unref()),
+        usedUp: () => this.#retire(`the connection to ${server} has no stream ids left`),
+        idle: () => this.#state === 'retired' && this.#hangUp(),
+      },
+      ...([this.#outbox, sender, encoder, options.firstId ?? 1] as const),
+    );
+    const conversation = new Conversation(socket, this.#outbox, sender, encoder, this.#exchanges, {
+      greeted: () => this.#greeted(),
+      goesAway: (lastId, why) => this.#goesAway(lastId, `${server} goes away (${why})`),
+    });
+    const incoming = new Incoming(conversation);
+    this.#reader = new FrameReader((kind, flags, id, bytes, at, end) =>
+      incoming.frame(kind, flags, id, bytes, at, end),
+    );
+    this.#keepAlive = new KeepAlive(options.pingMs, {
+      isAwaited: () => this.#exchanges.size > 0,
+      ask: () => this.#outbox.frame(PING, NO_FLAGS, 0, Buffer.alloc(8)),
+      isGone: () => this.abandon(`${server} has not answered for ${2 * options.pingMs} ms`),
+    });
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('error', (error) => this.abandon(this.#broken(error), error));
+    socket.on('end', () => this.abandon(this.#hungUpOn()));
+    socket.on('close', () => this.abandon(this.#hungUpOn()));
+    conversation.begin();
+  }
+
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  unary(call: Call, done: (message: Uint8Array) => void, failed: (failure: CallFailure) => void): () => void {
+    const exchange = new UnaryExchange(call, done, failed);
+    this.#start(exchange);
+    return () => this.#exchanges.cancel(exchange);
+  }
+
+  stream(call: Omit<Call, 'message'>, listener: StreamListener): OutgoingStream {
+    const exchange = new StreamExchange(call, listener);
+    this.#start(exchange);
+    return {
+      send: (message) => this.#exchanges.send(exchange, message),
+      cancel: () => this.#exchanges.cancel(exchange),
+    };
+  }
+
+  close(): void {
+    this.abandon(`the connection to ${this.#options.server} was closed`);
+  }
+
+  /** Ends everything, for this reason. */
+  abandon(reason: string, cause?: unknown): void {
+    if (this.#state === 'closed') return;
+    const wasKnown = this.#state === 'retired';
+    this.#state = 'closed';
+    this.#reason = reason;
+    this.#cause = cause;
+    this.#reader.stop();
+    this.#keepAlive.stop();
+    this.#outbox.close();
+    this.#socket.destroy();
+    if (!wasKnown) this.#options.onClose(this.#failure(true));
+    const all = [...this.#exchanges.takeWaiting(), ...this.#exchanges.underWay()];
+    for (const exchange of all) this.#exchanges.finish(exchange, this.#failureOf(exchange));
+  }
+
+  #start(exchange: Exchange): void {
+    this.#exchanges.expect(exchange);
+    if (this.#state === 'open') return this.#exchanges.start(exchange);
+    // Not before the caller has what gives it up.
+    process.nextTick(() => this.#exchanges.finish(exchange, this.#failure(true)));
+  }
+
+  #greeted(): void {
+    if (this.#state !== 'greeting') return;
+    this.#state = 'open';
+    this.#keepAlive.start();
+    this.#socket.unref();
+    this.#options.onOpen();
+  }
+
+  #receive(chunk: Buffer): void {
+    this.#keepAlive.heard();
+    try {
+      this.#reader.read(chunk);
+    } catch (error) {
+      if (error instanceof ProtocolError) return this.#objectTo(error);
+      // A fault of ours, or of a listener: the rest of the chunk is lost, and with it all that depends on it.
+      this.abandon(`the connection to ${this.#options.server} was given up: ${String(error)}`, error);
+      throw error;
+    }
+  }
+
+  #objectTo(error: ProtocolError): void {
+    const { server } = this.#options;
+    const other = this.#state === 'greeting' && error instanceof FrameTooLong ? spokenInstead(error.head) : undefined;
+    this.#sayGoodbye(error.code, error.message);
+    this.abandon(`${server} ${other ?? `does not keep to HTTP/2: it sent ${error.message}`}`, error);
+  }
+
+  /** It will answer what is under way up to this id, and has not looked at what is above. */
+  #goesAway(lastId: number, reason: string): void {
+    this.#retire(reason);
+    for (const exchange of [...this.#exchanges.underWay()]) {
+      if (exchange.id > lastId) this.#exchanges.finish(exchange, new CallFailure(UNAVAILABLE, reason, true));
+    }
+  }
+
+  #retire(reason: string): void {
+    if (this.#state !== 'open') return;
+    this.#state = 'retired';
+    this.#reason = reason;
+    this.#options.onClose(this.#failure(true));
+    for (const exchange of this.#exchanges.takeWaiting()) this.#exchanges.finish(exchange, this.#failure(true));
+    for (const exchange of [...this.#exchanges.underWay()]) {
+      // Whoever only listens would listen for ever.
+      if (!exchange.isAwaited) this.#exchanges.giveUp(exchange, this.#failureOf(exchange));
+    }
+    if (this.#exchanges.size === 0) this.#hangUp();
+  }
+
+  #hangUp(): void {
+    this.#sayGoodbye(0, '');
+    this.abandon(this.#reason);
+  }
+
+  /** As far as the system takes it at once; nobody waits for it to arrive. */
+  #sayGoodbye(code: number, text: string): void {
+    const payload = Buffer.alloc(8 + text.length);
+    writeUint32(payload, 4, code);
+    payload.write(text, 8, 'latin1');
+    this.#outbox.frame(GOAWAY, NO_FLAGS, 0, payload);
+    this.#outbox.flush();
+  }
+
+  #broken(error: Error): string {
+    const { server } = this.#options;
+    if (this.#state !== 'greeting') return `the connection to ${server} broke: ${error.message}`;
+    return `cannot connect to ${server}: ${whyNoConnection(error)}`;
+  }
+
+  #hungUpOn(): string {
+    const { server, isSecure } = this.#options;
+    if (this.#state !== 'greeting') return `${server} closed the connection`;
+    return `${server} closed the connection without a word of HTTP/2${isSecure ? '' : '; perhaps it wants TLS'}`;
+  }
+
+  #failureOf(exchange: Exchange): CallFailure {
+    return this.#failure(exchange.id === 0 || !this.#outbox.hasLeft(exchange.position));
+  }
+
+  #failure(neverSent: boolean): CallFailure {
+    return new CallFailure(UNAVAILABLE, this.#reason, neverSent, { cause: this.#cause });
+  }
+}

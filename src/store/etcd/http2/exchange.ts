@@ -1,0 +1,178 @@
+/** One request and what comes back for it: the part of HTTP/2's stream that gRPC makes something of. */
+import { type Call, CallFailure, type StreamListener } from '../transport.ts';
+import { type Backlog, MESSAGE_HEAD } from './backlog.ts';
+import { readUint32 } from './frames.ts';
+import { INTERNAL, notGrpcFailure, OK, RESOURCE_EXHAUSTED, statusFailure } from './grpc-status.ts';
+import { TornMessage } from './torn-message.ts';
+
+/** etcd answers a list in one message, however long; above this somebody else is at the other end. */
+export const MAX_MESSAGE = 512 * 1024 * 1024;
+
+export abstract class Exchange {
+  readonly path: string;
+  readonly headers: Call['headers'];
+  /** What it keeps the process alive for. */
+  abstract readonly isAwaited: boolean;
+
+  /** 0 until it is sent. */
+  id = 0;
+  /** Where in the outbox it begins. */
+  position = 0;
+  /** How much more the peer takes of it; a change of settings can make that negative. */
+  sendWindow = 0;
+  backlog: Backlog | undefined;
+  /** We said all we had to say. */
+  hasSentAll = false;
+  /** Nobody wants to hear of it any more. */
+  isOver = false;
+  /** Bytes that came since the peer was last told to go on. */
+  received = 0;
+
+  #hasHeaders = false;
+  #httpStatus = '';
+  #contentType = '';
+  #grpcStatus = '';
+  #grpcMessage = '';
+  #torn: TornMessage | undefined;
+
+  constructor(path: string, headers: Call['headers']) {
+    this.path = path;
+    this.headers = headers;
+  }
+
+  /** Answers a failure if it cannot go on. */
+  protected abstract message(message: Uint8Array): CallFailure | undefined;
+  /** It is over, with the server's consent or not. */
+  abstract end(failure: CallFailure | undefined): void;
+
+  field(name: string, value: string): void {
+    switch (name) {
+      case ':status':
+        this.#httpStatus = value;
+        break;
+      case 'content-type':
+        this.#contentType = value;
+        break;
+      case 'grpc-status':
+        this.#grpcStatus = value;
+        break;
+      case 'grpc-message':
+        this.#grpcMessage = value;
+        break;
+      default:
+    }
+  }
+
+  /** All fields of a block were told. Answers a failure if it cannot go on. */
+  fieldsEnd(isLast: boolean): CallFailure | undefined {
+    if (this.#hasHeaders) {
+      return isLast ? undefined : this.#fail(INTERNAL, 'the server sent trailers in the middle');
+    }
+    // An interim answer, of which gRPC knows none; the real one follows.
+    if (!isLast && this.#httpStatus.startsWith('1')) return undefined;
+    this.#hasHeaders = true;
+    if (this.#grpcStatus !== '') return undefined;
+    if (this.#httpStatus === '200' && this.#contentType.startsWith('application/grpc')) return undefined;
+    return notGrpcFailure(this.path, Number(this.#httpStatus), this.#contentType);
+  }
+
+  /** What the server said at the end. */
+  result(): CallFailure | undefined {
+    if (this.#torn !== undefined) return this.#fail(INTERNAL, 'the server ended it in the middle of a message');
+    if (this.#grpcStatus === '') return this.#fail(INTERNAL, 'the server ended it without a status');
+    return this.#grpcStatus === '0' ? undefined : statusFailure(this.path, this.#grpcStatus, this.#grpcMessage);
+  }
+
+  /** Answers a failure if it cannot go on. */
+  data(bytes: Buffer, from: number, end: number): CallFailure | undefined {
+    if (!this.#hasHeaders && from < end) return this.#fail(INTERNAL, 'the server sent data before any headers');
+    let at = from;
+    while (at < end && !this.isOver) {
+      if (this.#torn === undefined && end - at >= MESSAGE_HEAD) {
+        const next = at + MESSAGE_HEAD + readUint32(bytes, at + 1);
+        const failure = this.#check(bytes, at);
+        if (failure !== undefined) return failure;
+        if (next <= end) {
+          const wrong = this.message(bytes.subarray(at + MESSAGE_HEAD, next));
+          if (wrong !== undefined) return wrong;
+          at = next;
+          continue;
+        }
+      }
+      const torn = (this.#torn ??= new TornMessage());
+      const wasHeadless = torn.head === undefined;
+      at += torn.take(bytes, at, end);
+      const failure = (wasHeadless && torn.head !== undefined && this.#check(torn.head, 0)) || this.#mended(torn);
+      if (failure !== undefined) return failure;
+    }
+    return undefined;
+  }
+
+  #mended(torn: TornMessage): CallFailure | undefined {
+    const whole = torn.whole;
+    if (whole === undefined) return undefined;
+    this.#torn = undefined;
+    return this.message(whole);
+  }
+
+  #check(head: Buffer, at: number): CallFailure | undefined {
+    if (head[at] !== 0) return this.#fail(INTERNAL, 'the server sent a compressed message, which nobody asked it for');
+    const length = readUint32(head, at + 1);
+    if (length <= MAX_MESSAGE) return undefined;
+    return this.#fail(
+      RESOURCE_EXHAUSTED,
+      `the server began a message of ${length} bytes; at most ${MAX_MESSAGE} are read`,
+    );
+  }
+
+  #fail(status: number, what: string): CallFailure {
+    return new CallFailure(status, `${this.path}: ${what}`, false);
+  }
+}
+
+export class UnaryExchange extends Exchange {
+  readonly isAwaited = true;
+  readonly request: Uint8Array;
+  readonly #done: (message: Uint8Array) => void;
+  readonly #failed: (failure: CallFailure) => void;
+  #answer: Uint8Array | undefined;
+
+  constructor(call: Call, done: (message: Uint8Array) => void, failed: (failure: CallFailure) => void) {
+    super(call.path, call.headers);
+    this.request = call.message;
+    this.#done = done;
+    this.#failed = failed;
+  }
+
+  protected message(message: Uint8Array): CallFailure | undefined {
+    if (this.#answer !== undefined) {
+      return new CallFailure(INTERNAL, `${this.path}: the server sent more than one answer`, false);
+    }
+    this.#answer = message;
+    return undefined;
+  }
+
+  end(failure: CallFailure | undefined): void {
+    if (failure !== undefined) this.#failed(failure);
+    else if (this.#answer !== undefined) this.#done(this.#answer);
+    else this.#failed(new CallFailure(INTERNAL, `${this.path}: the server ended it without an answer`, false));
+  }
+}
+
+export class StreamExchange extends Exchange {
+  readonly isAwaited = false;
+  readonly #listener: StreamListener;
+
+  constructor(call: Omit<Call, 'message'>, listener: StreamListener) {
+    super(call.path, call.headers);
+    this.#listener = listener;
+  }
+
+  protected message(message: Uint8Array): undefined {
+    this.#listener.message(message);
+  }
+
+  end(failure: CallFailure | undefined): void {
+    this.#listener.ended(failure ?? new CallFailure(OK, `the server ended ${this.path}`, false));
+  }
+}

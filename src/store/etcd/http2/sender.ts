@@ -1,0 +1,125 @@
+/**
+ * Sends requests, as fast as the peer has room for them: it grants a number of bytes for the connection, and a number for
+ * each stream. What is beyond that waits here.
+ */
+import { Backlog, MESSAGE_HEAD } from './backlog.ts';
+import type { Exchange } from './exchange.ts';
+import {
+  CONTINUATION,
+  DATA,
+  DEFAULT_WINDOW,
+  END_HEADERS,
+  END_STREAM,
+  FLOW_CONTROL_ERROR,
+  FRAME_HEAD,
+  HEADERS,
+  MAX_PAYLOAD,
+  MAX_WINDOW,
+  NO_FLAGS,
+  ProtocolError,
+  writeFrameHead,
+  writeUint32,
+} from './frames.ts';
+import type { Outbox } from './outbox.ts';
+
+export class Sender {
+  readonly #outbox: Outbox;
+  #window = DEFAULT_WINDOW;
+  #initialWindow = DEFAULT_WINDOW;
+  readonly #blocked = new Set<Exchange>();
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox;
+  }
+
+  /** The exchange has its id now. A backlog from before is sent too. */
+  begin(exchange: Exchange, block: Buffer): void {
+    exchange.position = this.#outbox.position;
+    exchange.sendWindow = this.#initialWindow;
+    for (let at = 0; at < block.length; at += MAX_PAYLOAD) {
+      const end = Math.min(at + MAX_PAYLOAD, block.length);
+      const flags = end === block.length ? END_HEADERS : NO_FLAGS;
+      this.#outbox.frame(at === 0 ? HEADERS : CONTINUATION, flags, exchange.id, block.subarray(at, end));
+    }
+    if (exchange.backlog !== undefined) this.#sendBlocked(exchange);
+  }
+
+  message(exchange: Exchange, message: Uint8Array, isLast: boolean): void {
+    exchange.hasSentAll = isLast;
+    const size = MESSAGE_HEAD + message.length;
+    if (exchange.id === 0 || exchange.backlog !== undefined || size > this.#roomFor(exchange)) {
+      (exchange.backlog ??= new Backlog()).push(message);
+      if (exchange.id !== 0) this.#sendBlocked(exchange);
+      return;
+    }
+    const flags = isLast ? END_STREAM : NO_FLAGS;
+    const at = this.#data(exchange, size, flags);
+    const bytes = this.#outbox.bytes;
+    bytes[at] = 0;
+    bytes.set(message, writeUint32(bytes, at + 1, message.length));
+  }
+
+  /** Whatever was not sent yet is not sent any more. */
+  forget(exchange: Exchange): void {
+    exchange.backlog = undefined;
+    this.#blocked.delete(exchange);
+  }
+
+  widen(increment: number): void {
+    this.#window = widened(this.#window, increment);
+    this.resume();
+  }
+
+  /** Sends what there is room for now. */
+  resume(): void {
+    for (const exchange of this.#blocked) {
+      if (this.#window <= 0) return;
+      this.#sendBlocked(exchange);
+    }
+  }
+
+  widenOne(exchange: Exchange, increment: number): void {
+    exchange.sendWindow = widened(exchange.sendWindow, increment);
+    if (exchange.backlog !== undefined) this.#sendBlocked(exchange);
+  }
+
+  /** Counts for those that are under way too, as if it had always been so. They go on with `resume`. */
+  setInitialWindow(size: number, underWay: Iterable<Exchange>): void {
+    if (size > MAX_WINDOW) throw new ProtocolError(FLOW_CONTROL_ERROR, `an initial window of ${size} bytes`);
+    const change = size - this.#initialWindow;
+    this.#initialWindow = size;
+    for (const exchange of underWay) exchange.sendWindow = widened(exchange.sendWindow, change);
+  }
+
+  #sendBlocked(exchange: Exchange): void {
+    const backlog = exchange.backlog!;
+    while (backlog.size > 0) {
+      const size = Math.min(backlog.size, this.#roomFor(exchange));
+      if (size <= 0) {
+        this.#blocked.add(exchange);
+        return;
+      }
+      const isLast = exchange.hasSentAll && size === backlog.size;
+      const at = this.#data(exchange, size, isLast ? END_STREAM : NO_FLAGS);
+      backlog.move(this.#outbox.bytes, at, size);
+    }
+    this.forget(exchange);
+  }
+
+  #roomFor(exchange: Exchange): number {
+    return Math.min(MAX_PAYLOAD, this.#window, exchange.sendWindow);
+  }
+
+  /** Answers where the payload is to be written. */
+  #data(exchange: Exchange, size: number, flags: number): number {
+    this.#window -= size;
+    exchange.sendWindow -= size;
+    const at = this.#outbox.room(FRAME_HEAD + size);
+    return writeFrameHead(this.#outbox.bytes, at, size, DATA, flags, exchange.id);
+  }
+}
+
+function widened(window: number, increment: number): number {
+  if (window + increment > MAX_WINDOW) throw new ProtocolError(FLOW_CONTROL_ERROR, 'a window beyond all bounds');
+  return window + increment;
+}
