@@ -186,7 +186,7 @@ describe.each(stores)('on $on', ({ kind }) => {
         'history',
         'stale-holds',
         'leases',
-        ...(kind === 'file' ? ['file-system', 'disk', 'database'] : []),
+        ...(kind === 'file' ? ['file-system', 'disk', 'database'] : ['etcd']),
         'clock',
         'versions',
       ];
