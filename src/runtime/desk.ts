@@ -73,6 +73,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #wholeSince = -1;
   #pending: Pending<Command, Outcome>[] = [];
   #busy = false;
+  #onIdle: (() => void)[] = [];
   #failures = 0;
   #mustReconcile = false;
   /** When the view was read or heard. */
@@ -100,6 +101,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       this.#pending.push(pending);
       this.#goOn();
     }
+  }
+
+  /** Resolves once nothing is on its way any more: neither what was asked, nor what was given up. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#busy) this.#onIdle.push(resolve);
+      else resolve();
+    });
   }
 
   /**
@@ -165,6 +174,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;
+      if (this.#onIdle.length > 0) for (const told of this.#onIdle.splice(0)) told();
     } else if (pending.length <= BATCH) {
       this.#pending = [];
       this.#attempt(pending);

@@ -12,6 +12,9 @@ import { built } from '../support/run-processes.ts';
 // They wait for leases to end: all together, each with locks of its own.
 vi.setConfig({ maxConcurrency: 40 });
 
+/** Of sessions that have to live on, also on a machine that is busy with other tests. */
+const LIVING_MS = 5000;
+
 describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: true }, () => {
   let server: EtcdServer;
   beforeAll(async () => {
@@ -151,7 +154,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
       const hold = await holder.box.lock('6-quit').acquire();
       const quit = new AbortController();
       const aborted = await inQueue(quitter.box.lock('6-quit'), { signal: quit.signal, holder: 'quitter' });
-      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 200, holder: 'hasty' });
+      const hasty = await inQueue(quitter.box.lock('6-quit'), { waitMs: 1500, holder: 'hasty' });
       const { granted } = await inQueue(patient.box.lock('6-quit'), { holder: 'patient' });
       quit.abort();
       expect(await refusalOf(aborted.granted)).toMatchObject({ kind: 'aborted' });
@@ -272,13 +275,13 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
     });
 
     it('a connection that breaks and comes back costs nobody a hold', async ({ onTestFinished }) => {
-      const { box, way } = await fleet(onTestFinished).start({ isShort: true });
+      const { box, way } = await fleet(onTestFinished).start({ sessionTtlMs: LIVING_MS });
       const hold = await box.lock('10-back').acquire();
       const begun = performance.now();
-      while (performance.now() < begun + 1.5 * TTL_MS) {
+      while (performance.now() < begun + 1.2 * LIVING_MS) {
         way.drop();
         await box.lock('10-back').inspect();
-        await new Promise((resolve) => setTimeout(resolve, TTL_MS / 10));
+        await new Promise((resolve) => setTimeout(resolve, 100));
       }
       expect(hold.isValid).toBe(true);
       expect(await hold.release()).toEqual({ kind: 'released' });
@@ -350,6 +353,31 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
     });
   });
 
+  describe('15. an abort that races a grant leaks the grant', () => {
+    it('one who gives up as the lock is handed to it, and leaves, leaves nothing behind', async ({
+      onTestFinished,
+    }) => {
+      const processes = fleet(onTestFinished);
+      const holder = await processes.start();
+      for (let round = 0; round < 8; round++) {
+        const quitter = await processes.start();
+        const lock = holder.box.lock(`15-${round}`);
+        const hold = await lock.acquire();
+        const quit = new AbortController();
+        const { granted } = await inQueue(quitter.box.lock(`15-${round}`), { signal: quit.signal });
+        const ended = granted.catch(() => undefined);
+        const released = hold.release();
+        // A little later each time: before, while and after the grant is on its way.
+        await new Promise((resolve) => setTimeout(resolve, round));
+        quit.abort();
+        await ended;
+        await quitter.box.close();
+        await released;
+        expect(await lock.isFree()).toBe(true);
+      }
+    });
+  });
+
   describe('16. the clocks of clients decide who expired', () => {
     it.for([-86_400_000, 86_400_000])(
       'a process whose clock is wrong by %d ms takes nothing from a living holder',
@@ -381,10 +409,10 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
   describe('25. a callback on the path of the watch or the renewal ends the session', () => {
     it('a handler that never returns costs nobody the session, and grants still arrive', async ({ onTestFinished }) => {
       const processes = fleet(onTestFinished);
-      const [holder, busy] = [await processes.start(), await processes.start({ isShort: true })];
+      const [holder, busy] = [await processes.start(), await processes.start({ sessionTtlMs: LIVING_MS })];
       await busy.box.on('*', () => new Promise(() => {}));
       const kept = await busy.box.lock('25-kept').acquire();
-      const hold = await holder.box.lock('25').acquire({ maxHoldMs: 1.5 * TTL_MS });
+      const hold = await holder.box.lock('25').acquire({ maxHoldMs: 1.2 * LIVING_MS });
       const { granted } = await inQueue(busy.box.lock('25'));
       expect(hold.isValid).toBe(true);
       // Let in when the time of the other one was over: later than its own lease would have ended without renewals.
