@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { Fleet } from './measure/fleet.mjs';
 import { machine } from './measure/machine.mjs';
 import { startRedis } from './measure/redis.mjs';
-import { median, quantile } from './measure/rounds.mjs';
+import { median, quantile, spread } from './measure/rounds.mjs';
 
 const SIZES = [2, 8, 32];
 const ROUNDS = 3;
@@ -105,9 +105,4 @@ async function inRounds(fleet, how, differently = {}) {
 function overlapsIn(rounds) {
   const guilty = names.filter((name) => rounds[name].some(({ overlaps }) => overlaps > 0));
   return guilty.length === 0 ? '' : `  !! two had it at once: ${guilty.join(', ')}`;
-}
-
-function spread(values, digits) {
-  const [low, middle, high] = [quantile(values, 0), median(values), quantile(values, 1)];
-  return `${middle.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
 }

@@ -3,12 +3,13 @@
 // where it is not, it is said what is missing and what that leaves out. No imports but Node's own, as in ensure.mjs.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 
 /**
  * @typedef {{ readonly command: string, readonly debian: string, readonly leavesOut: string }} Program
- * A command, the Debian package that has it, and what cannot be done without it.
+ * A command, or the path of something that is no command, the Debian package that has it, and what cannot be done
+ * without it.
  */
 
 /** @type {readonly Program[]} */
@@ -21,6 +22,13 @@ export const FOR_TESTS = [
 export const FOR_BENCHES = [
   { command: 'redis-server', debian: 'redis-server', leavesOut: 'the rows of redis-semaphore' },
   { command: 'flock', debian: 'util-linux', leavesOut: 'the rows of flock(1)' },
+  { command: 'etcd', debian: 'etcd-server', leavesOut: 'everything on etcd' },
+  { command: 'go', debian: 'golang-go', leavesOut: "the rows of etcd's own client" },
+  {
+    command: '/usr/share/gocode/src/go.etcd.io/etcd',
+    debian: 'golang-etcd-server-dev',
+    leavesOut: "the rows of etcd's own client",
+  },
 ];
 
 /**
@@ -28,10 +36,10 @@ export const FOR_BENCHES = [
  * must be there (CI=true), that ends the process.
  */
 export function ensurePackages(/** @type {readonly Program[]} */ programs) {
-  const absent = programs.filter(({ command }) => !isOnPath(command));
+  const absent = programs.filter(({ command }) => !isHere(command));
   if (absent.length === 0) return [];
   const problem = install(absent);
-  const missing = absent.filter(({ command }) => !isOnPath(command));
+  const missing = absent.filter(({ command }) => !isHere(command));
   for (const { command, debian, leavesOut } of missing) {
     console.error(`signalbox: there is no ${command} (Debian package ${debian}), which leaves out ${leavesOut}`);
   }
@@ -44,7 +52,7 @@ export function ensurePackages(/** @type {readonly Program[]} */ programs) {
 
 /** Answers why it could not be done, if it could not. */
 function install(/** @type {readonly Program[]} */ programs) {
-  if (!isOnPath('apt-get')) return 'install it by the means of your system; here is no apt-get';
+  if (!isHere('apt-get')) return 'install it by the means of your system; here is no apt-get';
   const names = [...new Set(programs.map(({ debian }) => debian))];
   if (process.getuid?.() !== 0) return `only root may install packages: sudo apt-get install ${names.join(' ')}`;
   console.log(`signalbox: installing ${names.join(', ')} (apt-get)`);
@@ -64,7 +72,8 @@ function aptGet(/** @type {readonly string[]} */ [verb, ...args]) {
   return status === 0;
 }
 
-function isOnPath(/** @type {string} */ command) {
+function isHere(/** @type {string} */ command) {
+  if (isAbsolute(command)) return existsSync(command);
   return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
     try {
       accessSync(join(folder, command), constants.X_OK);

@@ -44,3 +44,22 @@ export function quantile(values, part) {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
 }
+
+/** The median, and between what it lay. */
+export function spread(values, digits) {
+  const [low, middle, high] = [quantile(values, 0), median(values), quantile(values, 1)];
+  return `${middle.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
+}
+
+/** All of them in every round, and who begins changes: what else the machine does then falls on all of them alike. */
+export async function interleaved(contenders, measure, { rounds, warmUp = 0 }) {
+  const names = Object.keys(contenders);
+  const measured = Object.fromEntries(names.map((name) => [name, []]));
+  for (let round = -warmUp; round < rounds; round++) {
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      const result = await measure(contenders[name]);
+      if (round >= 0) measured[name].push(result);
+    }
+  }
+  return measured;
+}

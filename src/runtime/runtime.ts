@@ -255,9 +255,11 @@ export class Runtime implements Office {
     for (const waiter of [...this.#waiters.values()]) waiter.closed();
     const held = [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
     const released = Promise.all(held.map((hold) => hold.surrender()));
+    // Also what was given up: a grant that was on its way would stay behind as one of the dead.
+    const over = released.then(() => Promise.all([...this.#desks.values()].map((desk) => desk.idle())));
     await new Promise<void>((resolve) => {
       const limit = this.later(this.options.requestTimeoutMs, resolve);
-      void released.finally(() => {
+      void over.finally(() => {
         limit.cancel();
         resolve();
       });
@@ -388,6 +390,10 @@ export class Runtime implements Office {
 
   passOn(keeper: string, errand: Errand, notPassed: () => void): void {
     this.#errands.passOn(keeper, errand, notPassed);
+  }
+
+  nudge(keeper: string, resource: string): void {
+    this.#errands.nudge(keeper, resource);
   }
 
   emit(resource: string, events: readonly Event[]): void {

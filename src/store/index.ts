@@ -32,6 +32,7 @@ export {
   openEtcd,
   openEtcdUrl,
   parseEtcdUrl,
+  type ServerStatus,
   type TlsOptions,
   withoutPassword,
   withWholePaths,

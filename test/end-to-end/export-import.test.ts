@@ -3,47 +3,59 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Scratch } from '../support/cli.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
-let scratch: Scratch;
-beforeEach(() => void (scratch = new Scratch()));
-afterEach(() => scratch.remove());
+describe.each(stores)('on $on', ({ kind }) => {
+  const newStore = newStoreOf(kind);
+  let scratch: Scratch;
+  beforeEach(() => void (scratch = new Scratch(newStore)));
+  afterEach(() => scratch.remove());
 
-describe('export and import', () => {
-  it('bring holds with their tokens into another store, and a round trip changes nothing', async () => {
-    const held = await scratch.json<{ token: number }>('lock', 'acquire', 'main', '--holder', 'agent:7', '--ttl', '5m');
-    await scratch.run('sem', 'acquire', 'api', '--capacity', '4', '--weight', '2', '--holder', 'agent:7');
-    const [one, two] = [scratch.path('one'), scratch.path('two')];
-    const other = ['--store', `file:${scratch.path('other')}`];
-    expect(await scratch.run('export', one)).toMatchObject({ code: 0, stdout: expect.stringContaining('2 holds') });
-    expect(await scratch.json('import', one, ...other)).toEqual({ locks: 1, semaphores: 1, holds: 2 });
-    await scratch.run('export', two, ...other);
-    for (const file of ['/locks.json', '/semaphores.json']) {
-      expect(readFileSync(two + file, 'utf8')).toBe(readFileSync(one + file, 'utf8'));
-    }
-    const claim = ['--holder', 'agent:7', '--token', String(held.token)];
-    expect(await scratch.run('lock', 'renew', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
-    expect(await scratch.run('lock', 'release', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
-  });
+  describe('export and import', () => {
+    it('bring holds with their tokens into another store, and a round trip changes nothing', async () => {
+      const held = await scratch.json<{ token: number }>(
+        'lock',
+        'acquire',
+        'main',
+        '--holder',
+        'agent:7',
+        '--ttl',
+        '5m',
+      );
+      await scratch.run('sem', 'acquire', 'api', '--capacity', '4', '--weight', '2', '--holder', 'agent:7');
+      const [one, two] = [scratch.path('one'), scratch.path('two')];
+      const other = ['--store', `file:${scratch.path('other')}`];
+      expect(await scratch.run('export', one)).toMatchObject({ code: 0, stdout: expect.stringContaining('2 holds') });
+      expect(await scratch.json('import', one, ...other)).toEqual({ locks: 1, semaphores: 1, holds: 2 });
+      await scratch.run('export', two, ...other);
+      for (const file of ['/locks.json', '/semaphores.json']) {
+        expect(readFileSync(two + file, 'utf8')).toBe(readFileSync(one + file, 'utf8'));
+      }
+      const claim = ['--holder', 'agent:7', '--token', String(held.token)];
+      expect(await scratch.run('lock', 'renew', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
+      expect(await scratch.run('lock', 'release', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
+    });
 
-  it('overwrite nothing that is held: told with what is in the way, and 1', async () => {
-    await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7');
-    await scratch.run('export', scratch.path('one'));
-    const plain = await scratch.run('import', scratch.path('one'));
-    expect(plain).toMatchObject({ code: 1, stdout: '' });
-    expect(plain.stderr).toBe('signalbox: nothing was imported:\n  lock/main: it is held, by agent:7\n');
-    const { stderr } = await scratch.run('import', scratch.path('one'), '--json');
-    expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'negative', conflicts: [{ resource: 'lock/main' }] } });
-  });
+    it('overwrite nothing that is held: told with what is in the way, and 1', async () => {
+      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7');
+      await scratch.run('export', scratch.path('one'));
+      const plain = await scratch.run('import', scratch.path('one'));
+      expect(plain).toMatchObject({ code: 1, stdout: '' });
+      expect(plain.stderr).toBe('signalbox: nothing was imported:\n  lock/main: it is held, by agent:7\n');
+      const { stderr } = await scratch.run('import', scratch.path('one'), '--json');
+      expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'negative', conflicts: [{ resource: 'lock/main' }] } });
+    });
 
-  it('refuse a file that is not as it should be with 65, naming file and place', async () => {
-    mkdirSync(scratch.path('bad'));
-    writeFileSync(scratch.path('bad', 'locks.json'), '{"version":1,"locks":[{"name":"x"}]}');
-    writeFileSync(scratch.path('bad', 'semaphores.json'), '{"version":1,"semaphores":[]}');
-    const { code, stderr } = await scratch.run('import', scratch.path('bad'));
-    expect(code).toBe(65);
-    expect(stderr).toContain('locks.json: locks[0]: token is missing');
-    expect(await scratch.run('import', scratch.path('nowhere'))).toMatchObject({ code: 64 });
+    it('refuse a file that is not as it should be with 65, naming file and place', async () => {
+      mkdirSync(scratch.path('bad'));
+      writeFileSync(scratch.path('bad', 'locks.json'), '{"version":1,"locks":[{"name":"x"}]}');
+      writeFileSync(scratch.path('bad', 'semaphores.json'), '{"version":1,"semaphores":[]}');
+      const { code, stderr } = await scratch.run('import', scratch.path('bad'));
+      expect(code).toBe(65);
+      expect(stderr).toContain('locks.json: locks[0]: token is missing');
+      expect(await scratch.run('import', scratch.path('nowhere'))).toMatchObject({ code: 64 });
+    });
   });
 });

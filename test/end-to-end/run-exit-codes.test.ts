@@ -3,12 +3,14 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { built, exitCodeFor, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
-describe('run ends as its command ended', { timeout: 60_000 }, () => {
+describe.each(stores)('run ends as its command ended, on $on', { timeout: 60_000 }, ({ kind }) => {
+  const newStore = newStoreOf(kind);
   let place: Place;
   beforeAll(built, 120_000);
   beforeAll(() => {
-    place = new Place();
+    place = new Place(newStore);
   });
   afterAll(() => place.leave());
 
@@ -90,7 +92,8 @@ describe('run ends as its command ended', { timeout: 60_000 }, () => {
     });
 
     it('says 69 if the store cannot be reached', async () => {
-      const url = `file:${place.path('not-executable')}/store`;
+      // Port 1 is for a service that nobody has.
+      const url = kind === 'file' ? `file:${place.path('not-executable')}/store` : 'etcd://127.0.0.1:1';
       const { code, stderr } = await place.run(['--store', url, '--lock', 'a', '--', 'true']).ended;
       expect({ code, stderr: stderr !== '' }).toEqual({ code: 69, stderr: true });
     });

@@ -2,12 +2,14 @@
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
-describe('a run inside a run', { timeout: 60_000 }, () => {
+describe.each(stores)('a run inside a run, on $on', { timeout: 60_000 }, ({ kind }) => {
+  const newStore = newStoreOf(kind);
   let place: Place;
   beforeAll(built, 120_000);
   beforeEach(() => {
-    place = new Place();
+    place = new Place(newStore);
   });
   afterEach(() => place.leave());
 

@@ -3,14 +3,16 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readStat } from '../../src/host/index.ts';
 import { built, isAlive, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
 const DEAF = `trap '' TERM; echo "pid $$"; while :; do sleep 0.05; done`;
 
-describe('a hold that is lost while the command runs', { timeout: 60_000 }, () => {
+describe.each(stores)('a hold that is lost while the command runs, on $on', { timeout: 60_000 }, ({ kind }) => {
+  const newStore = newStoreOf(kind);
   let place: Place;
   beforeAll(built, 120_000);
   beforeEach(() => {
-    place = new Place();
+    place = new Place(newStore);
   });
   afterEach(() => place.leave());
 

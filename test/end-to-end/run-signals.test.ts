@@ -3,12 +3,14 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readStat } from '../../src/host/index.ts';
 import { built, exitCodeFor, isAlive, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
-describe('a signal to run', { timeout: 60_000 }, () => {
+describe.each(stores)('a signal to run, on $on', { timeout: 60_000 }, ({ kind }) => {
+  const newStore = newStoreOf(kind);
   let place: Place;
   beforeAll(built, 120_000);
   beforeEach(() => {
-    place = new Place();
+    place = new Place(newStore);
   });
   afterEach(() => place.leave());
 

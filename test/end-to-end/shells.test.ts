@@ -3,9 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import type { SignalboxEvent } from 'signalbox';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
-const SHELLS = 16;
-const RUNS = 25;
+const CROWDS = { file: { SHELLS: 16, RUNS: 25 }, etcd: { SHELLS: 8, RUNS: 8 } };
 
 /** Reads, sleeps and writes: without exclusion, most of what others add meanwhile would be lost. */
 const INCREMENT = 'n=$(cat count); sleep 0.005; echo $((n + 1)) > count; echo "$SIGNALBOX_TOKEN" >> tokens';
@@ -14,13 +14,15 @@ let place: Place;
 
 beforeAll(built, 120_000);
 
-beforeEach(() => {
-  place = new Place();
-});
-
 afterEach(() => place.leave());
 
-describe('many shells on one lock', () => {
+describe.each(stores)('many shells on one lock, on $on', ({ kind }) => {
+  const { SHELLS, RUNS } = CROWDS[kind];
+  const newStore = newStoreOf(kind);
+  beforeEach(() => {
+    place = new Place(newStore);
+  });
+
   it('lose no update, and are served in the order in which they came', { timeout: 300_000 }, async () => {
     writeFileSync(place.path('count'), '0\n');
     const box = await place.open();
@@ -50,6 +52,10 @@ describe('many shells on one lock', () => {
 });
 
 describe('worktrees of one repository', () => {
+  beforeEach(() => {
+    place = new Place();
+  });
+
   it('share one lock, so that a merge in one waits for a merge in the other', { timeout: 60_000 }, async () => {
     const git = (directory: string, ...args: string[]): void => {
       execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: directory });

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { root } from '../house/sources.ts';
+import { inFile, type NewStore } from './stores.ts';
 
 const { bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { bin?: { signalbox: string } };
 
@@ -72,7 +73,11 @@ export function startProgram(program: string, args: readonly string[], options: 
 /** A store of its own for one test, gone with it. */
 export class Scratch {
   readonly dir = mkdtempSync(join(tmpdir(), 'signalbox-cli-'));
-  readonly store = `file:${join(this.dir, 'store')}`;
+  readonly store: string;
+
+  constructor(newStore: NewStore = inFile) {
+    this.store = newStore(this.dir);
+  }
 
   path(...names: readonly string[]): string {
     return join(this.dir, ...names);

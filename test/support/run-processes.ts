@@ -1,4 +1,4 @@
-/** Real processes of `signalbox run`, on a store in a temporary directory; what they print is what tests wait for. */
+/** Real processes of `signalbox run`, on a store of their own; what they print is what tests wait for. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { open, type OpenOptions, type Signalbox } from 'signalbox';
 import { build } from '../../scripts/ensure.mjs';
+import { inFile, type NewStore } from './stores.ts';
 
 export const ENTRY = fileURLToPath(new URL('../../dist/bin/signalbox.cjs', import.meta.url));
 
@@ -23,9 +24,13 @@ export interface Ended {
 
 export class Place {
   readonly directory = mkdtempSync(join(tmpdir(), 'signalbox-run-'));
-  readonly url = `file:${join(this.directory, 'store')}`;
+  readonly url: string;
   readonly #started: Started[] = [];
   readonly #boxes: Signalbox[] = [];
+
+  constructor(newStore: NewStore = inFile) {
+    this.url = newStore(this.directory);
+  }
 
   /** `signalbox run ARGS`, with nothing on stdin unless something is given. */
   run(args: readonly string[], options: { readonly stdin?: string; readonly env?: NodeJS.ProcessEnv } = {}): Started {

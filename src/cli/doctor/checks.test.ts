@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { etcdServer } from './etcd-checks.ts';
 import { database, fileSystem } from './file-checks.ts';
 import { clocks, diskFree, inotify } from './host-checks.ts';
 import { history, wakes, writable } from './store-checks.ts';
@@ -51,5 +52,20 @@ describe('the doctor', () => {
     expect(wakes({ ...probe, wakeMs: 900 }).verdict).toBe('warn');
     expect(wakes({ ...probe, wakeMs: undefined }).verdict).toBe('fail');
     expect(history({ revision: 60_000, compacted: 0 }).verdict).toBe('warn');
+  });
+
+  it('tells of an etcd that has no leader, is full or too large, is too old, or keeps all its history', () => {
+    const well = { version: '3.5.9', databaseBytes: 2 ** 24, hasLeader: true, errors: [] };
+    expect(etcdServer(well)).toMatchObject({ verdict: 'ok', message: 'etcd 3.5.9, its database is 16.0 MiB' });
+    expect(etcdServer({ ...well, hasLeader: false }).verdict).toBe('fail');
+    expect(etcdServer({ ...well, errors: ['memberID:1 alarm:NOSPACE'] })).toMatchObject({
+      verdict: 'fail',
+      message: expect.stringContaining('NOSPACE'),
+    });
+    expect(etcdServer({ ...well, databaseBytes: 2 ** 31 }).verdict).toBe('warn');
+    expect(etcdServer({ ...well, version: '3.3.27' }).verdict).toBe('warn');
+    expect(etcdServer({ ...well, version: '4.0.0' }).verdict).toBe('ok');
+    expect(history({ revision: 100_000, compacted: 0 }, true).advice).toContain('--auto-compaction');
+    expect(history({ revision: 100_000, compacted: 0 }).advice).toContain('signalbox maintain');
   });
 });

@@ -4,10 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
-import { withoutPassword } from '../../store/index.ts';
+import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { openBox } from '../store.ts';
+import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { database, type DatabaseFacts, databaseFacts, fileSystem } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
 import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
@@ -28,7 +29,8 @@ export async function examine(command: Command): Promise<Examination> {
   const findings: Finding[] = [];
   const unreachable = await examineStore(command, url, findings);
   const facts = url.startsWith('file:') ? await examineFile(parseFileUrl(url).directory, findings) : undefined;
-  const instances = readInotify();
+  // Only files are heard of by it.
+  const instances = isEtcdUrl(url) ? undefined : readInotify();
   if (instances !== undefined) findings.push(inotify(instances));
   await pause(BETWEEN_READINGS_MS);
   findings.push(clocks(before, readClocks(systemClock)), versions(facts?.sqlite));
@@ -45,9 +47,12 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
     const other = await openBox(command);
     try {
       findings.push(ok('store', `${withoutPassword(url)} answers (opened in ${took.toFixed(0)} ms)`));
+      const status = await serverStatus(url);
+      if (status !== undefined) findings.push(etcdServer(status));
       const probe = await box.probe(other);
       const survey = await box.survey();
-      findings.push(writable(probe), wakes(probe), history(await box.health()), staleHolds(survey), leases(survey));
+      const kept = history(await box.health(), isEtcdUrl(url));
+      findings.push(writable(probe), wakes(probe), kept, staleHolds(survey), leases(survey));
     } finally {
       await other.close();
       await box.close();
@@ -55,7 +60,8 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
   } catch (error) {
     if (!Failure.is(error)) throw error;
     const isOpen = findings.length > 0;
-    findings.push(fail(isOpen ? 'write' : 'store', error.message, adviceFor(error)));
+    const advice = (isEtcdUrl(url) ? etcdAdvice(error.code) : undefined) ?? adviceFor(error);
+    findings.push(fail(isOpen ? 'write' : 'store', error.message, advice));
     if (error.code === 'invalid') throw error;
     return exitCodeByFailure[error.code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
   }

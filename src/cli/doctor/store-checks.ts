@@ -25,11 +25,14 @@ export function wakes({ wakeMs }: Probe): Finding {
 /** So many revisions are kept by maintenance, and it lets twice as many come together. */
 const MUCH_HISTORY = 50_000;
 
-export function history({ revision, compacted }: Health): Finding {
+/** `isEtcd`: it is for those who run it to say how much history it keeps. */
+export function history({ revision, compacted }: Health, isEtcd = false): Finding {
   const kept = revision - compacted;
   const message = `revision ${revision}, history of the last ${kept}`;
   if (kept <= MUCH_HISTORY) return ok('history', message);
-  return warn('history', message, 'nobody seems to do the maintenance: signalbox maintain');
+  const compacts =
+    'let etcd forget history by itself: --auto-compaction-mode=revision --auto-compaction-retention=10000';
+  return warn('history', message, isEtcd ? compacts : 'nobody seems to do the maintenance: signalbox maintain');
 }
 
 export function staleHolds(survey: Survey): Finding {

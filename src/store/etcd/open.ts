@@ -4,7 +4,7 @@ import { Failure, shown } from '../../failure.ts';
 import { Calls } from './calls.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
-import { connectWithNode } from './node-http2.ts';
+import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { EtcdStore } from './store.ts';
 import type { Connect, TlsOptions } from './transport.ts';
 import { Watchdog } from './watchdog.ts';
@@ -40,7 +40,7 @@ export const DEFAULT_PREFIX = 'signalbox/';
 /** Connects when it is first asked for something. */
 export function openEtcd(options: EtcdOptions): EtcdStore {
   const { endpoints, prefix = DEFAULT_PREFIX, plainPrefix = '', tls, user, password = '' } = options;
-  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectWithNode, random = Math.random } = options;
+  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
   if (endpoints.length === 0) throw new Failure('invalid', 'no etcd server is named; expected at least one endpoint');
   if (!(Number.isFinite(requestTimeoutMs) && requestTimeoutMs > 0)) {
     const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; accepted is a number of milliseconds above zero`;

@@ -1,6 +1,7 @@
 /** One process of etcd, on ports and in a directory that stay the same however often it is started again. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -75,9 +76,13 @@ export class Member {
     await gone;
   }
 
-  /** It stands still: its connections stay open, and nothing is answered. */
+  /** It stands still once this returns: its connections stay open, and nothing is answered. */
   pause(): void {
+    const pid = this.#child?.pid;
+    if (pid === undefined) return;
     this.#child?.kill('SIGSTOP');
+    // Each of its threads stops when it comes to it, on a busy machine a little later.
+    for (const deadline = performance.now() + 1000; performance.now() < deadline && !standsStill(pid);) continue;
   }
 
   resume(): void {
@@ -150,4 +155,14 @@ async function freePorts(members: number): Promise<Ports[]> {
 
 function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
+}
+
+/** Where there is no /proc, one has to take it on trust. */
+function standsStill(pid: number): boolean {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.every((thread) => /\) [TtZX] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')));
+  } catch {
+    return true;
+  }
 }

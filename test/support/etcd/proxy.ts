@@ -45,6 +45,11 @@ export class Proxy {
     for (const pipe of this.#pipes) pipe.flush();
   }
 
+  /** The connections there are stay open for ever and say nothing more; new ones are as they should be. */
+  freeze(): void {
+    for (const pipe of this.#pipes) pipe.freeze();
+  }
+
   /** Every connection breaks, what was kept is lost, and new ones break as soon as they are made. */
   cut(): void {
     this.#isCut = true;
@@ -106,6 +111,7 @@ class Pipe {
   readonly #to: Socket;
   readonly #weather: Weather;
   #kept: Buffer[] = [];
+  #isFrozen = false;
 
   constructor(from: Socket, to: Socket, weather: Weather) {
     this.#from = from;
@@ -126,6 +132,10 @@ class Pipe {
     for (const data of kept) this.#to.write(data);
   }
 
+  freeze(): void {
+    this.#isFrozen = true;
+  }
+
   break(): void {
     this.#kept = [];
     this.#from.destroy();
@@ -133,6 +143,7 @@ class Pipe {
   }
 
   #arrived(data: Buffer): void {
+    if (this.#isFrozen) return;
     if (this.#weather.isStalled()) this.#kept.push(data);
     else if (!this.#to.destroyed) this.#to.write(data);
   }

@@ -4,6 +4,8 @@ import { Member, onFreePorts, peerUrl, type Ports } from './member.ts';
 
 export interface EtcdServer {
   readonly port: number;
+  /** For TLS, where it was asked for. */
+  readonly securePort: number;
   /** `kill -9`, and started again on the same data. */
   restart(): Promise<void>;
   /** It stands still until it is resumed. */
@@ -15,6 +17,8 @@ export interface EtcdServer {
 export interface EtcdOptions {
   /** Further flags of etcd itself. */
   readonly flags?: readonly string[];
+  /** Files: it listens on another port too, over TLS, and wants to see a certificate of whoever comes there. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string };
 }
 
 const PACKAGES = { etcd: 'etcd-server', etcdctl: 'etcd-client' } as const;
@@ -29,14 +33,15 @@ export function isMissing(command: keyof typeof PACKAGES): boolean {
 }
 
 export function startEtcd(options: EtcdOptions = {}): Promise<EtcdServer> {
-  return onFreePorts(1, ([ports]) => startOnce(ports as Ports, options));
+  return onFreePorts(2, ([ports, more]) => startOnce(ports as Ports, (more as Ports).client, options));
 }
 
-async function startOnce(ports: Ports, { flags = [] }: EtcdOptions): Promise<EtcdServer> {
+async function startOnce(ports: Ports, securePort: number, { flags = [], tls }: EtcdOptions): Promise<EtcdServer> {
   const member = await Member.prepare('default', ports, [
     ...['--initial-cluster', `default=${peerUrl(ports.peer)}`],
     // Alone it has nobody to wait for, so let it elect itself soon.
     ...['--heartbeat-interval', '20', '--election-timeout', '200'],
+    ...(tls === undefined ? [] : tlsFlags(ports.client, securePort, tls)),
     ...flags,
   ]);
   try {
@@ -47,6 +52,7 @@ async function startOnce(ports: Ports, { flags = [] }: EtcdOptions): Promise<Etc
   }
   return {
     port: member.port,
+    securePort,
     async restart() {
       await member.kill();
       await member.start();
@@ -55,4 +61,11 @@ async function startOnce(ports: Ports, { flags = [] }: EtcdOptions): Promise<Etc
     resume: () => member.resume(),
     stop: () => member.stop(),
   };
+}
+
+function tlsFlags(port: number, securePort: number, { ca, cert, key }: NonNullable<EtcdOptions['tls']>): string[] {
+  return [
+    ...['--listen-client-urls', `http://127.0.0.1:${port},https://127.0.0.1:${securePort}`],
+    ...['--cert-file', cert, '--key-file', key, '--trusted-ca-file', ca, '--client-cert-auth'],
+  ];
 }

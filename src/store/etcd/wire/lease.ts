@@ -1,5 +1,6 @@
 /** Leases, whose time etcd counts in whole seconds. */
 import type { Lease, LeaseId, LeaseState } from '../../contract.ts';
+import { compareKeys } from '../../key-order.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { readLease, readNumber, writeLease } from './int64.ts';
 import { newReader, newWriter, skip } from './protobuf.ts';
@@ -60,5 +61,8 @@ export function leaseState(message: Uint8Array, keyspace: Keyspace): LeaseState 
       skip(reader, tag);
     }
   }
-  return granted === 0 ? null : { id, ttlMs: 1000 * granted, remainingMs: 1000 * remaining, keys };
+  if (granted === 0) return null;
+  // Less than nothing, which is read as more than can be, once its time is over and etcd has not yet seen to it.
+  const left = Number.isSafeInteger(remaining) ? remaining : 0;
+  return { id, ttlMs: 1000 * granted, remainingMs: 1000 * left, keys: keys.sort(compareKeys) };
 }

@@ -1,0 +1,42 @@
+/** What can be told of an etcd besides what is in it. */
+import { isEtcdUrl, openEtcdUrl, type ServerStatus } from '../../store/index.ts';
+import { fail, type Finding, ok, warn } from './finding.ts';
+
+/** Of the quota that etcd has unless told otherwise; at the quota itself it takes no more writes. */
+const MUCH_BYTES = 1.5 * 1024 ** 3;
+const OLDEST = [3, 4] as const;
+
+export async function serverStatus(url: string): Promise<ServerStatus | undefined> {
+  if (!isEtcdUrl(url)) return undefined;
+  const store = await openEtcdUrl(url);
+  try {
+    return await store.status();
+  } finally {
+    await store.close();
+  }
+}
+
+export function etcdServer({ version, databaseBytes, hasLeader, errors }: ServerStatus): Finding {
+  const size = `${(databaseBytes / 1024 ** 2).toFixed(1)} MiB`;
+  const message = `etcd ${version}, its database is ${size}`;
+  if (!hasLeader) return fail('etcd', `${message}; it has no leader`, 'most of the members of the cluster must run');
+  if (errors.length > 0) {
+    const advice = 'etcd says what is wrong; after "NOSPACE": compact, defrag, then etcdctl alarm disarm';
+    return fail('etcd', `${message}; ${errors.join(', ')}`, advice);
+  }
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
+    return warn('etcd', message, `signalbox is made for ${OLDEST.join('.')} and later`);
+  }
+  if (databaseBytes <= MUCH_BYTES) return ok('etcd', message);
+  const advice = 'let etcd compact by itself (--auto-compaction-retention), and defrag; see its --quota-backend-bytes';
+  return warn('etcd', message, advice);
+}
+
+export function etcdAdvice(code: string): string | undefined {
+  if (code === 'forbidden') {
+    return 'give a user and a password, or a certificate, in the URL; its role has to read and write the prefix';
+  }
+  if (code !== 'unavailable') return undefined;
+  return 'see whether etcd can be reached from here (etcdctl endpoint health), or name another in --store or SIGNALBOX_URL';
+}

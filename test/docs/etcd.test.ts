@@ -1,0 +1,70 @@
+// docs/etcd.md: what it prints for those who run etcd is run, on one of the test's own.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { root } from '../house/sources.ts';
+import { CLI, type Ended, startProgram } from '../support/cli.ts';
+import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { built } from '../support/run-processes.ts';
+import { blocksOf } from './blocks.ts';
+
+const page = 'docs/etcd.md';
+const blocks = blocksOf(page, readFileSync(join(root, page), 'utf8')).filter(({ language }) => language === 'sh');
+
+/** The one that begins like this. */
+function block(beginning: string): string {
+  const found = blocks.filter(({ code }) => code.startsWith(beginning));
+  if (found.length !== 1) throw new Error(`${page} has ${found.length} blocks that begin with ${beginning}`);
+  return found[0]?.code ?? '';
+}
+
+describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_000 }, () => {
+  let server: EtcdServer;
+  beforeAll(async () => {
+    built();
+    // With the flags of the page: it starts, so they are good.
+    const [, ...flags] = block('etcd --auto').trim().split(/[ =]/);
+    server = await startEtcd({ flags });
+  }, 120_000);
+  afterAll(() => server?.stop());
+
+  const run = (script: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> => {
+    const address = `127.0.0.1:${server.port}`;
+    const here = script.replaceAll(/10\.0\.0\.\d:2379(,10\.0\.0\.\d:2379)*|127\.0\.0\.1:2379/g, address);
+    const program = `set -e; signalbox() { "${process.execPath}" "${CLI}" "$@"; }\n${here}`;
+    return startProgram('bash', ['-c', program], { env: { ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: address, ...env } })
+      .ended;
+  };
+
+  it('opens a store by its URL', async () => {
+    const script = block('export SIGNALBOX_URL').replace('./release.sh', 'echo released');
+    const { code, stdout } = await run(script);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ok +etcd +etcd 3\./m);
+    expect(stdout).toMatch(/^released$/m);
+  });
+
+  it('makes room in a database that is full', async () => {
+    const { code, stderr } = await run(block('etcdctl compact'));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('rror') });
+  });
+
+  it('lets a role in that may use what it names, and nobody else', async () => {
+    expect(await run(block('etcdctl role add') + block('etcdctl user add root'))).toMatchObject({ code: 0 });
+    const asked = block('signalbox lock acquire');
+    expect(await run(asked)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) });
+    const refused = async (url: string): Promise<Ended> => run(asked.replace(/etcd:\S*/, url));
+    for (const stranger of [
+      '127.0.0.1:2379',
+      'signalbox:wrong@127.0.0.1:2379',
+      'signalbox:secret@127.0.0.1:2379/other',
+    ]) {
+      const { code, stderr } = await refused(`etcd://${stranger}`);
+      expect({ stranger, code }).toEqual({ stranger, code: 69 });
+      expect(stderr).not.toContain('secret');
+    }
+    const task = 'signalbox who --store etcd://signalbox:secret@127.0.0.1:2379';
+    expect(await run(task)).toMatchObject({ code: 0, stdout: expect.stringContaining('me') });
+  });
+});
