@@ -9,7 +9,7 @@ import { anchorKey, encode, mailboxKey, type ResourceKeys, ticketClass, ticketKe
 import { lettersOf, reportOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
-import { type View, viewReads } from './view.ts';
+import { queueReads, type View, viewReads } from './view.ts';
 
 /** What a transaction needs to know of the process that sends it. */
 export interface Sender {
@@ -33,11 +33,17 @@ export interface Commit {
   /** Whose liveness the transaction relied on, read again if it fails. */
   readonly leases: readonly string[];
   readonly changesRecord: boolean;
+  /** It ends with a look at the queue, as it is after it. */
+  readonly looksAtQueue: boolean;
 }
+
+/** So much of the queue is looked at by one who writes for many: more than it can serve before it writes again. */
+const LOOKED_AT = 32;
 
 /**
  * `undefined` if too little is known of the queue to let a newcomer past it. `mayQueue`: who is to be put into the
  * queue if the transaction fails; without it, a failure brings nothing, which is right where asking again is cheap.
+ * `looksAtQueue`: for one who writes for many, who will want to know who has come meanwhile.
  */
 export function commitOf<State extends Coordinated>(
   keys: ResourceKeys,
@@ -46,6 +52,7 @@ export function commitOf<State extends Coordinated>(
   sender: Sender,
   isClosed: boolean,
   mayQueue: readonly Ticket[] | undefined,
+  looksAtQueue = false,
 ): Commit | undefined {
   const nobodyWaits = view.state.waiting.length === 0 && draft.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && draft.isPlain && draft.state !== view.state) {
@@ -58,7 +65,7 @@ export function commitOf<State extends Coordinated>(
   writing.leaving();
   writing.arriving();
   writing.letters();
-  return writing.commit(mayQueue);
+  return writing.commit(mayQueue, looksAtQueue);
 }
 
 /** The same for what is by far the most frequent, one command and nobody waiting, without the lists it has no use for. */
@@ -82,7 +89,15 @@ function plainCommit<State extends Coordinated>(
   }
   const provesQueue = compare.length > 1;
   const transaction = { compare, success, failure: NONE };
-  return { transaction, arriving: NONE, provesQueue, fallback: NONE, leases: NONE, changesRecord: true };
+  return {
+    transaction,
+    arriving: NONE,
+    provesQueue,
+    fallback: NONE,
+    leases: NONE,
+    changesRecord: true,
+    looksAtQueue: false,
+  };
 }
 
 class Writing<State extends Coordinated> {
@@ -203,8 +218,9 @@ class Writing<State extends Coordinated> {
     }
   }
 
-  commit(mayQueue: readonly Ticket[] | undefined): Commit {
+  commit(mayQueue: readonly Ticket[] | undefined, looksAtQueue: boolean): Commit {
     if (!this.#changesRecord) this.#success.push({ do: 'read', key: this.#keys.record });
+    else if (looksAtQueue) this.#success.push(...queueReads(this.#keys, LOOKED_AT));
     // Whoever may hold it already must not queue behind itself, unless the record was looked at.
     const fallback = mayQueue?.filter((request) => request.holder === request.id) ?? NONE;
     return {
@@ -218,6 +234,7 @@ class Writing<State extends Coordinated> {
       fallback,
       leases: this.#leases,
       changesRecord: this.#changesRecord,
+      looksAtQueue: looksAtQueue && this.#changesRecord,
     };
   }
 

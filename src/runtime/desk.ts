@@ -16,11 +16,11 @@ import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
 import { type Commit, commitOf, type Sender } from './commit.ts';
 import { Draft } from './draft.ts';
-import { canBeLeft, Crowd, type ErrandCalls, ErrandPending } from './errands.ts';
+import { canBeLeft, Crowd, type ErrandCalls, ErrandPending, PATIENCE_MS } from './errands.ts';
 import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
-import { heardView, learn, recordOf, unknownView, type View, viewReads, writerOf } from './view.ts';
+import { heardView, learn, queueOf, recordOf, unknownView, type View, viewReads, writerOf } from './view.ts';
 
 /** What a desk needs of the process it works in. */
 export interface Office {
@@ -46,6 +46,7 @@ export interface Office {
   /** Asks another process to carry them out. */
   leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void;
   passOn(keeper: string, errand: Errand, notPassed: () => void): void;
+  nudge(keeper: string, resource: string): void;
   /** Events that no write carries. */
   emit(resource: string, events: readonly Event[]): void;
 }
@@ -95,8 +96,19 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       this.#pending.push(pending);
     } else {
       this.#busy = true;
-      this.#attempt([pending]);
+      if (this.#office.answersAtOnce) return this.#attempt([pending]);
+      this.#pending.push(pending);
+      this.#goOn();
     }
+  }
+
+  /**
+   * Where a write is a round trip, whatever is asked in one go shares one: who was just granted may be through
+   * already, and who was just released wants it again.
+   */
+  #goOn(): void {
+    if (this.#office.answersAtOnce) this.#next();
+    else process.nextTick(() => this.#next());
   }
 
   /** Carries out what another process asks for. */
@@ -170,6 +182,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (pending.uncertain && pending.asked > this.#wholeSince) return this.#learn(batch, true);
     }
     if (batch.length === 0) return this.#next();
+    if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
+      return this.#attempt(batch.filter((pending, place) => !isRepeat(pending, place, batch)));
+    }
     const office = this.#office;
     let draft: Draft<State>;
     let commit: Commit | undefined;
@@ -178,8 +193,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (draft.state === this.#view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
       const keeper = this.#keeperOf(batch, draft);
       if (keeper !== undefined) return this.#leaveTo(keeper, batch);
+      if (this.#crowd.isThere && this.#keeper !== undefined && batch.every(isSettle)) {
+        return this.#nudge(this.#keeper, batch);
+      }
       const mayQueue = office.answersAtOnce ? undefined : waitingOf(batch);
-      commit = commitOf(this.keys, this.#view, draft, office.sender, this.#machine.isClosed(draft.state), mayQueue);
+      const isClosed = this.#machine.isClosed(draft.state);
+      commit = commitOf(this.keys, this.#view, draft, office.sender, isClosed, mayQueue, this.#crowd.isKept);
     } catch (error) {
       return this.#fail(batch, error);
     }
@@ -206,6 +225,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const { sender } = this.#office;
     const mayBeLeft = batch.every((pending) => isSettle(pending) || canBeLeft(pending as unknown as Pending, sender));
     return mayBeLeft ? this.#keeper : undefined;
+  }
+
+  /** Leaves it to the keeper to serve those who wait; and looks after a while whether it did. */
+  #nudge(keeper: string, batch: readonly Pending<Command, Outcome>[]): void {
+    this.#crowd.left();
+    this.#office.nudge(keeper, this.resource);
+    this.#office.later(PATIENCE_MS, () => this.settle(), false);
+    for (const pending of batch) this.#settled(pending);
+    this.#next();
   }
 
   /** The other process that wrote the record last. */
@@ -380,7 +408,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   ): void {
     const view = this.#view;
     const known = commit.changesRecord || draft.restsOnRecord;
-    this.#advance(draft, commit, result.revision);
+    this.#advance(draft, commit, result);
     if (known) this.#knownSince = asked;
     else this.#recordSeen(result, commit);
 
@@ -397,12 +425,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
     const servedAll = draft.answers.length < SERVED;
     if ((mayServeMore || !servedAll) && !this.#machine.isClosed(view.state)) this.settle();
-    if (again === undefined) this.#next();
+    if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
 
   /** What is known now, after our own write at `revision`. */
-  #advance(draft: Draft<State>, commit: Commit, revision: Revision): void {
+  #advance(draft: Draft<State>, commit: Commit, { revision, results }: TransactionResult): void {
     const view = this.#view;
     const { arriving } = commit;
     for (let i = 0; i < draft.answers.length; i++) view.arrivals.delete((draft.answers[i] as Answer<unknown>).id);
@@ -418,6 +446,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       // Others may have arrived before ours: what is known has to remain the front of the queue.
       view.state = arriving.length === 0 ? draft.state : withoutTickets(draft.state, arriving);
     }
+    if (commit.looksAtQueue) this.#sawQueue(results, revision);
     if (commit.changesRecord) {
       view.mod = revision;
       view.by = this.#office.sender.id;
@@ -425,6 +454,20 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       this.#crowd.wrote();
     }
     view.revision = revision;
+  }
+
+  #sawQueue(results: readonly OperationResult[], revision: Revision): void {
+    const view = this.#view;
+    try {
+      const queue = queueOf(results.slice(-2));
+      if (queue === undefined) return;
+      view.state = { ...view.state, waiting: queue.waiting };
+      view.complete = queue.complete;
+      view.arrivals = queue.arrivals;
+      view.queueRevision = revision;
+    } catch {
+      // Whoever decides on it next will tell that it cannot be read.
+    }
   }
 
   /** Tickets came or went without a look at the record. If it would let somebody in, nobody else is going to. */
@@ -601,6 +644,17 @@ function isOutdated(pending: unknown, leases: readonly string[], reads: readonly
   const { from, epoch } = pending.errand;
   const read = reads[leases.indexOf(from)] as ReadResult | undefined;
   return read !== undefined && read.pairs[0]?.version !== epoch;
+}
+
+/** Asked again while it is on its way: were it to end in between, it would be granted once more, to nobody. */
+function isRepeat(
+  { command, uncertain }: Pick<Pending, 'command' | 'uncertain'>,
+  place: number,
+  batch: readonly { readonly command: AnyCommand }[],
+): boolean {
+  if (!uncertain || command.kind !== 'acquire' || batch.length === 1) return false;
+  const first = batch.findIndex((other) => other.command.kind === 'acquire' && other.command.id === command.id);
+  return first < place;
 }
 
 function isSettle({ command }: { readonly command: AnyCommand }): boolean {

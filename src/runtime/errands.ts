@@ -19,7 +19,7 @@ import { encode, type Errand, type ErrandReply, type Letter, mailboxKey } from '
 import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
 
 /** After this time the keeper is not waited for any more: it may be stopped, or be gone. */
-const PATIENCE_MS = 300;
+export const PATIENCE_MS = 300;
 /** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
 const ERRANDS = 32;
 /** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
@@ -42,13 +42,17 @@ export class Crowd {
     this.#toKeep = 0;
   }
 
-  /** Others leave their writes to this process. */
   keeps(): void {
     this.#toKeep = ERRANDS;
   }
 
   wrote(): void {
     if (this.#toKeep > 0) this.#toKeep -= 1;
+  }
+
+  /** Others leave their writes to this process. */
+  get isKept(): boolean {
+    return this.#toKeep > 0;
   }
 
   get isThere(): boolean {
@@ -162,7 +166,18 @@ export class Errands {
 
   /** One that came here is better carried out by `keeper`, who will answer it itself. */
   passOn(keeper: string, errand: Errand, notPassed: () => void): void {
-    const letter: Letter = { answers: [], losses: [], errands: [{ ...errand, passedOn: true }] };
+    this.#send(keeper, { ...errand, passedOn: true }, notPassed);
+  }
+
+  /** Somebody waits who could perhaps be served: the keeper is to look. No answer is expected. */
+  nudge(keeper: string, resource: string): void {
+    const { id: from, epoch } = this.#desks.sender;
+    const commands = [{ kind: 'settle' }];
+    this.#send(keeper, { id: '', resource, from, epoch, leaseId: '', commands, passedOn: true }, () => undefined);
+  }
+
+  #send(keeper: string, errand: Errand, notSent: () => void): void {
+    const letter: Letter = { answers: [], losses: [], errands: [errand] };
     const key = mailboxKey(keeper);
     this.#desks.commit(
       {
@@ -171,7 +186,7 @@ export class Errands {
         failure: [],
       },
       ({ succeeded }) => {
-        if (!succeeded) notPassed();
+        if (!succeeded) notSent();
       },
       // Whether it arrived or not: whoever sent it will look for itself.
       () => undefined,

@@ -390,6 +390,10 @@ export class Runtime implements Office {
     this.#errands.passOn(keeper, errand, notPassed);
   }
 
+  nudge(keeper: string, resource: string): void {
+    this.#errands.nudge(keeper, resource);
+  }
+
   emit(resource: string, events: readonly Event[]): void {
     this.onLocalEvents?.(resource, events);
   }

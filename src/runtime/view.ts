@@ -29,7 +29,7 @@ export interface View<State extends Coordinated> {
   /** At `queueRevision` nobody else was waiting. */
   complete: boolean;
   /** The create revision of each known ticket, by request. */
-  readonly arrivals: Map<string, Revision>;
+  arrivals: Map<string, Revision>;
 }
 
 /** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
@@ -58,10 +58,14 @@ export function heardView<State extends Coordinated>(
 }
 
 /** The reads that `learn` wants, in its order. */
-export function viewReads({ record, queue, queueEnd }: ResourceKeys, whole = false): readonly Operation[] {
+export function viewReads(keys: ResourceKeys, whole = false): readonly Operation[] {
+  return [{ do: 'read', key: keys.record }, ...queueReads(keys, whole ? undefined : FRONT)];
+}
+
+/** The reads that `queueOf` wants. */
+export function queueReads({ queue, queueEnd }: ResourceKeys, limit: number | undefined): readonly Operation[] {
   return [
-    { do: 'read', key: record },
-    { do: 'read', key: queue, end: queueEnd, order: 'create', limit: whole ? undefined : FRONT },
+    { do: 'read', key: queue, end: queueEnd, order: 'create', limit },
     { do: 'read', key: queue, end: queueEnd, limit: 1 },
   ];
 }
@@ -75,22 +79,37 @@ export function learn<State extends Coordinated>(
   results: readonly OperationResult[],
   revision: Revision,
 ): View<State> | undefined {
-  const [record, queue, first] = results as readonly ReadResult[];
-  if (record === undefined || queue === undefined || first === undefined) throw new TypeError('three reads expected');
-  const tickets = queue.pairs;
-  const waiting = tickets.map((pair) => decode<TicketDocument<Coordinated['waiting'][number]>>(pair).request);
-  if (queue.more && !allOfOneClass(waiting, first.pairs[0])) return undefined;
+  const [record] = results as readonly ReadResult[];
+  const queue = queueOf(results.slice(1));
+  if (record === undefined || queue === undefined) return undefined;
   const pair = record.pairs[0];
   const state = pair === undefined ? machine.unused : { ...machine.unused, record: recordOf(machine, pair) };
   return {
-    state: waiting.length === 0 ? state : { ...state, waiting },
+    state: queue.waiting.length === 0 ? state : { ...state, waiting: queue.waiting },
     mod: pair?.modRevision ?? 0,
     by: pair === undefined ? undefined : writerOf(pair),
     revision,
     queueRevision: revision,
-    complete: !queue.more,
-    arrivals: new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision])),
+    complete: queue.complete,
+    arrivals: queue.arrivals,
   };
+}
+
+interface Queue {
+  readonly waiting: Coordinated['waiting'];
+  readonly complete: boolean;
+  readonly arrivals: Map<string, Revision>;
+}
+
+/** The same for the queue alone. */
+export function queueOf(results: readonly OperationResult[]): Queue | undefined {
+  const [queue, first] = results as readonly ReadResult[];
+  if (queue === undefined || first === undefined) throw new TypeError('two reads expected');
+  const tickets = queue.pairs;
+  const waiting = tickets.map((pair) => decode<TicketDocument<Coordinated['waiting'][number]>>(pair).request);
+  if (queue.more && !allOfOneClass(waiting, first.pairs[0])) return undefined;
+  const arrivals = new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision]));
+  return { waiting, complete: !queue.more, arrivals };
 }
 
 export function recordOf<State extends Coordinated>(

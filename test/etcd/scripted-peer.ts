@@ -110,9 +110,15 @@ class FakeSocket extends Duplex {
   }
 
   override _write(chunk: Buffer, _: string, done: () => void): void {
-    this.writes.push(Buffer.from(chunk));
+    // As a socket does: what it took at once is gone, and what it could not take yet is still where it was.
+    this.writes.push(this.isStuck ? chunk : Buffer.from(chunk));
     if (this.isStuck) this.pending = done;
     else done();
+  }
+
+  unstick(): void {
+    this.isStuck = false;
+    this.pending?.();
   }
 
   ref(): this {

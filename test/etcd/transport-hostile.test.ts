@@ -245,6 +245,14 @@ describe('a server that is no etcd', () => {
     expect((await refusal(port, { ca: certificates.client.ca })).message).toMatch(/answered in HTTP\/1/);
   });
 
+  it('over TLS, because it wants to know who we are, is called that', async () => {
+    const { key, cert, ca } = certificates.server;
+    const tls = createTlsServer({ key, cert, ca, requestCert: true, rejectUnauthorized: true, ALPNProtocols: ['h2'] });
+    tls.on('tlsClientError', () => undefined);
+    const port = await started(tls);
+    expect((await refusal(port, { ca })).message).toMatch(/certificate required/i);
+  });
+
   it('over TLS, because it agrees on no protocol, is called that', async () => {
     const { key, cert } = certificates.server;
     const tls = createTlsServer({ key, cert, ALPNProtocols: ['http/1.1'] });

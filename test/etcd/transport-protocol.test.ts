@@ -244,6 +244,8 @@ describe('a call', () => {
     peer.connection.close();
     for (const each of broken) expect(await each).toMatchObject({ neverSent: false });
     expect(await fourth).toMatchObject({ neverSent: true });
+    // Of what was never begun, nothing is broken off either.
+    expect((await peer.heard()).filter(({ kind }) => kind === KIND.reset)).toEqual([]);
   });
 
   it('begins when the peer takes more at once', async () => {
@@ -355,6 +357,20 @@ describe('what is sent', () => {
     expect(await sentTo(peer, 1)).toEqual(Buffer.concat([all, message('four')]));
   });
 
+  it('stays as it is for as long as the system has not taken it', async () => {
+    const peer = ScriptedPeer.open();
+    await turn();
+    peer.socket.isStuck = true;
+    const words = ['first', 'second', 'third'];
+    for (const word of words) {
+      void ask(peer, word).catch(() => undefined);
+      await turn();
+    }
+    peer.socket.unstick();
+    const sent = (await peer.heard()).filter(({ kind }) => kind === KIND.data).map(({ payload }) => payload);
+    expect(sent).toEqual(words.map(message));
+  });
+
   it('is forgotten when it is given up, and the room is for the others', async () => {
     const peer = ScriptedPeer.open();
     const giveUp = peer.connection.unary({ path: PATH, message: Buffer.alloc(100_000) }, fail, fail);
@@ -372,7 +388,8 @@ describe('what comes', () => {
     const peer = ScriptedPeer.open();
     const stream = listen(peer.connection, PATH);
     peer.says(headers(1, BEGIN));
-    const full = frame(KIND.data, 0, 1, message(Buffer.alloc(16_379)));
+    // Padding counts too.
+    const full = frame(KIND.data, FLAG.padded, 1, [9, ...message(Buffer.alloc(16_369)), ...Buffer.alloc(9)]);
     const granted = 64 * 1024 * 1024;
     for (let sent = 0; sent < granted; sent += 16_384) peer.says(full);
     const updates = (await peer.heard()).filter(({ kind }) => kind === KIND.window).slice(1);
@@ -381,6 +398,35 @@ describe('what comes', () => {
     expect(sum(0)).toBe(granted);
     expect(sum(1)).toBe(granted);
     expect(stream.messages).toHaveLength(4096);
+  });
+
+  it('for nobody any more is made room for all the same, or the others would run out of it', async () => {
+    const peer = ScriptedPeer.open();
+    listen(peer.connection, PATH).cancel();
+    const full = frame(KIND.data, 0, 1, Buffer.alloc(16_384));
+    const granted = 64 * 1024 * 1024;
+    for (let sent = 0; sent < granted; sent += 16_384) peer.says(full);
+    const updates = (await peer.heard()).filter(({ kind }) => kind === KIND.window).slice(1);
+    expect(updates.every(({ id }) => id === 0)).toBe(true);
+    expect(updates.reduce((total, { payload }) => total + payload.readUInt32BE(), 0)).toBe(granted);
+  });
+
+  it('is not told to who cancels while it is told, not even what came with it', () => {
+    const peer = ScriptedPeer.open();
+    const told: string[] = [];
+    const stream = peer.connection.stream(
+      { path: PATH },
+      {
+        message: (content) => {
+          told.push(text(content));
+          stream.cancel();
+        },
+        ended: fail,
+      },
+    );
+    peer.says(headers(1, BEGIN), frame(KIND.data, 0, 1, Buffer.concat([message('one'), message('two')])));
+    peer.says(frame(KIND.data, 0, 1, message('three')), headers(1, TRAILERS, FLAG.endStream));
+    expect(told).toEqual(['one']);
   });
 
   it('as a question is answered with the same words, though not at once', async () => {

@@ -2,9 +2,9 @@
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Calls } from './calls.ts';
+import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
-import { connectWithNode } from './node-http2.ts';
 import { EtcdStore } from './store.ts';
 import type { Connect, TlsOptions } from './transport.ts';
 import { Watchdog } from './watchdog.ts';
@@ -30,6 +30,7 @@ export interface EtcdOptions {
   /** Whether signalbox may forget the history of the whole etcd, which others may use too; not by default. */
   readonly compacts?: boolean | undefined;
   readonly clock?: Clock | undefined;
+  /** By our own HTTP/2, unless another way is given. */
   readonly connect?: Connect | undefined;
   /** Between 0 and 1: which server is asked first, and how pauses are spread. */
   readonly random?: (() => number) | undefined;
@@ -40,7 +41,7 @@ export const DEFAULT_PREFIX = 'signalbox/';
 /** Connects when it is first asked for something. */
 export function openEtcd(options: EtcdOptions): EtcdStore {
   const { endpoints, prefix = DEFAULT_PREFIX, plainPrefix = '', tls, user, password = '' } = options;
-  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectWithNode, random = Math.random } = options;
+  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
   if (endpoints.length === 0) throw new Failure('invalid', 'no etcd server is named; expected at least one endpoint');
   if (!(Number.isFinite(requestTimeoutMs) && requestTimeoutMs > 0)) {
     const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; accepted is a number of milliseconds above zero`;
