@@ -372,8 +372,9 @@ export class Dispatch implements BoardListener {
 
   /** Somebody who keeps to no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
+    if (this.#runtime.holds.size === 0 || before.owner?.token === after.owner?.token) return;
     const claim = claimEntryOf(before);
-    if (claim === undefined || before.owner?.token === after.owner?.token) return;
+    if (claim === undefined) return;
     this.#runtime.holds.get(claim.id)?.lose({ why: after.owner === undefined ? 'expired' : 'reclaimed' });
   }
 }
