@@ -35,15 +35,30 @@ export {
   pipelineHolder,
   userHolder,
   workerHolder,
+  type Blocker,
+  type ClaimName,
+  type ClaimRefusal,
   type Cycle,
   type Json,
   type LockMode,
   type LossReason,
   type OnStale,
+  type TaskStatus,
   type Token,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
 export type { WaitOptions } from './runtime/acquisition.ts';
+export type {
+  Bus,
+  BusCompare,
+  BusHealth,
+  BusOperation,
+  BusPair,
+  BusResult,
+  BusTransactionResult,
+} from './runtime/bus/bus.ts';
+export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
+export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
@@ -93,4 +108,20 @@ export type {
   SurveyedWaiter,
   SurveyOptions,
 } from './runtime/survey/index.ts';
+export type { TaskClaim } from './runtime/tasks/claim.ts';
+export type { CompleteOutcome, FailOutcome, TaskReleaseOutcome } from './runtime/tasks/ending.ts';
+export type { TaskWaitOptions } from './runtime/tasks/patience.ts';
+export type { TaskHandler, TaskNotice } from './runtime/tasks/subscription.ts';
+export type {
+  ClaimAttempt,
+  ClaimOptions,
+  DetachedClaim,
+  DetachedClaimOptions,
+  ForceOutcome,
+  NextAttempt,
+  PublishOptions,
+  PublishOutcome,
+  Tasks,
+} from './runtime/tasks/tasks.ts';
+export type { TaskView } from './runtime/tasks/view.ts';
 export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';

@@ -29,7 +29,7 @@ export function addBreaking(command: Command, of: (box: Signalbox, name: string)
     });
 }
 
-function loginHolder(): string {
+export function loginHolder(): string {
   try {
     return `user:${userInfo().username}`;
   } catch {

@@ -12,7 +12,7 @@ Examples:
   signalbox events tail lock:released -n 1           until the next release of any lock
   signalbox events tail --json --for 1h >> events.jsonl
 
-Patterns: an event (lock:acquired), all of a kind ('lock:*', 'semaphore:*'), or everything ('*').`;
+Patterns: an event (lock:acquired), all of a kind ('lock:*', 'semaphore:*', 'task:*'), or everything ('*').`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -22,31 +22,42 @@ export function define(command: Command): void {
     .option('-n, --count <number>', 'stop after so many', countArgument)
     .option('--for <duration>', 'stop after so long', durationArgument)
     .addHelpText('after', EXAMPLES)
-    .action((pattern: string, { count, for: forMs }: { count?: number; for?: number }) =>
-      follow(tail, pattern, count ?? Number.POSITIVE_INFINITY, forMs),
+    .action((pattern: string, flags: FollowFlags) =>
+      followEvents(tail, pattern as EventPattern, flags, (event) => {
+        if (isJson(tail)) printJson(jsonOf(event));
+        else print(eventLine(event));
+        return true;
+      }),
     );
 }
 
-function countArgument(text: string): number {
+export function countArgument(text: string): number {
   const count = numberArgument(text);
   if (count < 1) throw new InvalidArgumentError('Accepted is a whole number of at least 1.');
   return count;
 }
 
-async function follow(command: Command, pattern: string, count: number, forMs: number | undefined): Promise<void> {
+interface FollowFlags {
+  readonly count?: number;
+  readonly for?: number;
+}
+
+/** `show` answers whether it counts. */
+export async function followEvents(
+  command: Command,
+  pattern: EventPattern,
+  { count, for: forMs }: FollowFlags,
+  show: (event: SignalboxEvent) => boolean,
+): Promise<void> {
   await withBox(command, async (box, interrupted) => {
     const over = new AbortController();
     const timer = forMs === undefined ? undefined : setTimeout(() => over.abort(), Math.min(forMs, 2 ** 31 - 1));
     const signal = AbortSignal.any([interrupted, over.signal]);
-    const show = isJson(command)
-      ? (event: SignalboxEvent): void => printJson(jsonOf(event))
-      : (event: SignalboxEvent): void => print(eventLine(event));
-    let left = count;
+    let left = count ?? Number.POSITIVE_INFINITY;
     tell('signalbox: following; Ctrl-C ends it');
     try {
-      for await (const event of box.events(pattern as EventPattern, { signal })) {
-        show(event);
-        left -= 1;
+      for await (const event of box.events(pattern, { signal })) {
+        if (show(event)) left -= 1;
         if (left <= 0) return;
       }
     } finally {
@@ -74,6 +85,6 @@ function shownValue(value: unknown): string {
   return typeof value === 'string' && /^[\w:./-]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-function timeOf(at: number): string {
+export function timeOf(at: number): string {
   return new Date(at).toISOString();
 }

@@ -45,8 +45,8 @@ export function define(command: Command): void {
 
 /** `always`: also when there was nothing to do. */
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
-  const { records, forgotten, stale } = swept;
-  if (!always && stale.length === 0 && forgotten === 0) return;
+  const { records, forgotten, requeued, stale } = swept;
+  if (!always && stale.length === 0 && forgotten === 0 && requeued === 0) return;
   if (isJson(command)) {
     printJson({
       at: new Date().toISOString(),
@@ -54,6 +54,7 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
       stale,
       freed: stale.filter(isFreed).length,
       forgotten,
+      requeued,
     });
     return;
   }
@@ -62,7 +63,8 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const left = stale.length - freed;
   print(
     `looked at ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
-      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}`,
+      `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}` +
+      (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : ''),
   );
 }
 

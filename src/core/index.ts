@@ -143,7 +143,14 @@ export {
 } from './manager/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
-export { type Asked, HIGHEST_PRIORITY, LARGEST_METADATA_BYTES, LOWEST_PRIORITY, requestProblem } from './request.ts';
+export {
+  type Asked,
+  documentProblem,
+  HIGHEST_PRIORITY,
+  LARGEST_METADATA_BYTES,
+  LOWEST_PRIORITY,
+  requestProblem,
+} from './request.ts';
 export {
   availableSlots,
   canAcquire,
@@ -161,6 +168,45 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { shown } from './shown.ts';
+export {
+  type Blocker,
+  blockersOf,
+  blockerTold,
+  claimEntryOf,
+  type ClaimName,
+  type ClaimRefusal,
+  type ClaimRequest,
+  claimUntouched,
+  decideClaim,
+  decideEnd,
+  decideRepair,
+  type Ending,
+  hasTerms,
+  isFinished,
+  isOrphaned,
+  isOwned,
+  lacking,
+  LARGEST_DATA_BYTES,
+  MOST_CAPABILITIES,
+  MOST_DEPENDENCIES,
+  NO_BOOK,
+  NO_TERMS,
+  type NotOwner,
+  notOwner,
+  statusOf,
+  type Task,
+  type TaskBook,
+  type TaskClaimEntry,
+  type TaskData,
+  type TaskEnd,
+  type TaskOwner,
+  type TaskStatus,
+  type TaskWrite,
+  type Terms,
+  termsOf,
+  unpublished,
+  withTerms,
+} from './task/index.ts';
 export {
   acquireTogether,
   type Grant,

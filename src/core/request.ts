@@ -94,10 +94,15 @@ function namesProblem(value: unknown, what: string): string | undefined {
 }
 
 function metadataProblem(value: unknown, what: string): string | undefined {
-  const bytes = { left: LARGEST_METADATA_BYTES };
+  return documentProblem(value, what, LARGEST_METADATA_BYTES);
+}
+
+/** What is wrong with a value that is to be stored as JSON of at most so many bytes; undefined if nothing is. */
+export function documentProblem(value: unknown, what: string, largest: number): string | undefined {
+  const bytes = { left: largest };
   const found = jsonProblem(value, what, 0, bytes);
   if (found !== undefined) return found;
-  return bytes.left < 0 ? tooLarge(what, `more than ${LARGEST_METADATA_BYTES}`) : sizeProblem(value, what);
+  return bytes.left < 0 ? tooLarge(what, `more than ${largest}`, largest) : sizeProblem(value, what, largest);
 }
 
 /**
@@ -134,11 +139,11 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-function sizeProblem(value: unknown, what: string): string | undefined {
+function sizeProblem(value: unknown, what: string, largest = LARGEST_METADATA_BYTES): string | undefined {
   const bytes = new TextEncoder().encode(JSON.stringify(value)).length;
-  return bytes > LARGEST_METADATA_BYTES ? tooLarge(what, String(bytes)) : undefined;
+  return bytes > largest ? tooLarge(what, String(bytes), largest) : undefined;
 }
 
-function tooLarge(what: string, bytes: string): string {
-  return `${what} has ${bytes} bytes as JSON; accepted are at most ${LARGEST_METADATA_BYTES} (64 KiB)`;
+function tooLarge(what: string, bytes: string, largest: number): string {
+  return `${what} has ${bytes} bytes as JSON; accepted are at most ${largest} (${largest / 1024} KiB)`;
 }

@@ -7,7 +7,7 @@
  * should look at the state itself. Nothing is lost silently.
  */
 import { type Event, type Json, matches } from '../core/index.ts';
-import type { Change, Changes } from '../store/index.ts';
+import type { Change, Changes, Revision } from '../store/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { follow } from './follow.ts';
 import {
@@ -22,13 +22,16 @@ import {
 import { afterPrefix } from '../store/index.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
+import { TaskEvents } from './tasks/events.ts';
+import type { FeedListener, TaskFeed } from './tasks/feed.ts';
 
 export type LockEventType =
   `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
 export type SemaphoreEventType =
   `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
-export type EventType = LockEventType | SemaphoreEventType | 'resync';
-export type EventPattern = EventType | 'lock:*' | 'semaphore:*' | '*';
+export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`;
+export type EventType = LockEventType | SemaphoreEventType | TaskEventType | 'resync';
+export type EventPattern = EventType | 'lock:*' | 'semaphore:*' | 'task:*' | '*';
 
 export interface SignalboxEvent {
   readonly type: EventType;
@@ -49,15 +52,18 @@ export interface Subscription extends Disposable {
 }
 
 const LONGEST_QUEUE = 1000;
-const PATTERN = /^(\*|resync|(lock|semaphore):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task):(\*|[a-z]+))$/;
 
-export class Events {
+export class Events implements FeedListener {
   readonly #runtime: Runtime;
   readonly #subscribers = new Set<Subscriber>();
   #following: Promise<unknown> | undefined;
+  readonly #feed: TaskFeed;
+  readonly #taskEvents = new TaskEvents();
 
-  constructor(runtime: Runtime) {
+  constructor(runtime: Runtime, feed: TaskFeed) {
     this.#runtime = runtime;
+    this.#feed = feed;
     runtime.onLocalEvents = (resource, events) => {
       for (const event of events) this.#tell(publicEvent(event, resource));
     };
@@ -80,13 +86,23 @@ export class Events {
       this.#subscribers.delete(subscriber);
     };
     try {
-      await (this.#following ??= this.#follow());
+      if (!pattern.startsWith('task:')) await this.#followRecords();
+      // Tasks are elsewhere in the store: whoever does not ask for them does not have them watched.
+      if (pattern === '*' || pattern === 'resync' || pattern.startsWith('task:')) await this.#feed.listen(this);
     } catch (error) {
-      this.#following = undefined;
       unsubscribe();
       throw error;
     }
     return { unsubscribe, [Symbol.dispose]: unsubscribe };
+  }
+
+  async #followRecords(): Promise<void> {
+    try {
+      await (this.#following ??= this.#follow());
+    } catch (error) {
+      this.#following = undefined;
+      throw error;
+    }
   }
 
   #follow(): Promise<unknown> {
@@ -97,25 +113,36 @@ export class Events {
       clock,
       { key: TICKETS, end: afterPrefix(RECORDS) },
       {
-        changes: (changes) => this.#changes(changes),
-        resync: async () => {
-          const { revision } = await store.health(stopped);
-          for (const subscriber of this.#subscribers) subscriber.missed(this.#runtime.clock.now());
-          return revision;
-        },
+        changes: ({ revision, changes }) =>
+          this.#tellAll(
+            revision,
+            changes.flatMap((change) => [...eventsOf(change)]),
+          ),
+        resync: () => this.#missed((subscriber) => !subscriber.pattern.startsWith('task:')),
       },
       stopped,
     );
   }
 
-  #changes({ revision, changes }: Changes): void {
-    let index = 0;
-    for (const change of changes) {
-      for (const [event, resource] of eventsOf(change)) {
-        this.#tell({ ...publicEvent(event, resource), id: `${revision}.${index}` });
-        index += 1;
-      }
-    }
+  /** Of tasks. */
+  changes(changes: Changes): void {
+    this.#tellAll(changes.revision, [...this.#taskEvents.of(changes, this.#runtime.clock.now())]);
+  }
+
+  resync(): Promise<Revision> {
+    return this.#missed(({ pattern }) => !/^(lock|semaphore):/.test(pattern));
+  }
+
+  async #missed(concerns: (subscriber: Subscriber) => boolean): Promise<Revision> {
+    const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
+    for (const subscriber of this.#subscribers) if (concerns(subscriber)) subscriber.missed(this.#runtime.clock.now());
+    return revision;
+  }
+
+  #tellAll(revision: Revision, events: readonly [Event, string][]): void {
+    events.forEach(([event, resource], index) => {
+      this.#tell({ ...publicEvent(event, resource), id: `${revision}.${index}` });
+    });
   }
 
   #tell(event: SignalboxEvent): void {
@@ -142,19 +169,19 @@ function publicEvent(event: Event, resource: string): SignalboxEvent {
 }
 
 class Subscriber {
-  readonly #pattern: string;
+  readonly pattern: string;
   readonly #handler: EventHandler;
   #queue: SignalboxEvent[] = [];
   #draining = false;
   #stopped = false;
 
   constructor(pattern: string, handler: EventHandler) {
-    this.#pattern = pattern;
+    this.pattern = pattern;
     this.#handler = handler;
   }
 
   tell(event: SignalboxEvent): void {
-    if (!matches(this.#pattern, event.type)) return;
+    if (!matches(this.pattern, event.type)) return;
     if (this.#queue.length >= LONGEST_QUEUE) this.missed(event.at);
     else this.#add(event);
   }

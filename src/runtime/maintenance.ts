@@ -20,6 +20,8 @@ import type { Coordinated } from './machines.ts';
 import type { Runtime } from './runtime.ts';
 import type { Deadlocks } from './deadlocks.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
+import { ALL_TASKS } from './tasks/keys.ts';
+import type { Repairs } from './tasks/repairs.ts';
 
 /** So much history stays for those who watch. */
 const KEPT_REVISIONS = 10_000;
@@ -31,6 +33,8 @@ export interface Swept {
   readonly warned: number;
   readonly reclaimed: number;
   readonly forgotten: number;
+  /** Tasks whose owner was gone, and which are pending again. */
+  readonly requeued: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
 }
@@ -57,13 +61,15 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
+  readonly #repairs: Repairs;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, settings: MaintenanceSettings) {
+  constructor(runtime: Runtime, deadlocks: Deadlocks, repairs: Repairs, settings: MaintenanceSettings) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
+    this.#repairs = repairs;
     this.#settings = settings;
     this.#schedule();
   }
@@ -109,7 +115,7 @@ export class Maintenance {
     const { store } = this.#runtime;
     const anchors = await this.#read(prefixed(ANCHORS));
     this.#runtime.anchors.list(anchors.pairs, anchors.revision);
-    const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, stale: [] };
+    const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [] };
     let key = RECORDS;
     const { end } = prefixed(RECORDS);
     for (;;) {
@@ -119,6 +125,8 @@ export class Maintenance {
       if (!page.more || last === undefined) break;
       key = `${last.key}\0`;
     }
+    // Those who have no tasks need not follow them.
+    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).count > 0) swept.requeued = await this.#repairs.all();
     this.#deadlocks.look();
     if (store.historyIsShared !== true) await this.#forgetHistory();
     return swept;

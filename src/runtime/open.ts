@@ -82,11 +82,11 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   return new Signalbox(runtime, { maintenanceMs, reclaim, maintains });
 }
 
-function isStore(given: unknown): given is Store {
+export function isStore(given: unknown): given is Store {
   return typeof given === 'object' && given !== null && 'transaction' in given;
 }
 
-async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: number): Promise<Store> {
+export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: number): Promise<Store> {
   if (given !== undefined && typeof given !== 'string') {
     throw new Failure('invalid', `the store is ${shown(given)}; ${ACCEPTED_URLS}`);
   }

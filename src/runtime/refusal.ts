@@ -1,4 +1,5 @@
 /** Why a waiting form ended without a hold, and what is thrown then. */
+import { blockerTold, type ClaimRefusal } from '../core/index.ts';
 import type { Cycle, LockHold as LockGrant, LossReason, SemaphoreHold as SemaphoreGrant } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 
@@ -17,7 +18,11 @@ export type Refusal =
   /** This process closed its signalbox while it waited. */
   | { readonly kind: 'closed' }
   /** This process lost its session while it waited, and with it its place. */
-  | { readonly kind: 'session-lost' };
+  | { readonly kind: 'session-lost' }
+  /** Of a task. */
+  | ClaimRefusal
+  /** No task can be claimed now by a worker with these capabilities. */
+  | { readonly kind: 'none' };
 
 export class NotAcquired extends Failure {
   readonly resource: string;
@@ -73,6 +78,18 @@ function explained(refusal: Refusal): string {
       return 'the signalbox was closed while it waited';
     case 'session-lost':
       return 'the store ended the session of this process while it waited';
+    case 'missing':
+      return 'there is no such task';
+    case 'taken':
+      return `claimed by ${refusal.owner}${refusal.isLeased ? '' : ', on no lease'}`;
+    case 'finished':
+      return refusal.status === 'complete' ? 'it is complete' : 'it has failed';
+    case 'blocked':
+      return `it cannot be claimed yet: ${refusal.by.map(blockerTold).join('; ')}`;
+    case 'unfit':
+      return `it wants what this worker does not have: ${refusal.lacking.join(', ')}`;
+    case 'none':
+      return 'there is no task to claim';
   }
 }
 

@@ -10,6 +10,7 @@ import {
 import { Failure } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import type { AnyDesk, WaitOptions } from './acquisition.ts';
+import { Bus } from './bus/bus.ts';
 import { Children } from './children.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
@@ -25,6 +26,7 @@ import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
+import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
   type HoldSet,
@@ -38,14 +40,20 @@ export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
+  /** The plain keys of the store: to put, get, and hear of changes. */
+  readonly bus: Bus;
+  /** What is to be done, and who does it. */
+  readonly tasks: Tasks;
   /** Which child processes work under which holds. */
   readonly children: Children;
 
   constructor(runtime: Runtime, settings: MaintenanceSettings) {
     this.#runtime = runtime;
-    this.#events = new Events(runtime);
+    this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
+    this.tasks = new Tasks(runtime, settings.maintains);
+    this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), settings);
+    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 
   lock(name: string): Lock {
@@ -164,6 +172,7 @@ export class Signalbox implements AsyncDisposable {
   /** Releases everything that this process holds, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
+    this.tasks.dispatch.close();
     await this.#runtime.close();
   }
 

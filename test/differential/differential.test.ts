@@ -1,9 +1,10 @@
 /** The same random sequences on every engine, with a real etcd as the judge: whoever answers otherwise is wrong. */
 import fc from 'fast-check';
-import type { Operation, Transaction } from 'signalbox/store';
+import type { Operation, Store, Transaction } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Failure } from '../../src/failure.ts';
 import { checkTransaction } from '../../src/store/check.ts';
+import { openEtcd } from '../../src/store/etcd/open.ts';
 import { emptied } from '../support/etcd/from-the-beginning.ts';
 import { GatewayStore } from '../support/etcd/gateway-store.ts';
 import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
@@ -13,15 +14,25 @@ import { ownEngines } from './engines.ts';
 import { sequences, transaction } from './sequence.ts';
 
 let server: EtcdServer;
+/** For our engine on etcd: what it writes must not be in the judge's way. */
+let ours: EtcdServer;
 
 /** The judge first. */
-const engines: readonly Engine[] = [{ name: 'etcd', open: async () => (await emptied(server))() }, ...ownEngines];
+const engines: readonly Engine[] = [
+  { name: 'etcd', open: async () => (await emptied(server))() },
+  ...ownEngines,
+  { name: 'our engine on etcd', open: async () => (await emptied(ours, onEtcd))() },
+];
+
+function onEtcd(port: number): Store {
+  return openEtcd({ endpoints: [{ host: '127.0.0.1', port }], prefix: '' });
+}
 
 describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(', ')}`, () => {
   beforeAll(async () => {
-    server = await startEtcd();
+    [server, ours] = await Promise.all([startEtcd(), startEtcd()]);
   }, 60_000);
-  afterAll(() => server.stop());
+  afterAll(() => Promise.all([server.stop(), ours.stop()]));
 
   it('begin at the same revision', async () => {
     for (const { open } of [{ open: async () => new GatewayStore(server.port) }, ...ownEngines]) {

@@ -67,7 +67,14 @@ describe.each(transports)('maintenance on $transport', ({ atOnce }) => {
     await dead!.box.lock('a').acquire();
     await dead!.box.lock('b').acquire();
     await keeper!.box.lock('c').acquire();
-    expect(await keeper!.box.maintain()).toEqual({ records: 3, warned: 0, reclaimed: 0, forgotten: 0, stale: [] });
+    expect(await keeper!.box.maintain()).toEqual({
+      records: 3,
+      warned: 0,
+      reclaimed: 0,
+      forgotten: 0,
+      requeued: 0,
+      stale: [],
+    });
     dead!.crash();
     await fleet.advance(TTL_MS + 1000);
     expect(await keeper!.box.maintain()).toMatchObject({ records: 3, warned: 2, reclaimed: 2 });

@@ -89,6 +89,8 @@ function offer(source: Source): string {
       return '_signalbox_names lock';
     case 'semaphores':
       return '_signalbox_names sem';
+    case 'tasks':
+      return '_signalbox_names task';
     case 'directories':
       return '_signalbox_lines < <(compgen -d -- "$cur")';
     case 'programs':

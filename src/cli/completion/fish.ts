@@ -69,6 +69,7 @@ function offer(here: string, source: Source): readonly string[] {
     case 'words':
     case 'locks':
     case 'semaphores':
+    case 'tasks':
       return [`${here}${valueWords(source)}`];
   }
 }
@@ -76,6 +77,7 @@ function offer(here: string, source: Source): readonly string[] {
 function valueWords(source: Source): string {
   if (source.from === 'words') return ` -a ${quotedInFish(source.words.map((word) => `"${word}"`).join(' '))}`;
   if (source.from === 'locks') return " -a '(__signalbox_names lock)'";
+  if (source.from === 'tasks') return " -a '(__signalbox_names task)'";
   return source.from === 'semaphores' ? " -a '(__signalbox_names sem)'" : '';
 }
 

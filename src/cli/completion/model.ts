@@ -5,7 +5,7 @@ import type { Command, Option } from 'commander';
 export type Source =
   | { readonly from: 'words'; readonly words: readonly string[] }
   /** Names in the store. */
-  | { readonly from: 'locks' | 'semaphores' }
+  | { readonly from: 'locks' | 'semaphores' | 'tasks' }
   | { readonly from: 'directories' }
   /** Another program, with its own completion. */
   | { readonly from: 'programs' }
@@ -45,6 +45,7 @@ function completed(option: Option): CompletedOption {
 const VALUES: Readonly<Record<string, Source>> = {
   '--lock': { from: 'locks' },
   '--sem': { from: 'semaphores' },
+  '--depends-on': { from: 'tasks' },
   '--on-lost': { from: 'words', words: ['term', 'kill', 'warn'] },
 };
 
@@ -53,7 +54,7 @@ function valueOf({ long, argChoices }: Option): Source {
   return VALUES[long ?? ''] ?? { from: 'nothing' };
 }
 
-const PATTERNS = ['*', 'lock:*', 'lock:acquired', 'lock:released', 'lock:stale', 'semaphore:*'];
+const PATTERNS = ['*', 'lock:*', 'lock:acquired', 'lock:released', 'lock:stale', 'semaphore:*', 'task:*'];
 
 function argumentOf(command: Command, at: string): Source {
   const [argument] = command.registeredArguments;
@@ -62,6 +63,8 @@ function argumentOf(command: Command, at: string): Source {
   if (argument.name() === 'dir') return { from: 'directories' };
   if (argument.name() === 'command') return { from: 'programs' };
   if (argument.name() === 'pattern') return { from: 'words', words: PATTERNS };
+  // The id of a new one cannot be looked up.
+  if (argument.name() === 'id') return at === '/task/publish' ? { from: 'nothing' } : { from: 'tasks' };
   if (argument.name() !== 'name') return { from: 'nothing' };
   return { from: at.startsWith('/lock') ? 'locks' : 'semaphores' };
 }

@@ -69,6 +69,8 @@ function offer(source: Source): string {
       return '_signalbox_names lock;';
     case 'semaphores':
       return '_signalbox_names sem;';
+    case 'tasks':
+      return '_signalbox_names task;';
     case 'directories':
       return '_files -/;';
     case 'programs':

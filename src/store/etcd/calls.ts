@@ -8,65 +8,15 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { Aborts } from './aborts.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
+import { type Attempt, type Effect, Pending } from './pending.ts';
 import { CallFailure } from './transport.ts';
 import { verdictOn } from './verdict.ts';
 
-/** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
-export type Effect = 'reads' | 'repeatable' | 'once';
-
-/** Sends it over a link. Calls back once, unless what it returns is called: that gives the attempt up. */
-export type Attempt<T> = (link: Link, done: (answer: T) => void, failed: (failure: CallFailure) => void) => () => void;
-
 /** Shows who we are once more, on a link whose token is no longer good. */
 export type Renew = (link: Link) => Promise<void>;
-
-class Pending {
-  readonly attempt: Attempt<unknown>;
-  readonly effect: Effect;
-  readonly deadline: number;
-  readonly resolve: (answer: never) => void;
-  readonly reject: (error: unknown) => void;
-  readonly signal: AbortSignal | undefined;
-  /** For a link. */
-  isQueued = false;
-  sentAt = 0;
-  /** Over which it was sent, and is not yet answered. */
-  link: Link | undefined;
-  giveUp: (() => void) | undefined;
-  pause: Timer | undefined;
-  failures = 0;
-  logins = 0;
-  /** By an attempt that was never answered. */
-  mayBeApplied = false;
-  lastFailure: CallFailure | undefined;
-
-  constructor(
-    attempt: Attempt<unknown>,
-    effect: Effect,
-    deadline: number,
-    signal: AbortSignal | undefined,
-    resolve: (answer: never) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.attempt = attempt;
-    this.effect = effect;
-    this.deadline = deadline;
-    this.signal = signal;
-    this.resolve = resolve;
-    this.reject = reject;
-  }
-
-  /** Takes back what was sent, as far as that goes. */
-  release(): void {
-    this.giveUp?.();
-    this.giveUp = undefined;
-    this.link = undefined;
-    this.pause?.cancel();
-    this.pause = undefined;
-  }
-}
 
 /** In parts of the time that a request has. */
 const TICKS = 10;
@@ -82,7 +32,7 @@ export class Calls implements EndpointListener {
   readonly #renew: Renew;
   /** In the order of their deadlines: all have the same time. */
   readonly #pending = new Set<Pending>();
-  readonly #aborting = new WeakMap<AbortSignal, Set<Pending>>();
+  readonly #aborts = new Aborts<Pending>((call, reason) => this.#reject(call, reason));
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
   #isClosed = false;
@@ -105,7 +55,7 @@ export class Calls implements EndpointListener {
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
-      if (signal !== undefined) this.#abortWith(signal).add(call);
+      if (signal !== undefined) this.#aborts.of(signal).add(call);
       this.#alive ??= this.#clock.keepAlive?.();
       this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
       this.#send(call);
@@ -189,7 +139,7 @@ export class Calls implements EndpointListener {
 
   #settle(call: Pending): void {
     this.#pending.delete(call);
-    if (call.signal !== undefined) this.#aborting.get(call.signal)?.delete(call);
+    if (call.signal !== undefined) this.#aborts.of(call.signal).delete(call);
     if (this.#pending.size > 0) return;
     this.#alive?.cancel();
     this.#alive = undefined;
@@ -235,20 +185,6 @@ export class Calls implements EndpointListener {
       const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
       return this.endpoints.leave(link, new CallFailure(14, told, false));
     }
-  }
-
-  #abortWith(signal: AbortSignal): Set<Pending> {
-    let calls = this.#aborting.get(signal);
-    if (calls === undefined) {
-      const those = new Set<Pending>();
-      calls = those;
-      this.#aborting.set(signal, those);
-      // One listener for all calls there will be: adding and removing one costs more than the call does here.
-      signal.addEventListener('abort', () => {
-        for (const call of [...those]) this.#reject(call, signal.reason);
-      });
-    }
-    return calls;
   }
 
   isWanted(): boolean {

@@ -36,10 +36,13 @@ export const connectWithNode: Connect = (address, options) =>
     const timer = setTimeout(() => giveUp(new Error(`no answer in ${options.timeoutMs} ms`)), options.timeoutMs);
     timer.unref();
     session.once('error', giveUp);
+    // A server that wants a certificate says so after the handshake, and then Node tells only the socket.
+    session.socket.once('error', giveUp);
     session.once('close', () => giveUp(new Error('the connection was closed')));
     session.once('remoteSettings', () => {
       clearTimeout(timer);
       session.off('error', giveUp);
+      session.socket.off('error', giveUp);
       session.removeAllListeners('close');
       session.setLocalWindowSize(4 * WINDOW_BYTES);
       resolve(new NodeConnection(session, address, options));

@@ -1,0 +1,27 @@
+/** `signalbox task …`: what is to be done and who does it, by hand, for scripts and agents. */
+import type { Command } from 'commander';
+import { addTaskClaim } from './task/claim.ts';
+import { addEnding } from './task/ending.ts';
+import { addLooking } from './task/looking.ts';
+import { addPublish } from './task/publish.ts';
+import { addWatch } from './task/watch.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox task publish build-7 --data '{"commit":"1a2b3c"}' --priority 5
+  TOKEN=$(signalbox task claim build-7 --holder agent:7 --ttl 5m)
+  signalbox task renew build-7 --token "$TOKEN"
+  signalbox task complete build-7 --token "$TOKEN" --result '{"image":"app:7"}'
+  signalbox task list --status pending
+
+Of any number of claimers exactly one gets a task. One whose claim is not renewed in time loses it, and the
+task is pending again.`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  addPublish(command.command('publish'));
+  addTaskClaim(command.command('claim'));
+  addEnding(command);
+  addLooking(command);
+  addWatch(command.command('watch'));
+}

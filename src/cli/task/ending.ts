@@ -1,0 +1,161 @@
+/** `signalbox task renew|release|complete|fail`: what becomes of a claim, for whoever knows its token or its holder. */
+import type { Command } from 'commander';
+import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
+import type { EndOutcome } from '../../runtime/tasks/ending.ts';
+import { given, numberArgument } from '../arguments.ts';
+import { loginHolder } from '../breaking.ts';
+import { spoken } from '../duration.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { print, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { jsonArgument, taskId } from './arguments.ts';
+
+interface ClaimFlags {
+  readonly holder?: string;
+  readonly token?: number;
+}
+
+export function addEnding(command: Command): void {
+  renew(command.command('renew'));
+  release(command.command('release'));
+  complete(command.command('complete'));
+  fail(command.command('fail'));
+}
+
+function withClaim(command: Command): Command {
+  return command
+    .argument('<id>', 'of the task', taskId)
+    .option('--token <number>', 'the token that claim printed', numberArgument)
+    .option('--holder <id>', 'who has it (default, without a token: $SIGNALBOX_HOLDER)');
+}
+
+function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
+  const fromEnvironment = token === undefined ? process.env['SIGNALBOX_HOLDER'] || undefined : undefined;
+  const claim = given({ holder: holder ?? fromEnvironment, token });
+  if (Object.keys(claim).length > 0) return claim;
+  const accepted = 'accepted: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
+  throw new CliExit(EXIT.usage, `task/${id}: whose claim it is has to be said\n  ${accepted}`);
+}
+
+function renew(command: Command): void {
+  withClaim(command.description('keep a task for its full time again'))
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox task renew build-7 --token "$TOKEN"
+
+Exit codes: 76 it was lost, 77 somebody else has it.`,
+    )
+    .action(async (id: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const outcome = await box.tasks.renew(id, claimOf(id, flags));
+        if (outcome.kind === 'lost') {
+          throw new CliExit(EXIT.lost, `task/${id}: it was lost, because its time was over; claim it anew`, {
+            outcome: outcome.kind,
+          });
+        }
+        if (outcome.kind === 'not-owner') {
+          throw new CliExit(EXIT.notOwner, `task/${id}: somebody else has it`, { outcome: outcome.kind });
+        }
+        if (isJson(command)) printJson({ task: id, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+        else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
+      });
+    });
+}
+
+function release(command: Command): void {
+  withClaim(command.description('give a task back, for somebody else'))
+    .option('--force', 'take it from whoever has it; for administrators, with --reason')
+    .option('--reason <text>', 'with --force: why; whoever had it is told')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task release build-7 --token "$TOKEN"
+  signalbox task release build-7 --force --reason 'worker:9 was switched off'
+
+Exit code 77, and nothing is changed, if somebody else has it or nobody does. With --force: 1 if nobody has it;
+--holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
+    )
+    .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
+      await withBox(command, async (box) => {
+        if (flags.force !== true) {
+          if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason is for --force');
+          return tellEnd(command, id, await box.tasks.release(id, claimOf(id, flags)));
+        }
+        if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
+        const by = {
+          holder: flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder()),
+          reason: flags.reason as string,
+        };
+        const outcome = await box.tasks.forceRelease(id, by);
+        if (outcome.kind === 'not-claimed') {
+          const why = outcome.status === undefined ? 'there is no such task' : `nobody has it: it is ${outcome.status}`;
+          throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
+        }
+        const { owner } = outcome;
+        if (isJson(command)) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
+        else print(`task/${id}: taken from ${owner}`);
+      });
+    });
+}
+
+function complete(command: Command): void {
+  withClaim(command.description('it is done'))
+    .option('--result <json>', 'what came of it, as JSON', jsonArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task complete build-7 --token "$TOKEN"
+  signalbox task complete build-7 --holder agent:7 --result '{"image":"app:7"}'
+
+Whoever comes too late changes nothing: exit code 77.`,
+    )
+    .action(async (id: string, flags: ClaimFlags & { result?: Json }) => {
+      await withBox(command, async (box) =>
+        tellEnd(command, id, await box.tasks.complete(id, claimOf(id, flags), flags.result)),
+      );
+    });
+}
+
+function fail(command: Command): void {
+  withClaim(command.description('it could not be done'))
+    .requiredOption('--reason <text>', 'why')
+    .option('--no-retry', 'do not try it again, however often was said')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task fail build-7 --token "$TOKEN" --reason 'out of memory'
+  signalbox task fail build-7 --token "$TOKEN" --reason 'no such commit' --no-retry
+
+It is pending again while retries are left (task publish --retries), and has failed then.
+Whoever comes too late changes nothing: exit code 77.`,
+    )
+    .action(async (id: string, flags: ClaimFlags & { reason: string; retry: boolean }) => {
+      await withBox(command, async (box) =>
+        tellEnd(command, id, await box.tasks.fail(id, claimOf(id, flags), flags.reason, { retry: flags.retry })),
+      );
+    });
+}
+
+const TOLD: Readonly<Record<Exclude<EndOutcome['kind'], 'not-owner'>, string>> = {
+  released: 'released',
+  completed: 'complete',
+  failed: 'failed',
+  retried: 'pending again',
+};
+
+function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
+  if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
+  const { kind, ...details } = outcome;
+  if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
+  else print(`task/${id}: ${TOLD[kind]}`);
+}
+
+function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {
+  const whose = owner === undefined ? `nobody has it: it is ${status}` : `${owner} has it, and it is ${status}`;
+  return new CliExit(EXIT.notOwner, `task/${id}: not yours; ${whose}`, { outcome: kind, owner: owner ?? null, status });
+}

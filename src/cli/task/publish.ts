@@ -1,0 +1,62 @@
+/** `signalbox task publish`. */
+import type { Command } from 'commander';
+import type { Json } from '../../core/index.ts';
+import { given, numberArgument } from '../arguments.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { print, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { all, jsonArgument, none, taskId } from './arguments.ts';
+
+interface Flags {
+  readonly data?: Json;
+  readonly capability: readonly string[];
+  readonly dependsOn: readonly string[];
+  readonly priority?: number;
+  readonly retries?: number;
+  readonly holder?: string;
+}
+
+export function addPublish(command: Command): void {
+  command
+    .description('say what is to be done')
+    .argument('<id>', 'of the new task', taskId)
+    .option('--data <json>', 'what is to be done, as JSON (default: {})', jsonArgument)
+    .option('--capability <name>', 'only for workers that have it (repeatable)', all, none)
+    .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
+    .option('--depends-on <id>', 'not before this task is complete (repeatable)', all, none)
+    .option('--retries <number>', 'try it again so often after it has failed (default: 0)', numberArgument)
+    .option('--holder <id>', 'who publishes it, for people (default: $SIGNALBOX_HOLDER)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task publish build-7 --data '{"commit":"1a2b3c"}'
+  signalbox task publish scan --data '{"path":"src"}' --capability code-analysis:rust --retries 2
+  signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
+
+What the options say becomes part of the data. Exit code 1 if there is a task of this id; it is not changed.`,
+    )
+    .action(async (id: string, flags: Flags) => {
+      await withBox(command, async (box) => {
+        const { data = {}, capability, dependsOn, priority, retries } = flags;
+        const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || undefined);
+        const options = given({
+          by,
+          priority,
+          retries,
+          capabilities: capability.length > 0 ? capability : undefined,
+          dependsOn: dependsOn.length > 0 ? dependsOn.map(taskId) : undefined,
+        });
+        const outcome = await box.tasks.publish(id, data, options);
+        if (outcome.kind === 'exists') {
+          throw new CliExit(EXIT.no, `task/${id}: there is one already, and it is ${outcome.status}`, {
+            task: id,
+            outcome: outcome.kind,
+            status: outcome.status,
+          });
+        }
+        if (isJson(command)) printJson({ task: id, outcome: outcome.kind });
+        else print(`task/${id}: published`);
+      });
+    });
+}

@@ -1,0 +1,53 @@
+/** `signalbox task watch`: what happens to tasks, as it happens. */
+import type { Command } from 'commander';
+import type { SignalboxEvent } from '../../runtime/events.ts';
+import { durationArgument } from '../arguments.ts';
+import { countArgument, followEvents, timeOf } from '../events.ts';
+import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { isJson } from '../store.ts';
+import { taskId } from './arguments.ts';
+
+export function addWatch(command: Command): void {
+  command
+    .description('print what happens to tasks, one in a line')
+    .argument('[id]', 'just of this one', taskId)
+    .option('-n, --count <number>', 'stop after so many', countArgument)
+    .option('--for <duration>', 'stop after so long', durationArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task watch
+  signalbox task watch build-7 -n 1
+  signalbox task watch --json | jq -r 'select(.type == "task:failed") | .task'`,
+    )
+    .action((id: string | undefined, flags: { count?: number; for?: number }) =>
+      followEvents(command, 'task:*', flags, (event) => {
+        if (id !== undefined && event.type !== 'resync' && taskId(event.resource) !== id) return false;
+        if (isJson(command)) printJson(jsonOf(event));
+        else print(lineOf(event));
+        return true;
+      }),
+    );
+}
+
+function jsonOf({ type, resource, holder, at, id, ...details }: SignalboxEvent): object {
+  return {
+    type,
+    task: type === 'resync' ? null : taskId(resource),
+    holder,
+    at: timeOf(at),
+    ...(id !== undefined && { id }),
+    ...details,
+  };
+}
+
+function lineOf({ type, resource, holder, at, id: _, ...details }: SignalboxEvent): string {
+  const paint = paintFor(screen());
+  if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  something was missed; see task list`;
+  const told = Object.entries(details).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  );
+  const words = [type.slice('task:'.length).padEnd(9), printable(taskId(resource)), printable(holder)];
+  return `${timeOf(at)}  ${words.join('  ')}  ${paint('dim', printable(told.join(' ')))}`.trimEnd();
+}

@@ -1,0 +1,167 @@
+/**
+ * What becomes of a task: every answer is decided here, from its keys as they were read. A decision to write says what to
+ * put; the shell compares that nothing it rests on has changed, and decides anew if something has.
+ */
+import type { Event, Json, Token } from '../machine.ts';
+import {
+  type Blocker,
+  blockersOf,
+  isFinished,
+  isOrphaned,
+  isOwned,
+  NO_BOOK,
+  statusOf,
+  type Task,
+  type TaskBook,
+  type TaskClaimEntry,
+  type TaskEnd,
+  type TaskStatus,
+} from './task.ts';
+import { lacking } from './terms.ts';
+
+export interface ClaimRequest extends TaskClaimEntry {
+  readonly capabilities: readonly string[];
+}
+
+export type ClaimRefusal =
+  | { readonly kind: 'missing' }
+  /** `isLeased`: whether it goes back by itself should its owner die. */
+  | { readonly kind: 'taken'; readonly owner: string; readonly token: Token; readonly isLeased: boolean }
+  | { readonly kind: 'finished'; readonly status: 'complete' | 'failed' }
+  | { readonly kind: 'blocked'; readonly by: readonly Blocker[] }
+  | { readonly kind: 'unfit'; readonly lacking: readonly string[] };
+
+/** What to put: the owner key, the status and the book. `events` are in the book. */
+export interface TaskWrite {
+  readonly kind: 'write';
+  readonly owner: 'claim' | 'delete' | 'keep-unleased';
+  readonly status: TaskStatus;
+  readonly book: TaskBook;
+}
+
+/** Which claim is meant; what is given of it must be its own. */
+export interface ClaimName {
+  readonly holder?: string;
+  readonly token?: Token;
+}
+
+export type NotOwner = { readonly kind: 'not-owner'; readonly owner: string | undefined; readonly status: TaskStatus };
+
+export type Ending =
+  | { readonly how: 'release' }
+  | { readonly how: 'complete'; readonly result?: Json }
+  | { readonly how: 'fail'; readonly reason: string; readonly retry: boolean }
+  | { readonly how: 'force'; readonly by: string; readonly reason: string };
+
+/** `status` of the tasks that it depends on; those it is not sure of may count as complete, because the write compares. */
+export function decideClaim(
+  task: Task,
+  request: ClaimRequest,
+  status: (id: string) => TaskStatus | undefined,
+): ClaimRefusal | TaskWrite {
+  if (task.data === undefined) return { kind: 'missing' };
+  const now = statusOf(task);
+  if (now === 'complete' || now === 'failed') return { kind: 'finished', status: now };
+  if (isOwned(task) && task.owner !== undefined) {
+    const { holder, token, lease } = task.owner;
+    return { kind: 'taken', owner: holder, token, isLeased: lease !== null };
+  }
+  const by = blockersOf(task, status);
+  if (by.length > 0) return { kind: 'blocked', by };
+  const missing = lacking(task.data.terms, request.capabilities);
+  if (missing.length > 0) return { kind: 'unfit', lacking: missing };
+  return claimed(task.book?.entry ?? NO_BOOK, request, isOrphaned(task) ? requeued(task, request.at) : []);
+}
+
+/** The claim of a task of which nothing is known but that nobody has touched it since it was published. */
+export function claimUntouched(request: ClaimRequest): TaskWrite {
+  return claimed(NO_BOOK, request, []);
+}
+
+function claimed(book: TaskBook, request: ClaimRequest, before: readonly Event[]): TaskWrite {
+  const { id, holder, at, detached } = request;
+  const attempts = book.attempts + 1;
+  return {
+    kind: 'write',
+    owner: 'claim',
+    status: 'running',
+    book: {
+      ...book,
+      attempts,
+      claim: { id, holder, at, ...(detached === true && { detached }) },
+      events: [...before, { type: 'task:claimed', at, holder, attempts }],
+    },
+  };
+}
+
+/** What its owner, or whoever acts for it, makes of the task. `request` names the command, to find it again. */
+export function decideEnd(
+  task: Task,
+  claim: ClaimName,
+  ending: Ending,
+  { request, now }: { readonly request: string; readonly now: number },
+): NotOwner | TaskWrite {
+  const { owner } = task;
+  if (owner === undefined || !isOwned(task) || isFinished(task) || !isMeant(owner, claim)) return notOwner(task);
+  const before = task.book?.entry ?? NO_BOOK;
+  const over = (how: TaskEnd): TaskBook => ({
+    ...before,
+    ended: { token: owner.token, request, how },
+    endedAt: now,
+    events: [],
+  });
+  const told = (type: string, detail: { readonly [key: string]: Json } = {}): readonly Event[] => [
+    { type, at: now, holder: owner.holder, token: owner.token, ...detail },
+  ];
+  // Given back unharmed, it does not count as tried.
+  const attempts = Math.max(0, before.attempts - 1);
+  switch (ending.how) {
+    case 'release':
+      return pending({ ...over('released'), attempts, events: told('task:released') });
+    case 'force': {
+      const { by, reason } = ending;
+      return pending({ ...over('forced'), events: told('task:released', { forced: true, by, reason }) });
+    }
+    case 'complete': {
+      const { reason: _, ...rest } = over('completed');
+      const result = ending.result === undefined ? {} : { result: ending.result };
+      return finished('complete', { ...rest, ...result, events: told('task:completed') });
+    }
+    case 'fail': {
+      const { reason, retry } = ending;
+      const detail = { reason, attempts: before.attempts };
+      if (retry && before.attempts <= (task.data?.terms.retries ?? 0)) {
+        return pending({ ...over('retried'), reason, events: told('task:requeued', detail) });
+      }
+      return finished('failed', { ...over('failed'), reason, events: told('task:failed', detail) });
+    }
+  }
+}
+
+function isMeant(owner: { readonly holder: string; readonly token: Token }, { holder, token }: ClaimName): boolean {
+  return (holder === undefined || holder === owner.holder) && (token === undefined || token === owner.token);
+}
+
+export function notOwner(task: Task): NotOwner {
+  return { kind: 'not-owner', owner: isOwned(task) ? task.owner?.holder : undefined, status: statusOf(task) };
+}
+
+function pending({ claim: _, ...book }: TaskBook): TaskWrite {
+  return { kind: 'write', owner: 'delete', status: 'pending', book };
+}
+
+function finished(status: 'complete' | 'failed', book: TaskBook): TaskWrite {
+  return { kind: 'write', owner: 'keep-unleased', status, book };
+}
+
+/** Its owner is gone: the status says so too from now on, and everybody is told. Undefined if there is nothing to do. */
+export function decideRepair(task: Task, now: number): TaskWrite | undefined {
+  if (task.data === undefined || !isOrphaned(task)) return undefined;
+  const { claim: _, ...book } = task.book?.entry ?? NO_BOOK;
+  return { kind: 'write', owner: 'delete', status: 'pending', book: { ...book, events: requeued(task, now) } };
+}
+
+function requeued(task: Task, at: number): readonly Event[] {
+  const { claim, attempts = 0 } = task.book?.entry ?? NO_BOOK;
+  return [{ type: 'task:requeued', at, holder: claim?.holder ?? '', attempts }];
+}

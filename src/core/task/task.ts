@@ -1,0 +1,147 @@
+/**
+ * A task: something to be done once, by one worker at a time. It is spread over four plain keys, so that a worker in any
+ * language takes part with nothing but a client of the store:
+ *
+ *     data        what is to be done, as JSON; putting it publishes the task
+ *     owner       who has claimed it, as plain text, on the owner's lease; absent or empty: nobody
+ *     status      pending, running, complete or failed; absent: pending
+ *     signalbox   our bookkeeping: attempts, result, and the events of the write that made it
+ *
+ *                    claim                   complete
+ *     pending ─────────────────▶ running ──────────────▶ complete     (owner stays, on no lease:
+ *        ▲                          │ │       fail, no retry left      nobody can claim it again)
+ *        │   release, fail, the     │ └────────────────▶ failed
+ *        └── owner's lease ends ────┘
+ *
+ * The token of a claim is the revision at which the owner key came to be. Comparing the owner's name instead would be
+ * fooled by a worker that lost a task and claimed it again.
+ */
+import type { Event, Json, Token } from '../machine.ts';
+import type { Terms } from './terms.ts';
+
+export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
+
+/** The keys of a task as they were read. Revisions are of the store: 0 is before everything. */
+export interface Task {
+  readonly id: string;
+  readonly data: TaskData | undefined;
+  readonly owner: TaskOwner | undefined;
+  readonly status: { readonly word: string; readonly mod: number } | undefined;
+  readonly book: { readonly entry: TaskBook; readonly mod: number } | undefined;
+}
+
+export interface TaskData {
+  readonly json: Json | undefined;
+  readonly terms: Terms;
+  /** Why nobody can tell whom it is for: another program wrote something that makes no sense. */
+  readonly problem: string | undefined;
+  /** The revision at which it was published: older goes first. */
+  readonly published: number;
+  readonly mod: number;
+}
+
+export interface TaskOwner {
+  readonly holder: string;
+  readonly token: Token;
+  readonly mod: number;
+  /** Null: it stays, whatever becomes of the owner. */
+  readonly lease: string | null;
+}
+
+/** What is kept about a task beside what everybody may read and write. */
+export interface TaskBook {
+  /** How often it was claimed, without those who gave it back unharmed. */
+  readonly attempts: number;
+  /** Which request published it. */
+  readonly publication?: string;
+  readonly publishedAt?: number;
+  readonly publishedBy?: string;
+  /** The claim that is, or of a finished task the last one that was. */
+  readonly claim?: TaskClaimEntry;
+  /** How the last claim that is over ended, and by which request: so that one whose answer got lost can be looked up. */
+  readonly ended?: { readonly token: Token; readonly request: string; readonly how: TaskEnd };
+  readonly result?: Json;
+  /** Why it failed, the last time it did. */
+  readonly reason?: string;
+  readonly endedAt?: number;
+  /** Of the write that made this. */
+  readonly events: readonly Event[];
+}
+
+export interface TaskClaimEntry {
+  /** Begins with the process whose session it rests on, unless it is detached. */
+  readonly id: string;
+  readonly holder: string;
+  readonly at: number;
+  readonly detached?: true;
+}
+
+export type TaskEnd = 'released' | 'retried' | 'completed' | 'failed' | 'forced';
+
+/** Why a task cannot be claimed although nobody has it. */
+export type Blocker =
+  | { readonly why: 'unfinished'; readonly task: string }
+  | { readonly why: 'failed'; readonly task: string }
+  | { readonly why: 'missing'; readonly task: string }
+  | { readonly why: 'unreadable'; readonly problem: string };
+
+export const NO_BOOK: TaskBook = { attempts: 0, events: [] };
+
+export function unpublished(id: string): Task {
+  return { id, data: undefined, owner: undefined, status: undefined, book: undefined };
+}
+
+/** What it is in truth: whoever died running it cannot have said so. */
+export function statusOf(task: Task): TaskStatus {
+  const word = task.status?.word;
+  if (word === 'complete' || word === 'failed') return word;
+  return isOwned(task) ? 'running' : 'pending';
+}
+
+export function isOwned({ owner }: Task): boolean {
+  return owner !== undefined && owner.holder !== '';
+}
+
+export function isFinished(task: Task): boolean {
+  const status = statusOf(task);
+  return status === 'complete' || status === 'failed';
+}
+
+/** Its owner is gone, and nobody has written down yet that it is pending again. */
+export function isOrphaned(task: Task): boolean {
+  return task.status?.word === 'running' && !isOwned(task);
+}
+
+/** What is known of how it was claimed; undefined if its owner is another program, which keeps no book. */
+export function claimEntryOf(task: Task): TaskClaimEntry | undefined {
+  const { owner, book } = task;
+  if (owner === undefined || book === undefined) return undefined;
+  // A claim writes both keys at once, and nothing else is written in the book until it ends.
+  const isOwners = isFinished(task) ? book.entry.ended?.token === owner.token : book.mod === owner.token;
+  return isOwners ? book.entry.claim : undefined;
+}
+
+/** `status` answers undefined for a task that does not exist. */
+export function blockersOf({ data }: Task, status: (id: string) => TaskStatus | undefined): readonly Blocker[] {
+  if (data === undefined) return [];
+  if (data.problem !== undefined) return [{ why: 'unreadable', problem: data.problem }];
+  return data.terms.dependsOn.flatMap((task): Blocker[] => {
+    const found = status(task);
+    if (found === 'complete') return [];
+    if (found === undefined) return [{ why: 'missing', task }];
+    return [{ why: found === 'failed' ? 'failed' : 'unfinished', task }];
+  });
+}
+
+export function blockerTold(blocker: Blocker): string {
+  switch (blocker.why) {
+    case 'unfinished':
+      return `task ${blocker.task} is not complete yet`;
+    case 'failed':
+      return `task ${blocker.task} has failed`;
+    case 'missing':
+      return `task ${blocker.task} does not exist`;
+    case 'unreadable':
+      return blocker.problem;
+  }
+}

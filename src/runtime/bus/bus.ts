@@ -1,0 +1,207 @@
+/** The store as a small bus: put, get, compare and swap, and hear of changes. */
+import type { Clock } from '../../clock.ts';
+import { Failure, shown } from '../../failure.ts';
+import {
+  type Compare,
+  type Operation,
+  type OperationResult,
+  type ReadResult,
+  type Revision,
+  type Store,
+  Value,
+} from '../../store/index.ts';
+import { refuseUnlessFunction } from '../options.ts';
+import { keyOf, plainKey, plainRange } from './keys.ts';
+import { type BusHandler, Watcher } from './watcher.ts';
+
+export interface BusPair {
+  readonly key: string;
+  readonly value: string;
+  readonly createRevision: Revision;
+  readonly modRevision: Revision;
+  /** One when the key came to be, raised by every put. */
+  readonly version: number;
+}
+
+/** A key that is not there has version, create and mod 0; its value is never equal to anything, nor different. */
+export type BusCompare =
+  | {
+      readonly key: string;
+      readonly target: 'version' | 'create' | 'mod';
+      readonly is: '=' | '!=' | '<' | '>';
+      readonly than: number;
+    }
+  | { readonly key: string; readonly target: 'value'; readonly is: '=' | '!='; readonly than: string };
+
+export type BusOperation =
+  | { readonly do: 'put'; readonly key: string; readonly value: string }
+  | { readonly do: 'delete'; readonly key: string }
+  | { readonly do: 'get'; readonly key: string };
+
+export type BusResult =
+  | { readonly do: 'put' }
+  | { readonly do: 'delete'; readonly deleted: number }
+  | { readonly do: 'get'; readonly pair: BusPair | null };
+
+export interface BusTransactionResult {
+  /** Which of the two was done. */
+  readonly succeeded: boolean;
+  readonly revision: Revision;
+  /** One for each operation that was done, in order. */
+  readonly results: readonly BusResult[];
+}
+
+export type BusHealth =
+  | { readonly isHealthy: true; readonly revision: Revision; readonly latencyMs: number }
+  | { readonly isHealthy: false; readonly error: string };
+
+/** etcd takes 1.5 MiB in a request. */
+const LARGEST_VALUE_BYTES = 1024 * 1024;
+
+export class Bus implements AsyncDisposable {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #stop = new AbortController();
+  readonly #stopped: AbortSignal;
+  readonly #watchers = new Map<number, Watcher>();
+  readonly #closing: () => Promise<void>;
+  #lastId = 0;
+
+  /** `closing`: what else ends with the bus. */
+  constructor(store: Store, clock: Clock, stopped: AbortSignal | undefined, closing: () => Promise<void>) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#stopped = stopped === undefined ? this.#stop.signal : AbortSignal.any([stopped, this.#stop.signal]);
+    this.#closing = closing;
+  }
+
+  async put(key: string, value: string): Promise<{ readonly revision: Revision }> {
+    const { revision } = await this.transaction([], [{ do: 'put', key, value }], []);
+    return { revision };
+  }
+
+  /** Null if there is no such key. Its revisions and version are told by a `get` in a transaction. */
+  async get(key: string): Promise<string | null> {
+    const { results } = await this.transaction([], [{ do: 'get', key }], []);
+    return (results[0] as { readonly pair: BusPair | null }).pair?.value ?? null;
+  }
+
+  async delete(key: string): Promise<{ readonly deleted: number }> {
+    const { results } = await this.transaction([], [{ do: 'delete', key }], []);
+    return { deleted: (results[0] as { readonly deleted: number }).deleted };
+  }
+
+  /** Does `success` if every comparison holds, else `failure`; all or nothing. */
+  async transaction(
+    compare: readonly BusCompare[],
+    success: readonly BusOperation[],
+    failure: readonly BusOperation[] = [],
+  ): Promise<BusTransactionResult> {
+    this.#refuseIfClosed();
+    const transaction = {
+      compare: compare.map(compareOf),
+      success: success.map(operationOf),
+      failure: failure.map(operationOf),
+    };
+    const { succeeded, revision, results } = await this.#store.transaction(transaction, this.#stopped);
+    return { succeeded, revision, results: results.map(resultOf) };
+  }
+
+  /**
+   * Every change of the keys that begin with `prefix`, from now on. Resolves with an id, once nothing can be missed any
+   * more. Handlers may be async; each is told in order, and a slow one delays nobody else.
+   */
+  async watch(prefix: string, handler: BusHandler): Promise<number> {
+    this.#refuseIfClosed();
+    refuseUnlessFunction('the handler', handler);
+    const watcher = new Watcher(this.#store, this.#clock, plainRange(prefix), handler, this.#stopped);
+    try {
+      await watcher.start();
+    } catch (error) {
+      watcher.stop();
+      throw error;
+    }
+    this.#lastId += 1;
+    this.#watchers.set(this.#lastId, watcher);
+    return this.#lastId;
+  }
+
+  /** Whether there was such a watch. Its handler is not called again. */
+  unwatch(id: number): boolean {
+    this.#watchers.get(id)?.stop();
+    return this.#watchers.delete(id);
+  }
+
+  /** Never throws: a store that cannot be reached is the answer. */
+  async healthCheck(): Promise<BusHealth> {
+    const begun = this.#clock.monotonic();
+    try {
+      this.#refuseIfClosed();
+      const { revision } = await this.#store.health(this.#stopped);
+      return { isHealthy: true, revision, latencyMs: this.#clock.monotonic() - begun };
+    } catch (error) {
+      return { isHealthy: false, error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  /** Ends its watches. What was put stays. */
+  async close(): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    for (const watcher of this.#watchers.values()) watcher.stop();
+    this.#watchers.clear();
+    this.#stop.abort();
+    await this.#closing();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #refuseIfClosed(): void {
+    if (this.#stopped.aborted) throw new Failure('closed', 'this bus was closed; connect another one');
+  }
+}
+
+function compareOf(compare: BusCompare): Compare {
+  return { ...compare, key: plainKey(compare.key) };
+}
+
+function operationOf(operation: BusOperation): Operation {
+  const key = plainKey(operation.key);
+  switch (operation.do) {
+    case 'put':
+      return { do: 'put', key, value: Value.text(checkedValue(operation.value)) };
+    case 'delete':
+      return { do: 'delete', key };
+    case 'get':
+      return { do: 'read', key };
+    default:
+      throw new Failure('invalid', `the operation is ${shown(operation)}; accepted is do: "put", "delete" or "get"`);
+  }
+}
+
+function checkedValue(value: unknown): string {
+  if (typeof value !== 'string') throw new Failure('invalid', `the value is ${shown(value)}, not a string`);
+  const bytes = Buffer.byteLength(value);
+  if (bytes <= LARGEST_VALUE_BYTES) return value;
+  throw new Failure('invalid', `the value has ${bytes} bytes; accepted are at most ${LARGEST_VALUE_BYTES} (1024 KiB)`);
+}
+
+function resultOf(result: OperationResult): BusResult {
+  switch (result.do) {
+    case 'put':
+      return { do: 'put' };
+    case 'delete':
+      return { do: 'delete', deleted: result.deleted };
+    case 'read':
+      return { do: 'get', pair: pairOf(result) };
+    case 'transaction':
+      throw new Failure('corrupt', 'an answer to something that was not asked');
+  }
+}
+
+function pairOf({ pairs: [pair] }: ReadResult): BusPair | null {
+  if (pair === undefined) return null;
+  const { key, value, createRevision, modRevision, version } = pair;
+  return { key: keyOf(key), value: value.text, createRevision, modRevision, version };
+}

@@ -1,0 +1,34 @@
+/**
+ * Keys of the bus are plain keys: what others who use the same store write. Inside they have a slash in front, which keeps
+ * them apart from signalbox's own; on etcd they are just what they are.
+ */
+import { Failure, shown } from '../../failure.ts';
+import type { KeyRange } from '../../store/index.ts';
+
+const PLAIN = '/';
+const LONGEST_KEY = 4096;
+
+export function plainKey(key: unknown): string {
+  if (typeof key !== 'string' || key === '' || key.length > LONGEST_KEY || /[\p{Surrogate}\0]/u.test(key)) {
+    throw new Failure('invalid', `the key is ${shown(key)}; accepted is a text of 1 to ${LONGEST_KEY} characters`);
+  }
+  return PLAIN + key;
+}
+
+export function keyOf(plain: string): string {
+  return plain.slice(PLAIN.length);
+}
+
+/** All keys that begin with `prefix`, whatever it ends in. */
+export function plainRange(prefix: unknown): KeyRange & { readonly end: string } {
+  const key = plainKey(prefix);
+  const points = [...key];
+  for (;;) {
+    const last = points.pop()?.codePointAt(0) as number;
+    // What no character follows is left out, and the one before it counts.
+    if (last === 0x10ffff) continue;
+    // Halves of characters are none.
+    const next = last === 0xd7ff ? 0xe000 : last + 1;
+    return { key, end: points.join('') + String.fromCodePoint(next) };
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * A task whose owner has died still says that it is running. It can be claimed all the same; where nobody claims it, this
+ * writes down that it is pending again, and tells everybody. All who know of it could: each waits for a moment of its own,
+ * so that the first one spares the others the trouble.
+ */
+import type { Timer } from '../../clock.ts';
+import { decideRepair, isOrphaned } from '../../core/index.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Board } from './board.ts';
+import { taskIn } from './reading.ts';
+import { persistently, send } from './sending.ts';
+import { hashOf } from './spread.ts';
+import { repairTransaction } from './writing.ts';
+
+/** Whoever waits for a task has had time to claim it. */
+const SOONEST_MS = 50;
+const SPREAD_MS = 450;
+
+export class Repairs {
+  readonly #runtime: Runtime;
+  readonly #board: Board;
+  readonly #isOn: boolean;
+  readonly #salt: string;
+  readonly #due = new Map<string, Timer>();
+
+  constructor(runtime: Runtime, board: Board, isOn: boolean) {
+    this.#runtime = runtime;
+    this.#board = board;
+    this.#isOn = isOn;
+    this.#salt = runtime.options.newId();
+  }
+
+  /** This one has no owner. */
+  look(id: string): void {
+    if (!this.#isOn || this.#due.has(id)) return;
+    const delay = SOONEST_MS + (hashOf(this.#salt + id) % SPREAD_MS);
+    this.#due.set(
+      id,
+      this.#runtime.clock.timer(delay, () => {
+        this.#due.delete(id);
+        void this.repair(id).catch(() => undefined);
+      }),
+    );
+  }
+
+  stop(): void {
+    for (const timer of this.#due.values()) timer.cancel();
+  }
+
+  /** All that the board knows of, at once; answers how many there were. */
+  async all(): Promise<number> {
+    await this.#board.start();
+    let repaired = 0;
+    for (const task of [...this.#board.values()]) {
+      if (isOrphaned(task) && (await this.repair(task.id))) repaired += 1;
+    }
+    return repaired;
+  }
+
+  /** Whether it was this one who did it. */
+  async repair(id: string): Promise<boolean> {
+    let task = this.#board.get(id);
+    return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
+      for (;;) {
+        const write = task === undefined ? undefined : decideRepair(task, this.#runtime.clock.now());
+        if (task === undefined || write === undefined) return false;
+        const result = await send(this.#runtime, repairTransaction(task, write));
+        if (result.succeeded) return true;
+        task = taskIn(id, result.results);
+      }
+    });
+  }
+}

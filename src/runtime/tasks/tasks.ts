@@ -1,0 +1,303 @@
+/** What a signalbox offers for tasks: publish, claim, finish, look, and hear of them. */
+import {
+  type ClaimName,
+  type ClaimRefusal,
+  documentProblem,
+  type Ending,
+  hasTerms,
+  type Json,
+  LARGEST_DATA_BYTES,
+  nameProblem,
+  requestProblem,
+  statusOf,
+  type TaskStatus,
+  type Terms,
+  termsOf,
+  type Token,
+  withTerms,
+} from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import type { Subscription } from '../events.ts';
+import { refuseUnlessFunction, shapeProblem } from '../options.ts';
+import { DETACHED_TTL_MS, type RenewOutcome } from '../resource.ts';
+import type { Runtime } from '../runtime.ts';
+import { Dispatch } from './dispatch.ts';
+import type { TaskClaim } from './claim.ts';
+import { readKnown } from './claiming.ts';
+import {
+  type CompleteOutcome,
+  endClaim,
+  type EndOutcome,
+  type FailOutcome,
+  type TaskReleaseOutcome,
+} from './ending.ts';
+import { taskResource } from './keys.ts';
+import type { TaskWaitOptions } from './patience.ts';
+import { readAllTasks, taskIn } from './reading.ts';
+import { persistently, send } from './sending.ts';
+import type { TaskHandler } from './subscription.ts';
+import { type TaskView, viewOf } from './view.ts';
+import { publishTransaction } from './writing.ts';
+
+export interface PublishOptions extends Partial<Terms> {
+  /** Who publishes it, for people. */
+  readonly by?: string;
+}
+
+export type PublishOutcome =
+  | { readonly kind: 'published'; readonly id: string }
+  /** There is a task of this id; it was not changed. */
+  | { readonly kind: 'exists'; readonly id: string; readonly status: TaskStatus };
+
+export interface ClaimOptions {
+  /** Who does it. Without one, every claim is a holder of its own. */
+  readonly holder?: string;
+  /** What the worker can do: it may claim a task that asks for nothing else. */
+  readonly capabilities?: readonly string[];
+}
+
+export interface DetachedClaimOptions extends ClaimOptions {
+  readonly holder: string;
+  /** Without a renewal for this long, the task is pending again. */
+  readonly ttlMs?: number;
+}
+
+export type ClaimAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | ClaimRefusal;
+export type NextAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | { readonly kind: 'none' };
+
+/** A claim that outlives the process that made it, for scripts; whoever knows its token renews it and ends it. */
+export interface DetachedClaim {
+  readonly id: string;
+  readonly holder: string;
+  readonly token: Token;
+  readonly ttlMs: number;
+  readonly data: Json;
+  readonly attempt: number;
+}
+
+export type ForceOutcome =
+  | { readonly kind: 'released'; readonly owner: string }
+  | { readonly kind: 'not-claimed'; readonly status: TaskStatus | undefined };
+
+const CLAIM = ['holder', 'capabilities'];
+const WAIT = ['waitMs', 'signal'];
+const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'by'];
+
+export class Tasks {
+  readonly #runtime: Runtime;
+  readonly #dispatch: Dispatch;
+
+  /** `repairs`: whether this process writes down what the deaths of others have left. */
+  constructor(runtime: Runtime, repairs: boolean) {
+    this.#runtime = runtime;
+    this.#dispatch = new Dispatch(runtime, repairs);
+  }
+
+  /** Everybody who subscribed is told. `data` is any JSON; what it asks of its worker is part of it, or said beside it. */
+  async publish(id: string, data: Json, options: PublishOptions = {}): Promise<PublishOutcome> {
+    this.#runtime.refuseIfClosed();
+    const { by, ...terms } = options;
+    const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ?? requestProblem({ holder: by });
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const whole = withTerms(data, terms);
+    if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
+    return this.#publish(id, whole.data, by);
+  }
+
+  async #publish(id: string, data: Json, by: string | undefined): Promise<PublishOutcome> {
+    const runtime = this.#runtime;
+    const at = runtime.clock.now();
+    const publication = runtime.options.newId();
+    const events = [{ type: 'task:published', at, holder: by ?? '' }];
+    const book = { attempts: 0, publication, publishedAt: at, ...(by !== undefined && { publishedBy: by }), events };
+    const transaction = publishTransaction(id, data, book, !hasTerms(termsOf(data).terms));
+    return persistently(runtime, runtime.giveUpAt(), async () => {
+      const result = await send(runtime, transaction);
+      if (result.succeeded) {
+        this.#dispatch.wrote(result.revision);
+        return { kind: 'published', id };
+      }
+      const found = taskIn(id, result.results);
+      // An earlier attempt of ours, whose answer got lost.
+      if (found.book?.entry.publication === publication) return { kind: 'published', id };
+      return { kind: 'exists', id, status: statusOf(found) };
+    });
+  }
+
+  /** Claims this task, or says at once why not; of any number of claimers exactly one gets it. */
+  async tryClaim(id: string, options: ClaimOptions = {}): Promise<ClaimAttempt> {
+    this.#checkClaim(id, options, CLAIM);
+    return this.#dispatch.tryClaim(id, options);
+  }
+
+  /** Waits until it can be claimed. Throws `NotAcquired` if it cannot: it is done, there is no such task, time is over. */
+  async claim(id: string, options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
+    this.#checkClaim(id, options, [...CLAIM, ...WAIT]);
+    return this.#dispatch.claim(id, options);
+  }
+
+  /** Claims the best task that fits: of the highest priority the oldest, or one of the oldest where many workers want one. */
+  async tryClaimNext(options: ClaimOptions = {}): Promise<NextAttempt> {
+    this.#checkClaim(undefined, options, CLAIM);
+    return this.#dispatch.tryClaimNext(options);
+  }
+
+  /** The same, and waits until there is one. Throws `NotAcquired` if it is not to wait any longer. */
+  async claimNext(options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
+    this.#checkClaim(undefined, options, [...CLAIM, ...WAIT]);
+    return this.#dispatch.claimNext(options);
+  }
+
+  // Detached claims: they have a lease of their own, and whoever knows holder or token renews and ends them.
+
+  async claimDetached(id: string, options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
+    this.#checkDetached(id, options);
+    return this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
+  }
+
+  async claimNextDetached(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
+    this.#checkDetached(undefined, options);
+    return this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
+  }
+
+  /** Keeps a detached claim for its full time again. */
+  async renew(id: string, claim: ClaimName): Promise<RenewOutcome> {
+    const { task } = await readKnown(this.#runtime, this.#checkName(id, claim));
+    const { owner } = task;
+    if (owner === undefined || owner.holder === '' || statusOf(task) !== 'running') return { kind: 'lost' };
+    const isMeant =
+      (claim.holder ?? owner.holder) === owner.holder && (claim.token === undefined || claim.token === owner.token);
+    if (!isMeant) return { kind: 'not-owner' };
+    const { store, stopped } = this.#runtime;
+    const kept = owner.lease === null ? null : await store.keepLeaseAlive(owner.lease, stopped);
+    return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
+  }
+
+  /** For whoever knows the claim by its token, its holder, or both. Nothing changes unless that is the owner. */
+  release(id: string, claim: ClaimName): Promise<TaskReleaseOutcome> {
+    return this.#end(id, claim, { how: 'release' }) as Promise<TaskReleaseOutcome>;
+  }
+
+  complete(id: string, claim: ClaimName, result?: Json): Promise<CompleteOutcome> {
+    const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
+    if (problem !== undefined) return Promise.reject(new Failure('invalid', `${taskResource(id)}: ${problem}`));
+    const ending: Ending = { how: 'complete', ...(result !== undefined && { result }) };
+    return this.#end(id, claim, ending) as Promise<CompleteOutcome>;
+  }
+
+  fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
+    const problem = requestProblem({ reason }, ['reason']);
+    if (problem !== undefined) return Promise.reject(new Failure('invalid', `${taskResource(id)}: ${problem}`));
+    return this.#end(id, claim, { how: 'fail', reason, retry: options.retry ?? true }) as Promise<FailOutcome>;
+  }
+
+  /** An administrator takes it from whoever has it, also from an owner that is on no lease; whoever had it is told. */
+  async forceRelease(id: string, by: { readonly holder: string; readonly reason: string }): Promise<ForceOutcome> {
+    const problem = nameProblem(id, 'task') ?? requestProblem(by, ['holder', 'reason']);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    if (by.reason === '') throw new Failure('invalid', `${taskResource(id)}: the reason is empty; say why it is freed`);
+    const view = await this.show(id);
+    if (view?.owner === undefined || view.status !== 'running') return { kind: 'not-claimed', status: view?.status };
+    const ending: Ending = { how: 'force', by: by.holder, reason: by.reason };
+    const outcome = await this.#end(id, { token: view.token as Token }, ending);
+    if (outcome.kind === 'released') return { kind: 'released', owner: view.owner };
+    return { kind: 'not-claimed', status: (await this.status(id)) ?? undefined };
+  }
+
+  async #end(id: string, claim: ClaimName, ending: Ending): Promise<EndOutcome> {
+    this.#runtime.refuseIfClosed();
+    return endClaim(this.#runtime, this.#checkName(id, claim), claim, ending, undefined, (revision) =>
+      this.#dispatch.wrote(revision),
+    );
+  }
+
+  // Looking
+
+  /** Undefined if there is no such task. */
+  async show(id: string): Promise<TaskView | undefined> {
+    this.#runtime.refuseIfClosed();
+    const problem = nameProblem(id, 'task');
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const { task, status } = await readKnown(this.#runtime, id);
+    return task.data === undefined ? undefined : viewOf(task, status);
+  }
+
+  /** Undefined if there is no such task. */
+  async status(id: string): Promise<TaskStatus | undefined> {
+    return (await this.show(id))?.status;
+  }
+
+  /** Who does it, or did; undefined if nobody. */
+  async ownerOf(id: string): Promise<string | undefined> {
+    return (await this.show(id))?.owner;
+  }
+
+  /** All of them, in the order in which they were published. */
+  async list(options: { readonly status?: TaskStatus } = {}): Promise<readonly TaskView[]> {
+    this.#runtime.refuseIfClosed();
+    const problem = shapeProblem(options, ['status']) ?? statusProblem(options.status);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const tasks = await readAllTasks(this.#runtime);
+    const status = (id: string): TaskStatus | undefined => {
+      const task = tasks.get(id);
+      return task?.data === undefined ? undefined : statusOf(task);
+    };
+    return [...tasks.values()]
+      .filter((task) => task.data !== undefined)
+      .filter((task) => options.status === undefined || statusOf(task) === options.status)
+      .sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0))
+      .map((task) => viewOf(task, status));
+  }
+
+  /**
+   * Every task that is published from now on, in order, and those that are pending again; resolves once nothing can be
+   * missed. With `pending`, it begins with those that are pending already.
+   */
+  async subscribe(handler: TaskHandler, options: { readonly pending?: boolean } = {}): Promise<Subscription> {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessFunction('the handler', handler);
+    const problem = shapeProblem(options, ['pending']);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    return this.#dispatch.subscribe(handler, options.pending === true);
+  }
+
+  /** For the runtime. */
+  get dispatch(): Dispatch {
+    return this.#dispatch;
+  }
+
+  #checkClaim(id: string | undefined, options: ClaimOptions, known: readonly string[]): void {
+    this.#runtime.refuseIfClosed();
+    const { holder, capabilities, waitMs, signal } = options as ClaimOptions & TaskWaitOptions;
+    const problem =
+      (id === undefined ? undefined : nameProblem(id, 'task')) ??
+      shapeProblem(options, known) ??
+      requestProblem({ holder, waitMs }) ??
+      (capabilities === undefined ? undefined : termsOf({ capabilities }).problem) ??
+      (signal === undefined || signal instanceof AbortSignal
+        ? undefined
+        : `signal is ${shown(signal)}, not an AbortSignal`);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+  }
+
+  #checkDetached(id: string | undefined, options: DetachedClaimOptions): void {
+    this.#checkClaim(id, options, [...CLAIM, ...WAIT, 'ttlMs']);
+    const problem = requestProblem(options, ['holder']);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+  }
+
+  #checkName(id: string, { holder, token }: ClaimName): string {
+    const problem = nameProblem(id, 'task') ?? requestProblem({ holder, token });
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    if (holder === undefined && token === undefined) {
+      throw new Failure('invalid', `${taskResource(id)}: whose claim it is has to be said, by its token or its holder`);
+    }
+    return id;
+  }
+}
+
+function statusProblem(status: unknown): string | undefined {
+  const accepted: readonly unknown[] = ['pending', 'running', 'complete', 'failed'] satisfies TaskStatus[];
+  if (status === undefined || accepted.includes(status)) return undefined;
+  return `status is ${shown(status)}; accepted is ${accepted.map(shown).join(' or ')}`;
+}

@@ -1,0 +1,137 @@
+/** From decisions to transactions. What a decision rests on is compared; what a failed one should know is read. */
+import type { Json, Task, TaskStatus, TaskWrite } from '../../core/index.ts';
+import { type Compare, type LeaseId, type Operation, type Transaction, Value } from '../../store/index.ts';
+import { encode } from '../layout.ts';
+import { taskKeys } from './keys.ts';
+import { readsOf } from './reading.ts';
+
+/** What keeps a claim alive, and must be alive for it to be made. */
+export interface ClaimGround {
+  readonly leaseId: LeaseId;
+  /** The session it rests on, in this epoch: what was sent in an earlier one can no longer land. */
+  readonly anchor?: { readonly key: string; readonly epoch: number };
+}
+
+/** The failure branch reads the task, then the anchor if there is one, then what it depends on. */
+export function claimTransaction(task: Task, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
+  const keys = taskKeys(task.id);
+  const dependencies = (task.data?.terms.dependsOn ?? []).map((id) => taskKeys(id).status);
+  return {
+    compare: [
+      { key: keys.owner, target: 'version', is: '=', than: 0 },
+      ...alive(ground),
+      asRead(keys.data, task.data),
+      asRead(keys.status, task.status),
+      asRead(keys.signalbox, task.book),
+      ...dependencies.map((key): Compare => ({ key, target: 'value', is: '=', than: 'complete' })),
+    ],
+    success: claimPuts(task.id, write, holder, ground),
+    failure: claimReads(task.id, ground),
+  };
+}
+
+/**
+ * The same without knowing anything of it: lands on a task that was published here, asks nothing of its worker, and was
+ * not touched since. Only such a task has a book of version 1 and no status (see `publishTransaction`).
+ */
+export function blindClaimTransaction(id: string, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
+  const keys = taskKeys(id);
+  const once = (key: string): Compare => ({ key, target: 'version', is: '=', than: 1 });
+  const never = (key: string): Compare => ({ key, target: 'version', is: '=', than: 0 });
+  return {
+    compare: [never(keys.owner), ...alive(ground), once(keys.data), never(keys.status), once(keys.signalbox)],
+    // Read before it is written: what was in the book goes back into it when the claim ends.
+    success: [...readsOf(id), ...claimPuts(id, write, holder, ground)],
+    failure: claimReads(id, ground),
+  };
+}
+
+function alive({ anchor }: ClaimGround): readonly Compare[] {
+  return anchor === undefined ? [] : [{ key: anchor.key, target: 'version', is: '=', than: anchor.epoch }];
+}
+
+function asRead(key: string, part: { readonly mod: number } | undefined): Compare {
+  return { key, target: 'mod', is: '=', than: part?.mod ?? 0 };
+}
+
+function claimPuts(id: string, { status, book }: TaskWrite, holder: string, { leaseId }: ClaimGround): Operation[] {
+  const keys = taskKeys(id);
+  return [
+    { do: 'put', key: keys.owner, value: Value.text(holder), lease: leaseId },
+    { do: 'put', key: keys.status, value: Value.text(status) },
+    { do: 'put', key: keys.signalbox, value: encode(book) },
+  ];
+}
+
+function claimReads(id: string, { anchor }: ClaimGround): Operation[] {
+  return [...readsOf(id), ...(anchor === undefined ? [] : [{ do: 'read', key: anchor.key } as const])];
+}
+
+/** Ends a claim: by its token, and only if it is one still. Whatever lease it is on has to be the one it was made on. */
+export function endTransaction(task: Task, write: TaskWrite, also: readonly Operation[] = []): Transaction {
+  const keys = taskKeys(task.id);
+  const { holder, token, lease } = task.owner as NonNullable<Task['owner']>;
+  return {
+    compare: [
+      { key: keys.owner, target: 'create', is: '=', than: token },
+      // A finished task has the same owner with the same token, but on no lease.
+      { key: keys.owner, target: 'lease', is: '=', than: lease },
+      ...(lease === null ? [asRead(keys.owner, task.owner), asRead(keys.status, task.status)] : []),
+    ],
+    success: [
+      write.owner === 'delete'
+        ? { do: 'delete', key: keys.owner }
+        : { do: 'put', key: keys.owner, value: Value.text(holder) },
+      { do: 'put', key: keys.status, value: Value.text(write.status) },
+      { do: 'put', key: keys.signalbox, value: encode(write.book) },
+      ...also,
+    ],
+    failure: readsOf(task.id),
+  };
+}
+
+/** What nobody asked for: the owner is gone, or there is an owner key that names nobody. */
+export function repairTransaction(task: Task, write: TaskWrite): Transaction {
+  const keys = taskKeys(task.id);
+  return {
+    compare: [
+      task.owner === undefined
+        ? { key: keys.owner, target: 'version', is: '=', than: 0 }
+        : asRead(keys.owner, task.owner),
+      asRead(keys.status, task.status),
+      asRead(keys.signalbox, task.book),
+    ],
+    success: [
+      { do: 'delete', key: keys.owner },
+      { do: 'put', key: keys.status, value: Value.text(write.status) },
+      { do: 'put', key: keys.signalbox, value: encode(write.book) },
+    ],
+    failure: readsOf(task.id),
+  };
+}
+
+/** An owner key that names nobody is in the way: a claim has to make the key, for its token is when the key was made. */
+export function clearOwnerTransaction(task: Task): Transaction {
+  const { owner } = taskKeys(task.id);
+  return { compare: [asRead(owner, task.owner)], success: [{ do: 'delete', key: owner }], failure: readsOf(task.id) };
+}
+
+/**
+ * `isPlain`: it asks nothing of its worker. Then there is no status, and whoever has heard of the task may claim it
+ * without reading it first.
+ */
+export function publishTransaction(id: string, data: Json, book: object, isPlain: boolean): Transaction {
+  const keys = taskKeys(id);
+  const pending: TaskStatus = 'pending';
+  return {
+    compare: [{ key: keys.data, target: 'version', is: '=', than: 0 }],
+    success: [
+      { do: 'put', key: keys.data, value: Value.text(JSON.stringify(data)) },
+      { do: 'put', key: keys.signalbox, value: encode(book) },
+      // What may be left of a task of this id whose data somebody has deleted.
+      { do: 'delete', key: keys.owner },
+      isPlain ? { do: 'delete', key: keys.status } : { do: 'put', key: keys.status, value: Value.text(pending) },
+    ],
+    failure: readsOf(id),
+  };
+}

@@ -1,0 +1,139 @@
+// Tasks among real processes: who gets one, and what becomes of those whose workers are killed.
+
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open, type Signalbox } from 'signalbox';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { built } from '../support/run-processes.ts';
+import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { Family } from './family.ts';
+
+const engines = [
+  { engine: 'the embedded engine', rounds: 200, tasks: 1000, isMissing: false },
+  { engine: 'etcd', rounds: 200, tasks: 5000, isMissing: isMissing('etcd') },
+] as const;
+
+describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut }) => {
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-tasks-'));
+  let server: EtcdServer | undefined;
+  let url = `file:${directory}`;
+  let box: Signalbox;
+
+  beforeAll(async () => {
+    if (isOut) return;
+    built();
+    if (engine === 'etcd') {
+      server = await startEtcd();
+      url = `etcd://127.0.0.1:${server.port}`;
+    }
+    box = await open(url, { requestTimeoutMs: 20_000 });
+  }, 120_000);
+
+  afterAll(async () => {
+    await box?.close();
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  interface Answers {
+    readonly id: string;
+    readonly answers: readonly { readonly kind: string; readonly owner?: string }[];
+  }
+
+  async function contest(name: string, processes: number, claimersEach: number, times: number): Promise<void> {
+    const rounds = new Map<string, { answers: Answers['answers'][number][]; done: () => void }>();
+    const family = new Family<Answers>(({ id, answers }) => {
+      const round = rounds.get(id);
+      round?.answers.push(...answers);
+      if (round?.answers.length === processes * claimersEach) round.done();
+    });
+    try {
+      await Promise.all(
+        Array.from({ length: processes }, (_, n) => family.start('claimer', url, `${name}${n}`, String(claimersEach))),
+      );
+      for (let n = 0; n < times; n++) {
+        const id = `${name}/${n}`;
+        const answers: Answers['answers'][number][] = [];
+        const all = new Promise<void>((done) => rounds.set(id, { answers, done }));
+        await box.tasks.publish(id, n);
+        await all;
+        const winners = answers.filter(({ kind }) => kind === 'claimed');
+        expect(winners).toHaveLength(1);
+        const refused = answers.filter(({ kind }) => kind !== 'claimed');
+        expect(refused).toHaveLength(processes * claimersEach - 1);
+        // One that is late finds it complete already; all others are told who has it.
+        for (const { kind, owner } of refused) {
+          expect(['taken', 'finished']).toContain(kind);
+          if (kind === 'taken') expect(owner).toBe(winners[0]?.owner);
+        }
+        expect((await box.tasks.show(id))?.result).toBe(winners[0]?.owner);
+      }
+    } finally {
+      await family.killAll();
+    }
+  }
+
+  it.skipIf(isOut)(
+    `of ten claimers in ten processes exactly one gets a task, ${rounds} times`,
+    { timeout: 180_000 },
+    () => contest('ten', 10, 1, rounds),
+  );
+
+  it.skipIf(isOut)('of a hundred claimers exactly one gets a task', { timeout: 120_000 }, () =>
+    contest('hundred', 10, 10, 3),
+  );
+
+  it.skipIf(isOut)(
+    `${tasks} tasks are done by 16 processes of which some are killed: each exactly once, none lost`,
+    { timeout: 240_000 },
+    async () => {
+      const completed = new Map<string, number>();
+      const told = new Map<string, number>();
+      const count = (counts: Map<string, number>, id: string): void => void counts.set(id, (counts.get(id) ?? 0) + 1);
+      const isMine = (id: string): boolean => id.startsWith('drain/');
+      const subscription = await box.on('task:completed', ({ resource }) => {
+        const id = resource.slice('task/'.length);
+        if (isMine(id)) count(completed, id);
+      });
+      for (let first = 0; first < tasks; first += 100) {
+        const some = Array.from({ length: 100 }, (_, n) => box.tasks.publish(`drain/${first + n}`, { n: first + n }));
+        await Promise.all(some);
+      }
+      let kills = 0;
+      let started = 0;
+      const busy = new Map<ChildProcess, number>();
+      const family: Family<{ completed: string }> = new Family(({ completed: id }, child) => {
+        count(told, id);
+        const done = (busy.get(child) ?? 0) + 1;
+        busy.set(child, done);
+        // Each eighth worker is killed in the middle of its work, and another one comes.
+        if (done < 15 || kills >= 12 || (child.pid ?? 0) % 2 === 0) return;
+        busy.delete(child);
+        kills += 1;
+        void family.kill(child).then(() => begin());
+      });
+      const begin = (): Promise<unknown> => family.start('drainer', url, `w${started++}`);
+      const begun = performance.now();
+      try {
+        await Promise.all(Array.from({ length: 16 }, begin));
+        while (family.size > 0) await family.ended();
+        const list = (await box.tasks.list()).filter(({ id }) => isMine(id));
+        console.log(`${engine}: ${tasks} tasks in ${Math.round(performance.now() - begun)} ms, ${kills} kills`);
+        expect(kills).toBeGreaterThan(0);
+        expect(list).toHaveLength(tasks);
+        expect(list.filter(({ status }) => status !== 'complete').map(({ id }) => id)).toEqual([]);
+        await expect.poll(() => completed.size, { timeout: 20_000 }).toBe(tasks);
+        // Nobody was told twice that a task is complete, and no completion was recorded twice.
+        expect([...completed].filter(([, times]) => times !== 1)).toEqual([]);
+        expect([...told].filter(([, times]) => times !== 1)).toEqual([]);
+        // Those that were killed in the middle left tasks behind, which others have done.
+        expect(list.filter(({ attempts }) => attempts > 1).length).toBeLessThanOrEqual(kills);
+      } finally {
+        subscription.unsubscribe();
+        await family.killAll();
+      }
+    },
+  );
+});
