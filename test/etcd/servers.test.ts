@@ -244,6 +244,39 @@ it('a user is logged in before anything else, and again when the token is no lon
   expect(one.asked.filter((method) => method === 'Authenticate').length).toBe(2);
 });
 
+it.each([true, false])(
+  'a write that was given up while it waited for a new token is not sent later, and was not applied (%s)',
+  async (neverSent) => {
+    const { clock, one, other, store } = stage({ user: 'me', password: 'secret', requestTimeoutMs: 1000 });
+    let logins = 0;
+    one.reply = (method) => {
+      if (method === 'Authenticate') return ++logins === 1 ? token('old') : 'silence';
+      return new CallFailure(16, 'etcdserver: invalid auth token', false);
+    };
+    other.reply = (method) => (method === 'Authenticate' ? token('new') : new Uint8Array());
+    expect(await outcome(clock, store.transaction(write))).toBe('unavailable');
+    one.break(neverSent);
+    await outcome(clock, store.health());
+    await clock.advance(5000);
+    expect(other.asked).not.toContain('Txn');
+  },
+);
+
+it('a write that waits for a new token when the connection breaks was not applied, and is done elsewhere', async () => {
+  const { clock, one, other, store } = stage({ user: 'me', password: 'secret' });
+  let logins = 0;
+  one.reply = (method) => {
+    if (method === 'Authenticate') return ++logins === 1 ? token('old') : 'silence';
+    return new CallFailure(16, 'etcdserver: invalid auth token', false);
+  };
+  other.reply = (method) => (method === 'Authenticate' ? token('new') : new Uint8Array());
+  const writing = store.transaction(write);
+  await clock.advance(100);
+  one.break();
+  expect(await outcome(clock, writing)).toBe('done');
+  expect(other.asked.filter((method) => method === 'Txn').length).toBe(1);
+});
+
 it('a wrong password is told at once, without the password', async () => {
   const { clock, one, other, store } = stage({ user: 'me', password: 'secret' });
   one.reply = other.reply = says('etcdserver: authentication failed, invalid user ID or password', 3);
@@ -258,6 +291,18 @@ it('an etcd without users does not mind that one is named', async () => {
   one.reply = (method) =>
     method === 'Authenticate' ? says('etcdserver: authentication is not enabled', 9)() : new Uint8Array();
   expect(await outcome(clock, store.transaction(write))).toBe('done');
+});
+
+it('what asks several times ends when it is closed in between', async () => {
+  const { clock, one, store } = stage();
+  one.reply = () => {
+    // After the first answer, and before the second question.
+    queueMicrotask(() => queueMicrotask(() => void store.close()));
+    return new Uint8Array();
+  };
+  expect(await outcome(clock, store.health())).toBe('closed');
+  expect(one.asked.length).toBe(1);
+  expect(clock.pendingTimers).toBe(0);
 });
 
 it('closing it ends every call that is still on its way', async () => {

@@ -102,6 +102,8 @@ export class Calls implements EndpointListener {
 
   make<T>(attempt: Attempt<T>, effect: Effect, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      // Once more, for those who ask several times: nobody would end what is asked after the close.
+      this.check(signal);
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
@@ -183,8 +185,19 @@ export class Calls implements EndpointListener {
       () => {
         if (this.#pending.has(call)) this.#send(call);
       },
-      (error: unknown) => this.#failed(call, link, error as CallFailure),
+      // It may have been given up meanwhile, and then it must not be sent any more.
+      (error: unknown) => {
+        if (this.#pending.has(call)) this.#notShown(call, error as CallFailure);
+      },
     );
+  }
+
+  /** The login failed, not the call: of that it is certain that nothing was applied. */
+  #notShown(call: Pending, failure: CallFailure): void {
+    call.lastFailure = failure;
+    const verdict = verdictOn(failure);
+    if (verdict.kind === 'refused') this.#reject(call, verdict.failure);
+    else this.#again(call);
   }
 
   #settle(call: Pending): void {
