@@ -49,12 +49,11 @@ export class WatchStream {
   }
 
   /** From `start` on; 0 is from now on. */
-  create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): () => void {
+  create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): void {
     const id = ++this.#lastId;
     this.#watchers.set(id, { watch, asked });
     watch.cancel = () => this.#cancel(id);
     this.#stream.send(createWatch(id, range, start, this.#keyspace));
-    return () => this.#cancel(id);
   }
 
   /** One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. */
