@@ -109,3 +109,45 @@ it('a server that says something twice is heard once', async () => {
   for (let i = 0; i < 3; i++) revisions.push((await next(watch)).value?.revision);
   expect(revisions).toEqual([6, 7, 8]);
 });
+
+it('the refusal of a watch that is no longer wanted is not taken for that of another one', async () => {
+  const { clock, server, store } = stage();
+  const gone = new AbortController();
+  let sent = 0;
+  server.echo = (_, message) => {
+    if (!isCreation(message)) return [];
+    sent += 1;
+    // As etcd refuses since 3.4.22: for a number that is none.
+    return sent === 1 ? [said({ id: -1, created: true, canceled: true, reason: 'etcdserver: permission denied' })] : [];
+  };
+  server.reply = (method) => {
+    // Both are on their way, and none is answered.
+    if (method === 'Watch') gone.abort();
+    return new Uint8Array();
+  };
+  const unwanted = store.watch({ key: 'a' }, 'now', gone.signal).catch(() => 'aborted');
+  const wanted = store.watch({ key: 'b' }, 'now', new AbortController().signal).catch((error: unknown) => error);
+  await clock.advance(1500);
+  expect(await unwanted).toBe('aborted');
+  // Never confirmed; but not forbidden.
+  expect(await wanted).toMatchObject({ code: 'unavailable' });
+});
+
+it('words of a server that cannot be read break the watch, and not the process', async () => {
+  const on = stage();
+  on.server.echo = (_, message) => [said({ id: idOf(message), created: true }), Uint8Array.of(0x5a, 0x7f)];
+  await expect(next(await opened(on))).rejects.toMatchObject({
+    code: 'unavailable',
+    message: expect.stringContaining('read'),
+  });
+});
+
+it('nor do they break anything when they are about a lease: it is renewed again', async () => {
+  const { clock, server, store } = stage();
+  let renewals = 0;
+  const renewed = newWriter().uint32(0x10).int64(7).uint32(0x18).int64(15).finish();
+  server.echo = () => [++renewals === 1 ? Uint8Array.of(0x10) : renewed];
+  const renewing = store.keepLeaseAlive('7');
+  await clock.advance(500);
+  expect(await renewing).toEqual({ id: '7', ttlMs: 15_000 });
+});

@@ -27,6 +27,8 @@ export class WatchStream {
   readonly #stream: OutgoingStream;
   readonly #keyspace: Keyspace;
   readonly #watchers = new Map<number, Watcher>();
+  /** Those that etcd has not answered yet, wanted or not, in the order in which it will. */
+  readonly #unanswered = new Set<number>();
   #lastId = 0;
   /** Since when nothing was heard of it, and whether it was asked since. */
   #quietMs = 0;
@@ -41,7 +43,7 @@ export class WatchStream {
         message: (message) => {
           link.heard();
           this.#quietMs = 0;
-          this.#hear(watchMessage(message, this.#keyspace), message.length);
+          this.#read(message);
         },
         ended: (failure) => this.#over(failure),
       },
@@ -53,6 +55,7 @@ export class WatchStream {
     const id = ++this.#lastId;
     this.#watchers.set(id, { watch, asked });
     watch.cancel = () => this.#cancel(id);
+    this.#unanswered.add(id);
     this.#stream.send(createWatch(id, range, start, this.#keyspace));
   }
 
@@ -77,28 +80,38 @@ export class WatchStream {
     this.#stream.send(cancelWatch(id));
   }
 
+  #read(bytes: Uint8Array): void {
+    let message: WatchMessage;
+    try {
+      message = watchMessage(bytes, this.#keyspace);
+    } catch (cause) {
+      return this.end(new CallFailure(13, 'what the server says of its watches cannot be read', false, { cause }));
+    }
+    this.#hear(message, bytes.length);
+  }
+
   #hear(message: WatchMessage, bytes: number): void {
-    const { id } = message;
-    const watcher = this.#watchers.get(id) ?? (message.created ? this.#oldestUnconfirmed() : undefined);
+    const id = message.created ? this.#answered(message.id) : message.id;
+    const watcher = id === undefined ? undefined : this.#watchers.get(id);
     // A sign of life, or the last words of a watch that is no longer wanted.
-    if (watcher === undefined) return;
+    if (id === undefined || watcher === undefined) return;
     if (message.created && !message.canceled) {
       watcher.asked?.created(message.revision);
       watcher.asked = undefined;
     }
     if (message.changes.length > 0) watcher.watch.deliver(message.changes, bytes);
-    if (message.canceled) this.#canceled(watcher, message);
+    if (message.canceled) this.#canceled(id, watcher, message);
   }
 
-  /** etcd names none where it refuses one for its number. */
-  #oldestUnconfirmed(): Watcher | undefined {
-    for (const watcher of this.#watchers.values()) if (watcher.asked !== undefined) return watcher;
-    return undefined;
+  /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
+  #answered(named: number): number | undefined {
+    const id = this.#unanswered.has(named) ? named : this.#unanswered.values().next().value;
+    if (id !== undefined) this.#unanswered.delete(id);
+    return id;
   }
 
-  #canceled(watcher: Watcher, { compacted, reason }: WatchMessage): void {
-    for (const [id, each] of this.#watchers) if (each === watcher) this.#watchers.delete(id);
-    const { watch, asked } = watcher;
+  #canceled(id: number, { watch, asked }: Watcher, { compacted, reason }: WatchMessage): void {
+    this.#watchers.delete(id);
     if (asked !== undefined) asked.failed(this.#refusal(reason));
     else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is forgotten: list again`));
     else watch.fail(broken(reason === '' ? 'etcd cancelled it' : reason));
