@@ -151,3 +151,36 @@ it('nor do they break anything when they are about a lease: it is renewed again'
   await clock.advance(500);
   expect(await renewing).toEqual({ id: '7', ttlMs: 15_000 });
 });
+
+it('a server that answers only some of the questions for a sign of life is not left', async () => {
+  const on = stage();
+  let questions = 0;
+  on.server.echo = (_, message) => {
+    if (isCreation(message)) return [said({ id: idOf(message), created: true })];
+    // As etcd does while one of the watches catches up.
+    return isQuestion(message) && ++questions % 2 === 0 ? [said({ id: -1 })] : [];
+  };
+  const watch = await opened(on);
+  const told = next(watch).catch((error: unknown) => error);
+  await on.clock.advance(20_000);
+  expect(on.server.connections.length).toBe(1);
+  await on.store.close();
+  expect(await told).toEqual({ done: true, value: undefined });
+});
+
+it('a server that answers none of them is left', async () => {
+  const on = stage();
+  const watch = await opened(on);
+  await Promise.all([expect(next(watch)).rejects.toMatchObject({ code: 'unavailable' }), on.clock.advance(4000)]);
+});
+
+it('a watch since a revision that is still to come is left in peace, although newer servers then give no sign', async () => {
+  const { clock, server, store } = stage();
+  const opening = store.watch({ key: 'a' }, 1000, new AbortController().signal);
+  await clock.advance(200);
+  const told = next(await opening).catch((error: unknown) => error);
+  await clock.advance(20_000);
+  expect(server.connections.length).toBe(1);
+  await store.close();
+  expect(await told).toEqual({ done: true, value: undefined });
+});

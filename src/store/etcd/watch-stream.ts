@@ -18,6 +18,7 @@ interface Asked {
 
 interface Watcher {
   readonly watch: EtcdWatch;
+  readonly start: Revision;
   /** Until it is confirmed. */
   asked: Asked | undefined;
 }
@@ -30,8 +31,9 @@ export class WatchStream {
   /** Those that etcd has not answered yet, wanted or not, in the order in which it will. */
   readonly #unanswered = new Set<number>();
   #lastId = 0;
-  /** Since when nothing was heard of it, and whether it was asked since. */
+  /** For how long nothing was heard of it. */
   #quietMs = 0;
+  #newest: Revision = 0;
   isOver = false;
 
   constructor(link: Link, keyspace: Keyspace) {
@@ -53,19 +55,27 @@ export class WatchStream {
   /** From `start` on; 0 is from now on. */
   create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): void {
     const id = ++this.#lastId;
-    this.#watchers.set(id, { watch, asked });
+    this.#watchers.set(id, { watch, start, asked });
     watch.cancel = () => this.#cancel(id);
     this.#unanswered.add(id);
     this.#stream.send(createWatch(id, range, start, this.#keyspace));
   }
 
-  /** One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. */
+  /**
+   * One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. It is asked
+   * again and again: since 3.4.25 and 3.5.8, etcd passes over a question that comes while one of its watches catches up.
+   */
   isSilent(passedMs: number, limitMs: number): boolean {
     if (this.#watchers.size === 0) return false;
-    const before = this.#quietMs;
+    if (this.#quietMs >= 2 * limitMs && !this.#mayStaySilent()) return true;
     this.#quietMs += passedMs;
-    if (before >= 2 * limitMs) return true;
-    if (before < limitMs && this.#quietMs >= limitMs) this.#stream.send(requestProgress());
+    if (this.#quietMs >= limitMs) this.#stream.send(requestProgress());
+    return false;
+  }
+
+  /** Newer ones give no sign while a watch begins at a revision that is still to come: then the connection's must do. */
+  #mayStaySilent(): boolean {
+    for (const { start } of this.#watchers.values()) if (start > this.#newest) return true;
     return false;
   }
 
@@ -91,6 +101,7 @@ export class WatchStream {
   }
 
   #hear(message: WatchMessage, bytes: number): void {
+    this.#newest = Math.max(this.#newest, message.revision);
     const id = message.created ? this.#answered(message.id) : message.id;
     const watcher = id === undefined ? undefined : this.#watchers.get(id);
     // A sign of life, or the last words of a watch that is no longer wanted.
