@@ -151,8 +151,21 @@ it('when no server can be reached, nothing was applied, and it says why', async 
   await clock.advance(1200);
   expect(await failure).toMatchObject({
     code: 'unavailable',
-    message: expect.stringMatching(/(one|other):1: .*ECONNREFUSED/),
+    message: expect.stringMatching(/one:1: connect ECONNREFUSED; other:1: connect ECONNREFUSED|other.*; one/),
   });
+});
+
+it('a server whose name reads like that of a certificate is tried again like any other', async () => {
+  const { clock, one, other, store } = stage();
+  one.refuses = other.refuses = new CallFailure(
+    14,
+    'connect ECONNREFUSED concert.example:2379 (certificate-store)',
+    true,
+  );
+  const writing = store.transaction(write);
+  await clock.advance(1000);
+  one.refuses = other.refuses = undefined;
+  expect(await outcome(clock, writing)).toBe('done');
 });
 
 it('calls that wait for a server are sent as soon as there is one', async () => {
@@ -302,6 +315,34 @@ it('what asks several times ends when it is closed in between', async () => {
   };
   expect(await outcome(clock, store.health())).toBe('closed');
   expect(one.asked.length).toBe(1);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('closing it during a login, or a pause between two tries, leaves no connection and makes none', async () => {
+  const loggingIn = stage({ user: 'me', password: 'secret' });
+  loggingIn.one.reply = () => 'silence';
+  void loggingIn.store.transaction(write).catch(() => undefined);
+  await loggingIn.clock.advance(10);
+  await loggingIn.store.close();
+  expect(loggingIn.one.connections.map(({ isOpen }) => isOpen)).toEqual([false]);
+
+  const pausing = stage({ endpoints: [{ host: 'one', port: 1 }] });
+  pausing.one.refuses = new CallFailure(14, 'connect ECONNREFUSED', true);
+  void pausing.store.transaction(write).catch(() => undefined);
+  await pausing.clock.advance(0);
+  pausing.one.refuses = undefined;
+  await pausing.store.close();
+  await pausing.clock.advance(1000);
+  expect(pausing.one.connections).toEqual([]);
+});
+
+it('closing it closes a connection that was left for its silence too', async () => {
+  const { clock, one, store } = stage({ requestTimeoutMs: 4000 });
+  one.reply = () => 'silence';
+  const writing = outcome(clock, store.transaction(write));
+  await writing;
+  await store.close();
+  expect(one.connections.map(({ isOpen }) => isOpen)).toEqual([false]);
   expect(clock.pendingTimers).toBe(0);
 });
 

@@ -217,7 +217,7 @@ export class Calls implements EndpointListener {
 
   #giveUp(call: Pending, why: string): void {
     const code = call.mayBeApplied ? 'outcome-unknown' : 'unavailable';
-    const cause = call.lastFailure ?? this.endpoints.lastFailure;
+    const cause = call.lastFailure ?? this.endpoints.trouble;
     this.#reject(call, new Failure(code, `etcd: ${why}`, { cause }));
   }
 
@@ -227,15 +227,19 @@ export class Calls implements EndpointListener {
     for (const call of this.#pending) {
       if (call.deadline > now) break;
       if (call.link !== undefined && call.effect !== 'reads') call.mayBeApplied = true;
-      const last = call.lastFailure ?? (call.link === undefined ? this.endpoints.lastFailure : undefined);
-      this.#giveUp(
-        call,
-        `no answer in ${Math.round(this.#limitMs)} ms${last === undefined ? '' : `: ${last.message}`}`,
-      );
+      this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
+
+  #outOfTime(call: Pending): string {
+    const limit = `in ${Math.round(this.#limitMs)} ms`;
+    const isLinked = call.link !== undefined || this.endpoints.link !== undefined;
+    const trouble = isLinked ? call.lastFailure : (this.endpoints.trouble ?? call.lastFailure);
+    const what = isLinked ? `no answer ${limit}` : `no server could be reached ${limit}`;
+    return trouble === undefined ? what : `${what}: ${trouble.message}`;
+  }
 
   /** Something is asked, and nothing at all has been answered for half of the time that a request has. */
   #leaveIfSilent(now: number): void {
