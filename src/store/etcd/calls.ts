@@ -8,65 +8,15 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { Aborts } from './aborts.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
+import { type Attempt, type Effect, Pending } from './pending.ts';
 import { CallFailure } from './transport.ts';
 import { verdictOn } from './verdict.ts';
 
-/** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
-export type Effect = 'reads' | 'repeatable' | 'once';
-
-/** Sends it over a link. Calls back once, unless what it returns is called: that gives the attempt up. */
-export type Attempt<T> = (link: Link, done: (answer: T) => void, failed: (failure: CallFailure) => void) => () => void;
-
 /** Shows who we are once more, on a link whose token is no longer good. */
 export type Renew = (link: Link) => Promise<void>;
-
-class Pending {
-  readonly attempt: Attempt<unknown>;
-  readonly effect: Effect;
-  readonly deadline: number;
-  readonly resolve: (answer: never) => void;
-  readonly reject: (error: unknown) => void;
-  readonly signal: AbortSignal | undefined;
-  /** For a link. */
-  isQueued = false;
-  sentAt = 0;
-  /** Over which it was sent, and is not yet answered. */
-  link: Link | undefined;
-  giveUp: (() => void) | undefined;
-  pause: Timer | undefined;
-  failures = 0;
-  logins = 0;
-  /** By an attempt that was never answered. */
-  mayBeApplied = false;
-  lastFailure: CallFailure | undefined;
-
-  constructor(
-    attempt: Attempt<unknown>,
-    effect: Effect,
-    deadline: number,
-    signal: AbortSignal | undefined,
-    resolve: (answer: never) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.attempt = attempt;
-    this.effect = effect;
-    this.deadline = deadline;
-    this.signal = signal;
-    this.resolve = resolve;
-    this.reject = reject;
-  }
-
-  /** Takes back what was sent, as far as that goes. */
-  release(): void {
-    this.giveUp?.();
-    this.giveUp = undefined;
-    this.link = undefined;
-    this.pause?.cancel();
-    this.pause = undefined;
-  }
-}
 
 /** In parts of the time that a request has. */
 const TICKS = 10;
@@ -82,7 +32,7 @@ export class Calls implements EndpointListener {
   readonly #renew: Renew;
   /** In the order of their deadlines: all have the same time. */
   readonly #pending = new Set<Pending>();
-  readonly #aborting = new WeakMap<AbortSignal, Set<Pending>>();
+  readonly #aborts = new Aborts<Pending>((call, reason) => this.#reject(call, reason));
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
   #isClosed = false;
@@ -102,10 +52,12 @@ export class Calls implements EndpointListener {
 
   make<T>(attempt: Attempt<T>, effect: Effect, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      // Once more, for those who ask several times: nobody would end what is asked after the close.
+      this.check(signal);
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
-      if (signal !== undefined) this.#abortWith(signal).add(call);
+      if (signal !== undefined) this.#aborts.of(signal).add(call);
       this.#alive ??= this.#clock.keepAlive?.();
       this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
       this.#send(call);
@@ -183,13 +135,24 @@ export class Calls implements EndpointListener {
       () => {
         if (this.#pending.has(call)) this.#send(call);
       },
-      (error: unknown) => this.#failed(call, link, error as CallFailure),
+      // It may have been given up meanwhile, and then it must not be sent any more.
+      (error: unknown) => {
+        if (this.#pending.has(call)) this.#notShown(call, error as CallFailure);
+      },
     );
+  }
+
+  /** The login failed, not the call: of that it is certain that nothing was applied. */
+  #notShown(call: Pending, failure: CallFailure): void {
+    call.lastFailure = failure;
+    const verdict = verdictOn(failure);
+    if (verdict.kind === 'refused') this.#reject(call, verdict.failure);
+    else this.#again(call);
   }
 
   #settle(call: Pending): void {
     this.#pending.delete(call);
-    if (call.signal !== undefined) this.#aborting.get(call.signal)?.delete(call);
+    if (call.signal !== undefined) this.#aborts.of(call.signal).delete(call);
     if (this.#pending.size > 0) return;
     this.#alive?.cancel();
     this.#alive = undefined;
@@ -204,7 +167,7 @@ export class Calls implements EndpointListener {
 
   #giveUp(call: Pending, why: string): void {
     const code = call.mayBeApplied ? 'outcome-unknown' : 'unavailable';
-    const cause = call.lastFailure ?? this.endpoints.lastFailure;
+    const cause = call.lastFailure ?? this.endpoints.trouble;
     this.#reject(call, new Failure(code, `etcd: ${why}`, { cause }));
   }
 
@@ -214,15 +177,19 @@ export class Calls implements EndpointListener {
     for (const call of this.#pending) {
       if (call.deadline > now) break;
       if (call.link !== undefined && call.effect !== 'reads') call.mayBeApplied = true;
-      const last = call.lastFailure ?? (call.link === undefined ? this.endpoints.lastFailure : undefined);
-      this.#giveUp(
-        call,
-        `no answer in ${Math.round(this.#limitMs)} ms${last === undefined ? '' : `: ${last.message}`}`,
-      );
+      this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
+
+  #outOfTime(call: Pending): string {
+    const limit = `in ${Math.round(this.#limitMs)} ms`;
+    const isLinked = call.link !== undefined || this.endpoints.link !== undefined;
+    const trouble = isLinked ? call.lastFailure : (this.endpoints.trouble ?? call.lastFailure);
+    const what = isLinked ? `no answer ${limit}` : `no server could be reached ${limit}`;
+    return trouble === undefined ? what : `${what}: ${trouble.message}`;
+  }
 
   /** Something is asked, and nothing at all has been answered for half of the time that a request has. */
   #leaveIfSilent(now: number): void {
@@ -235,20 +202,6 @@ export class Calls implements EndpointListener {
       const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
       return this.endpoints.leave(link, new CallFailure(14, told, false));
     }
-  }
-
-  #abortWith(signal: AbortSignal): Set<Pending> {
-    let calls = this.#aborting.get(signal);
-    if (calls === undefined) {
-      const those = new Set<Pending>();
-      calls = those;
-      this.#aborting.set(signal, those);
-      // One listener for all calls there will be: adding and removing one costs more than the call does here.
-      signal.addEventListener('abort', () => {
-        for (const call of [...those]) this.#reject(call, signal.reason);
-      });
-    }
-    return calls;
   }
 
   isWanted(): boolean {

@@ -15,9 +15,10 @@ import type {
 } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import { type Cut, putInOrder } from './by-age.ts';
-import type { Attempt, Calls, Effect } from './calls.ts';
+import type { Calls } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
 import type { Keyspace } from './keyspace.ts';
+import type { Attempt, Effect } from './pending.ts';
 import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';
@@ -113,7 +114,8 @@ export class EtcdStore implements Store {
         watch.end();
         failed(failure);
       };
-      return link.watches.create(watch, range, start, { created, failed: refused });
+      link.watches.create(watch, range, start, { created, failed: refused });
+      return watch.end;
     };
     const watch = await this.#calls.make(attempt, 'reads', signal);
     this.#watchdog.watch();
