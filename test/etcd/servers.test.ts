@@ -318,6 +318,29 @@ it('what asks several times ends when it is closed in between', async () => {
   expect(clock.pendingTimers).toBe(0);
 });
 
+it('users that are introduced while it is in use are no reason to turn away who has always named one', async () => {
+  const { clock, one, store } = stage({ user: 'me', password: 'secret' });
+  let wantsUsers = false;
+  one.reply = (method) => {
+    const isMissing = wantsUsers && method !== 'Authenticate' && one.tokens.at(-1) === undefined;
+    if (isMissing) return says('etcdserver: user name is empty', 3)();
+    if (method !== 'Authenticate') return new Uint8Array();
+    return wantsUsers ? token('good') : says('etcdserver: authentication is not enabled', 9)();
+  };
+  expect(await outcome(clock, store.transaction(write))).toBe('done');
+  wantsUsers = true;
+  expect(await outcome(clock, store.transaction(write))).toBe('done');
+});
+
+it.each([[['127.0.0.1:2379']], [[{ host: '', port: 1 }]], [[{ host: 'a', port: 65_536 }]], [[null]], [[]], ['a:1']])(
+  'servers that are not named by host and port are `invalid` at once: %j',
+  (endpoints) => {
+    expect(() => stage({ endpoints: endpoints as never })).toThrow(
+      expect.objectContaining({ code: 'invalid' }) as Error,
+    );
+  },
+);
+
 it('closing it during a login, or a pause between two tries, leaves no connection and makes none', async () => {
   const loggingIn = stage({ user: 'me', password: 'secret' });
   loggingIn.one.reply = () => 'silence';
