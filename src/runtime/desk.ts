@@ -205,6 +205,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
       return this.#attempt(batch.filter((pending, place) => !isRepeat(pending, place, batch)));
     }
+    // Who waits is not known any more, only that somebody does: whatever is decided without them would be in vain.
+    if (this.#view.othersWait && this.#view.state.waiting.length === 0) return this.#learn(batch, false);
     const office = this.#office;
     let draft: Draft<State>;
     let commit: Commit | undefined;
@@ -479,6 +481,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
     if (undisturbed || commit.provesQueue) {
       view.complete = true;
+      view.othersWait = false;
       view.queueRevision = revision;
       for (let i = 0; i < arriving.length; i++) view.arrivals.set((arriving[i] as Ticket).id, revision);
       view.state = draft.state;
@@ -505,6 +508,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (queue === undefined) return;
       view.state = { ...view.state, waiting: queue.waiting };
       view.complete = queue.complete;
+      view.othersWait = !queue.complete;
       view.arrivals = queue.arrivals;
       view.queueRevision = revision;
     } catch {
@@ -528,6 +532,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       view.mod = mod;
       view.by = pair === undefined ? undefined : writerOf(pair);
       view.complete = false;
+      view.othersWait = false;
       view.arrivals.clear();
     }
     if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#mayBeStale(hold))) return;

@@ -21,7 +21,7 @@ import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
 /** After this time the keeper is not waited for any more: it may be stopped, or be gone. */
 export const PATIENCE_MS = 300;
 /** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
-const ERRANDS = 32;
+const ERRANDS = 64;
 /** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
 const FRESH_MS = 10;
 /** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
