@@ -86,9 +86,7 @@ export class Endpoints {
         this.#failures += 1;
         this.#next = (this.#next + 1) % addresses.length;
         const failure = asCallFailure(error);
-        this.#lastFailure = new CallFailure(failure.status, `${whereOf(address)}: ${failure.message}`, true, {
-          cause: failure,
-        });
+        this.#lastFailure = new CallFailure(failure.status, placed(address, failure), true, { cause: failure });
         if (isRefusal(failure)) refusals.add(address);
         else refusals.delete(address);
         if (refusals.size === addresses.length) {
@@ -185,8 +183,10 @@ export class Endpoints {
   }
 }
 
-function whereOf({ host, port }: Address): string {
-  return `${host}:${port}`;
+/** With the server that it was, unless the message says that already. */
+function placed({ host, port }: Address, { message }: CallFailure): string {
+  const server = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  return message.includes(server) ? message : `${server}: ${message}`;
 }
 
 function asCallFailure(error: unknown): CallFailure {
