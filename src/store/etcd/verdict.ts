@@ -68,5 +68,7 @@ function refused(code: FailureCode, failure: CallFailure): Verdict {
 function explained({ status, message }: CallFailure): string {
   if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
   if (/user name is empty/.test(message)) return `${message}: this etcd wants a user and a password, or a certificate`;
+  if (/permission denied/.test(message))
+    return `${message}: the user's role has to read and write signalbox's keys, and those of tasks (see docs/etcd.md)`;
   return message;
 }
