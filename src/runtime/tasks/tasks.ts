@@ -92,6 +92,12 @@ export class Tasks {
     if (problem !== undefined) throw new Failure('invalid', problem);
     const whole = withTerms(data, terms);
     if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
+    if (termsOf(whole.data).terms.dependsOn.includes(id)) {
+      throw new Failure(
+        'invalid',
+        `${taskResource(id)}: dependsOn names the task itself, so that it could never begin`,
+      );
+    }
     return this.#publish(id, whole.data, by);
   }
 
