@@ -7,6 +7,7 @@ import {
   type ClaimRefusal,
   type ClaimRequest,
   isOrphaned,
+  isOwned,
   type Json,
   statusOf,
   type Task,
@@ -372,10 +373,12 @@ export class Dispatch implements BoardListener {
 
   /** Somebody who keeps to no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    if (this.#runtime.holds.size === 0 || before.owner?.token === after.owner?.token) return;
+    if (this.#runtime.holds.size === 0) return;
+    // Written over, the key is as old as before.
+    if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
     const claim = claimEntryOf(before);
     if (claim === undefined) return;
-    this.#runtime.holds.get(claim.id)?.lose({ why: after.owner === undefined ? 'expired' : 'reclaimed' });
+    this.#runtime.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
 }
 
