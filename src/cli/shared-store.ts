@@ -1,7 +1,7 @@
 /** Which stores make sense on the command line: those that another process can open too. */
 import type { Command } from 'commander';
 import { shown } from '../failure.ts';
-import { isEtcdUrl } from '../store/index.ts';
+import { isEtcdUrl, withoutPassword } from '../store/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import type { GlobalOptions } from './program.ts';
 
@@ -19,5 +19,5 @@ export function refuseUnshared(command: Command): void {
   const why = url.startsWith('memory:')
     ? ': it would end with this command, and no other process sees it (memory: is for the library)'
     : '';
-  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(url)}${why}; ${ACCEPTED}`);
+  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(withoutPassword(url))}${why}; ${ACCEPTED}`);
 }

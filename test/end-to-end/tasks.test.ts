@@ -40,6 +40,7 @@ describe.each(engines)('signalbox task on $engine', { timeout: 120_000 }, ({ eng
       code: 0,
       stdout: 'task/b7: published\n',
     });
+    expect((await run('list', '--status', 'failed')).stdout).toBe('No task is failed.\n');
     expect(await run('publish', 'b7', '--data', '{}')).toMatchObject({
       code: 1,
       stderr: 'signalbox: task/b7: there is one already, and it is pending\n',

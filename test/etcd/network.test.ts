@@ -114,7 +114,23 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
     const [dead, mute] = [await deadPort(), await mutePort()];
     const store = opened([dead, mute], 600);
     const failure = await apply(store, put('a')).catch((error: unknown) => error);
-    expect(failure).toMatchObject({ code: 'unavailable', message: expect.stringContaining('127.0.0.1') });
+    expect(failure).toMatchObject({ code: 'unavailable', message: expect.stringContaining(`127.0.0.1:${dead}`) });
+    expect(failure).toMatchObject({ message: expect.stringContaining(`127.0.0.1:${mute}`) });
+    expect(failure).toMatchObject({ message: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  it('that is closed while it is still being connected to hangs up at once, and keeps no process', async () => {
+    const listening = await listener((socket) => socket.on('error', () => undefined).resume());
+    cleanUp.push(() => listening.close());
+    const accepted = once(listening, 'connection') as Promise<[Socket]>;
+    // Far longer than this test may take.
+    const store = opened([(listening.address() as { port: number }).port], 600_000);
+    const writing = apply(store, put('a')).catch((error: unknown) => error);
+    const [socket] = await accepted;
+    const hungUp = once(socket, 'close');
+    await store.close();
+    await hungUp;
+    expect(await writing).toMatchObject({ code: 'closed' });
   });
 
   it('a write whose answer does not come is `outcome-unknown`, and was applied once', async () => {

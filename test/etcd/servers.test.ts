@@ -151,8 +151,21 @@ it('when no server can be reached, nothing was applied, and it says why', async 
   await clock.advance(1200);
   expect(await failure).toMatchObject({
     code: 'unavailable',
-    message: expect.stringMatching(/(one|other):1: .*ECONNREFUSED/),
+    message: expect.stringMatching(/one:1: connect ECONNREFUSED; other:1: connect ECONNREFUSED|other.*; one/),
   });
+});
+
+it('a server whose name reads like that of a certificate is tried again like any other', async () => {
+  const { clock, one, other, store } = stage();
+  one.refuses = other.refuses = new CallFailure(
+    14,
+    'connect ECONNREFUSED concert.example:2379 (certificate-store)',
+    true,
+  );
+  const writing = store.transaction(write);
+  await clock.advance(1000);
+  one.refuses = other.refuses = undefined;
+  expect(await outcome(clock, writing)).toBe('done');
 });
 
 it('calls that wait for a server are sent as soon as there is one', async () => {
@@ -244,6 +257,39 @@ it('a user is logged in before anything else, and again when the token is no lon
   expect(one.asked.filter((method) => method === 'Authenticate').length).toBe(2);
 });
 
+it.each([true, false])(
+  'a write that was given up while it waited for a new token is not sent later, and was not applied (%s)',
+  async (neverSent) => {
+    const { clock, one, other, store } = stage({ user: 'me', password: 'secret', requestTimeoutMs: 1000 });
+    let logins = 0;
+    one.reply = (method) => {
+      if (method === 'Authenticate') return ++logins === 1 ? token('old') : 'silence';
+      return new CallFailure(16, 'etcdserver: invalid auth token', false);
+    };
+    other.reply = (method) => (method === 'Authenticate' ? token('new') : new Uint8Array());
+    expect(await outcome(clock, store.transaction(write))).toBe('unavailable');
+    one.break(neverSent);
+    await outcome(clock, store.health());
+    await clock.advance(5000);
+    expect(other.asked).not.toContain('Txn');
+  },
+);
+
+it('a write that waits for a new token when the connection breaks was not applied, and is done elsewhere', async () => {
+  const { clock, one, other, store } = stage({ user: 'me', password: 'secret' });
+  let logins = 0;
+  one.reply = (method) => {
+    if (method === 'Authenticate') return ++logins === 1 ? token('old') : 'silence';
+    return new CallFailure(16, 'etcdserver: invalid auth token', false);
+  };
+  other.reply = (method) => (method === 'Authenticate' ? token('new') : new Uint8Array());
+  const writing = store.transaction(write);
+  await clock.advance(100);
+  one.break();
+  expect(await outcome(clock, writing)).toBe('done');
+  expect(other.asked.filter((method) => method === 'Txn').length).toBe(1);
+});
+
 it('a wrong password is told at once, without the password', async () => {
   const { clock, one, other, store } = stage({ user: 'me', password: 'secret' });
   one.reply = other.reply = says('etcdserver: authentication failed, invalid user ID or password', 3);
@@ -258,6 +304,69 @@ it('an etcd without users does not mind that one is named', async () => {
   one.reply = (method) =>
     method === 'Authenticate' ? says('etcdserver: authentication is not enabled', 9)() : new Uint8Array();
   expect(await outcome(clock, store.transaction(write))).toBe('done');
+});
+
+it('what asks several times ends when it is closed in between', async () => {
+  const { clock, one, store } = stage();
+  one.reply = () => {
+    // After the first answer, and before the second question.
+    queueMicrotask(() => queueMicrotask(() => void store.close()));
+    return new Uint8Array();
+  };
+  expect(await outcome(clock, store.health())).toBe('closed');
+  expect(one.asked.length).toBe(1);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+it('users that are introduced while it is in use are no reason to turn away who has always named one', async () => {
+  const { clock, one, store } = stage({ user: 'me', password: 'secret' });
+  let wantsUsers = false;
+  one.reply = (method) => {
+    const isMissing = wantsUsers && method !== 'Authenticate' && one.tokens.at(-1) === undefined;
+    if (isMissing) return says('etcdserver: user name is empty', 3)();
+    if (method !== 'Authenticate') return new Uint8Array();
+    return wantsUsers ? token('good') : says('etcdserver: authentication is not enabled', 9)();
+  };
+  expect(await outcome(clock, store.transaction(write))).toBe('done');
+  wantsUsers = true;
+  expect(await outcome(clock, store.transaction(write))).toBe('done');
+});
+
+it.each([[['127.0.0.1:2379']], [[{ host: '', port: 1 }]], [[{ host: 'a', port: 65_536 }]], [[null]], [[]], ['a:1']])(
+  'servers that are not named by host and port are `invalid` at once: %j',
+  (endpoints) => {
+    expect(() => stage({ endpoints: endpoints as never })).toThrow(
+      expect.objectContaining({ code: 'invalid' }) as Error,
+    );
+  },
+);
+
+it('closing it during a login, or a pause between two tries, leaves no connection and makes none', async () => {
+  const loggingIn = stage({ user: 'me', password: 'secret' });
+  loggingIn.one.reply = () => 'silence';
+  void loggingIn.store.transaction(write).catch(() => undefined);
+  await loggingIn.clock.advance(10);
+  await loggingIn.store.close();
+  expect(loggingIn.one.connections.map(({ isOpen }) => isOpen)).toEqual([false]);
+
+  const pausing = stage({ endpoints: [{ host: 'one', port: 1 }] });
+  pausing.one.refuses = new CallFailure(14, 'connect ECONNREFUSED', true);
+  void pausing.store.transaction(write).catch(() => undefined);
+  await pausing.clock.advance(0);
+  pausing.one.refuses = undefined;
+  await pausing.store.close();
+  await pausing.clock.advance(1000);
+  expect(pausing.one.connections).toEqual([]);
+});
+
+it('closing it closes a connection that was left for its silence too', async () => {
+  const { clock, one, store } = stage({ requestTimeoutMs: 4000 });
+  one.reply = () => 'silence';
+  const writing = outcome(clock, store.transaction(write));
+  await writing;
+  await store.close();
+  expect(one.connections.map(({ isOpen }) => isOpen)).toEqual([false]);
+  expect(clock.pendingTimers).toBe(0);
 });
 
 it('closing it ends every call that is still on its way', async () => {

@@ -52,6 +52,8 @@ export class Calls implements EndpointListener {
 
   make<T>(attempt: Attempt<T>, effect: Effect, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      // Once more, for those who ask several times: nobody would end what is asked after the close.
+      this.check(signal);
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
@@ -133,8 +135,19 @@ export class Calls implements EndpointListener {
       () => {
         if (this.#pending.has(call)) this.#send(call);
       },
-      (error: unknown) => this.#failed(call, link, error as CallFailure),
+      // It may have been given up meanwhile, and then it must not be sent any more.
+      (error: unknown) => {
+        if (this.#pending.has(call)) this.#notShown(call, error as CallFailure);
+      },
     );
+  }
+
+  /** The login failed, not the call: of that it is certain that nothing was applied. */
+  #notShown(call: Pending, failure: CallFailure): void {
+    call.lastFailure = failure;
+    const verdict = verdictOn(failure);
+    if (verdict.kind === 'refused') this.#reject(call, verdict.failure);
+    else this.#again(call);
   }
 
   #settle(call: Pending): void {
@@ -154,7 +167,7 @@ export class Calls implements EndpointListener {
 
   #giveUp(call: Pending, why: string): void {
     const code = call.mayBeApplied ? 'outcome-unknown' : 'unavailable';
-    const cause = call.lastFailure ?? this.endpoints.lastFailure;
+    const cause = call.lastFailure ?? this.endpoints.trouble;
     this.#reject(call, new Failure(code, `etcd: ${why}`, { cause }));
   }
 
@@ -164,15 +177,19 @@ export class Calls implements EndpointListener {
     for (const call of this.#pending) {
       if (call.deadline > now) break;
       if (call.link !== undefined && call.effect !== 'reads') call.mayBeApplied = true;
-      const last = call.lastFailure ?? (call.link === undefined ? this.endpoints.lastFailure : undefined);
-      this.#giveUp(
-        call,
-        `no answer in ${Math.round(this.#limitMs)} ms${last === undefined ? '' : `: ${last.message}`}`,
-      );
+      this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
+
+  #outOfTime(call: Pending): string {
+    const limit = `in ${Math.round(this.#limitMs)} ms`;
+    const isLinked = call.link !== undefined || this.endpoints.link !== undefined;
+    const trouble = isLinked ? call.lastFailure : (this.endpoints.trouble ?? call.lastFailure);
+    const what = isLinked ? `no answer ${limit}` : `no server could be reached ${limit}`;
+    return trouble === undefined ? what : `${what}: ${trouble.message}`;
+  }
 
   /** Something is asked, and nothing at all has been answered for half of the time that a request has. */
   #leaveIfSilent(now: number): void {

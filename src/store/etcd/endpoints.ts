@@ -3,7 +3,7 @@
  * never older than what it has read before. When it breaks or is left, the next server is tried; when all have been
  * tried, a moment later again.
  */
-import type { Clock } from '../../clock.ts';
+import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Keyspace } from './keyspace.ts';
 import { Link } from './link.ts';
@@ -42,10 +42,15 @@ export class Endpoints {
   #next: number;
   #link: Link | undefined;
   #isSeeking = false;
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  /** On which we are about to log in. */
+  #fresh: Connection | undefined;
+  /** Nothing new goes over them; what is on its way has until the timer rings. */
+  readonly #left = new Map<Link, Timer>();
   /** In a row, of connecting or of a link that broke before it was of any use. */
   #failures = 0;
-  #lastFailure: CallFailure | undefined;
+  /** What went wrong last with each server, since one of them was of use. */
+  readonly #troubles = new Map<Address, CallFailure>();
 
   constructor(options: EndpointOptions, listener: EndpointListener) {
     this.#options = options;
@@ -58,9 +63,16 @@ export class Endpoints {
     return this.#link?.isOpen === true ? this.#link : undefined;
   }
 
-  /** Why there is none, as far as one knows. */
-  get lastFailure(): CallFailure | undefined {
-    return this.#lastFailure;
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Why there is none, as far as one knows: of every server that was tried. */
+  get trouble(): CallFailure | undefined {
+    const troubles = [...this.#troubles.values()];
+    const last = troubles.at(-1);
+    if (last === undefined || troubles.length === 1) return last;
+    return new CallFailure(last.status, troubles.map(({ message }) => message).join('; '), true, { cause: last });
   }
 
   get hasOthers(): boolean {
@@ -78,21 +90,24 @@ export class Endpoints {
     const { addresses, clock } = this.#options;
     const refusals = new Set<Address>();
     while (this.#link === undefined && !this.#isClosed && this.#listener.isWanted()) {
-      if (this.#failures >= addresses.length) await this.#pause(clock);
+      if (this.#failures >= addresses.length) {
+        await this.#pause(clock);
+        if (this.#isClosed || !this.#listener.isWanted()) break;
+      }
       const address = addresses[this.#next] as Address;
       try {
-        this.#link = await this.#connect(address);
+        const link = await this.#connect(address);
+        if (this.#isClosed) link.connection.close();
+        else if (link.isOpen) this.#link = link;
       } catch (error) {
         this.#failures += 1;
         this.#next = (this.#next + 1) % addresses.length;
         const failure = asCallFailure(error);
-        this.#lastFailure = new CallFailure(failure.status, `${whereOf(address)}: ${failure.message}`, true, {
-          cause: failure,
-        });
+        const trouble = this.#note(address, failure);
         if (isRefusal(failure)) refusals.add(address);
         else refusals.delete(address);
         if (refusals.size === addresses.length) {
-          this.#listener.refused(new Failure('forbidden', this.#lastFailure.message, { cause: error }));
+          this.#listener.refused(new Failure('forbidden', trouble.message, { cause: error }));
         }
       }
     }
@@ -101,8 +116,17 @@ export class Endpoints {
     if (this.#link !== undefined) this.#listener.linked(this.#link);
   }
 
-  /** `undefined` if it was closed again before it was of use. */
-  async #connect(address: Address): Promise<Link | undefined> {
+  #note(address: Address, failure: CallFailure): CallFailure {
+    const where = whereOf(address);
+    const told = failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`;
+    const trouble = new CallFailure(failure.status, told, true, { cause: failure });
+    // The newest is last.
+    this.#troubles.delete(address);
+    this.#troubles.set(address, trouble);
+    return trouble;
+  }
+
+  async #connect(address: Address): Promise<Link> {
     const { connect, clock, keyspace, logIn } = this.#options;
     let link: Link | undefined;
     let early: CallFailure | undefined;
@@ -113,20 +137,20 @@ export class Endpoints {
         early = failure;
         if (link !== undefined) this.#lost(link, failure);
       },
+      signal: this.#closing.signal,
     });
+    this.#fresh = connection;
     try {
       const token = await this.#inTime(logIn(connection), clock);
       if (early !== undefined) throw early;
-      if (this.#isClosed) {
-        connection.close();
-        return undefined;
-      }
       link = new Link(address, connection, keyspace, () => clock.monotonic());
       if (token !== undefined) link.token = token;
       return link;
     } catch (error) {
       connection.close();
       throw error;
+    } finally {
+      this.#fresh = undefined;
     }
   }
 
@@ -154,14 +178,17 @@ export class Endpoints {
 
   /** The link was of use: what went wrong before does not count any more. */
   answered(): void {
+    if (this.#failures === 0) return;
     this.#failures = 0;
+    this.#troubles.clear();
   }
 
   /** It is there but of no use: it says nothing, or has lost its cluster. */
   leave(link: Link, why: CallFailure): void {
     if (this.#link !== link) return;
     // What is still on its way over it has as long as any call has.
-    this.#options.clock.timer(this.#options.requestTimeoutMs, () => link.connection.close());
+    const timer = this.#options.clock.timer(this.#options.requestTimeoutMs, () => link.connection.close());
+    this.#left.set(link, timer);
     this.#lost(link, why);
   }
 
@@ -169,8 +196,11 @@ export class Endpoints {
     if (this.#link === link) {
       this.#link = undefined;
       this.#failures += 1;
-      this.#lastFailure = why;
+      this.#note(link.address, why);
       this.#next = (this.#next + 1) % this.#options.addresses.length;
+    } else {
+      this.#left.get(link)?.cancel();
+      this.#left.delete(link);
     }
     link.leave(why);
     this.#listener.unlinked(link, why);
@@ -178,10 +208,16 @@ export class Endpoints {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     const link = this.#link;
     this.#link = undefined;
     link?.connection.close();
+    this.#fresh?.close();
+    for (const [left, timer] of this.#left) {
+      timer.cancel();
+      left.connection.close();
+    }
+    this.#left.clear();
   }
 }
 
@@ -196,6 +232,7 @@ function asCallFailure(error: unknown): CallFailure {
 /** Certificates that do not fit, or a user that is not known: trying again is of no use. */
 function isRefusal(failure: CallFailure): boolean {
   if (failure.status === 16 || failure.status === 7) return true;
+  // By the code alone: a message names the server, which may be called anything.
   const code = (failure.cause as { readonly code?: unknown } | undefined)?.code;
-  return /certificate|self.signed|CERT|ALTNAME|UNABLE_TO_VERIFY/i.test(`${String(code)} ${failure.message}`);
+  return /CERT|ALTNAME|UNABLE_TO_VERIFY|UNKNOWN_CA/.test(String(code));
 }

@@ -44,7 +44,8 @@ export class Login {
   }
 
   async #renew(link: Link): Promise<void> {
-    if (this.#credentials === undefined) throw new CallFailure(16, 'this etcd wants a user and a password', false);
+    if (this.#credentials === undefined)
+      throw new CallFailure(16, 'this etcd wants a user and a password, or a certificate', false);
     const token = await this.token(link.connection);
     if (token !== undefined) link.token = token;
     // They were opened with the old one.

@@ -30,17 +30,21 @@ export const connectWithNode: Connect = (address, options) =>
     });
     const giveUp = (cause: Error): void => {
       clearTimeout(timer);
+      options.signal?.removeEventListener('abort', abandon);
       session.destroy();
       reject(new CallFailure(14, cause.message || String(cause), true, { cause }));
     };
     const timer = setTimeout(() => giveUp(new Error(`no answer in ${options.timeoutMs} ms`)), options.timeoutMs);
     timer.unref();
+    const abandon = (): void => giveUp(new Error('the connection was given up'));
+    options.signal?.addEventListener('abort', abandon);
     session.once('error', giveUp);
     // A server that wants a certificate says so after the handshake, and then Node tells only the socket.
     session.socket.once('error', giveUp);
     session.once('close', () => giveUp(new Error('the connection was closed')));
     session.once('remoteSettings', () => {
       clearTimeout(timer);
+      options.signal?.removeEventListener('abort', abandon);
       session.off('error', giveUp);
       session.socket.off('error', giveUp);
       session.removeAllListeners('close');

@@ -7,6 +7,7 @@ import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
 import { EtcdStore } from './store.ts';
 import type { Connect, TlsOptions } from './transport.ts';
+import { withoutPassword } from './url.ts';
 import { Watchdog } from './watchdog.ts';
 
 export interface Endpoint {
@@ -25,7 +26,10 @@ export interface EtcdOptions {
   readonly tls?: TlsOptions | undefined;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** How long a call may take, connecting and trying again included; 5 s by default. */
+  /**
+   * How long a call may take, connecting and trying again included; 4 s by default. That is less than `open` gives it,
+   * so that it is the engine that tells what went wrong.
+   */
   readonly requestTimeoutMs?: number | undefined;
   /** Whether signalbox may forget the history of the whole etcd, which others may use too; not by default. */
   readonly compacts?: boolean | undefined;
@@ -41,8 +45,8 @@ export const DEFAULT_PREFIX = 'signalbox/';
 /** Connects when it is first asked for something. */
 export function openEtcd(options: EtcdOptions): EtcdStore {
   const { endpoints, prefix = DEFAULT_PREFIX, plainPrefix = '', tls, user, password = '' } = options;
-  const { requestTimeoutMs = 5000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
-  if (endpoints.length === 0) throw new Failure('invalid', 'no etcd server is named; expected at least one endpoint');
+  const { requestTimeoutMs = 4000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
+  checkEndpoints(endpoints);
   if (!(Number.isFinite(requestTimeoutMs) && requestTimeoutMs > 0)) {
     const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; accepted is a number of milliseconds above zero`;
     throw new Failure('invalid', told);
@@ -63,4 +67,27 @@ export function openEtcd(options: EtcdOptions): EtcdStore {
   );
   const watchdog = new Watchdog(calls.endpoints, clock, requestTimeoutMs);
   return new EtcdStore(calls, keys, watchdog, options.compacts !== true);
+}
+
+function checkEndpoints(endpoints: readonly unknown[]): void {
+  if (!Array.isArray(endpoints) || endpoints.length === 0)
+    throw new Failure(
+      'invalid',
+      `the endpoints are ${named(endpoints)}; accepted is a list of { host, port }, not empty`,
+    );
+  for (const endpoint of endpoints) {
+    const { host, port } = (endpoint ?? {}) as Partial<Record<keyof Endpoint, unknown>>;
+    if (typeof host === 'string' && host !== '' && isPort(port)) continue;
+    const told = `an endpoint is ${named(endpoint)}; accepted is { host, port } with a port from 1 to 65535`;
+    throw new Failure('invalid', `${told} (for a URL there is openEtcdUrl)`);
+  }
+}
+
+/** It may be a URL, and that may have a password. */
+function named(given: unknown): string {
+  return shown(typeof given === 'string' ? withoutPassword(given) : given);
+}
+
+function isPort(port: unknown): boolean {
+  return Number.isInteger(port) && (port as number) > 0 && (port as number) < 65_536;
 }

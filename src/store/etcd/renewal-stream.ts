@@ -4,7 +4,7 @@
  */
 import type { Lease, LeaseId } from '../contract.ts';
 import type { Link } from './link.ts';
-import type { CallFailure, OutgoingStream } from './transport.ts';
+import { CallFailure, type OutgoingStream } from './transport.ts';
 import { grantedLease, leaseMessage } from './wire/lease.ts';
 
 interface Renewal {
@@ -24,7 +24,7 @@ export class RenewalStream {
       {
         message: (message) => {
           link.heard();
-          this.#hear(grantedLease(message));
+          this.#read(message);
         },
         ended: (failure) => this.#over(failure),
       },
@@ -45,6 +45,16 @@ export class RenewalStream {
     if (this.isOver) return;
     this.#stream.cancel();
     this.#over(why);
+  }
+
+  #read(message: Uint8Array): void {
+    let lease: Lease;
+    try {
+      lease = grantedLease(message);
+    } catch (cause) {
+      return this.end(new CallFailure(13, 'what the server says of a lease cannot be read', false, { cause }));
+    }
+    this.#hear(lease);
   }
 
   #hear(lease: Lease): void {

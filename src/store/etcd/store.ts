@@ -114,7 +114,8 @@ export class EtcdStore implements Store {
         watch.end();
         failed(failure);
       };
-      return link.watches.create(watch, range, start, { created, failed: refused });
+      link.watches.create(watch, range, start, { created, failed: refused });
+      return watch.end;
     };
     const watch = await this.#calls.make(attempt, 'reads', signal);
     this.#watchdog.watch();

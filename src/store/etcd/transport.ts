@@ -72,4 +72,6 @@ export interface ConnectOptions {
   readonly pingMs: number;
   /** Once, when it is not open any more. */
   readonly onClose: (failure: CallFailure) => void;
+  /** Nobody waits for it any more: it need not be tried to the end. Of no concern once there is a connection. */
+  readonly signal?: AbortSignal | undefined;
 }

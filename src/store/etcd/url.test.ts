@@ -90,14 +90,25 @@ describe('a store on etcd', () => {
     'etcd://me:sec/ret@a',
     'etcd://me:secret@a:b,c',
     'etcds:me:secret@a',
-  ])('%s shows no password when it is refused', (url) => {
-    expect(refusal(url)).not.toMatch(/se.?cret/);
+    'etcd://me:sec?ret@a',
+    'etcd://me:sec#ret@a',
+    'etcd://me:sec\nret@a:b',
+    'etcd://me:12/sec@a',
+  ])('%s shows no password when it is refused, nor a part of it', (url) => {
+    expect(refusal(url)).not.toMatch(/sec|12|ret(?!t)/);
+  });
+
+  it('may have an @ in the value of a setting', () => {
+    expect(parseEtcdUrl('etcds://a?ca=/home/me@b/ca.pem').ca).toBe('/home/me@b/ca.pem');
   });
 
   it('is shown to people without its password', () => {
     expect(withoutPassword('etcds://me:secret@a:1/x?ca=y')).toBe('etcds://me@a:1/x?ca=y');
     expect(withoutPassword('etcd://a/x')).toBe('etcd://a/x');
     expect(withoutPassword('file:/a:b@c')).toBe('file:/a:b@c');
+    expect(withoutPassword('http://me:secret@a:1')).toBe('http://me@a:1');
+    expect(withoutPassword('ETCD://me:secret@a:1')).toBe('ETCD://me@a:1');
+    expect(withoutPassword('me:secret@a:1')).toBe('me@a:1');
   });
 
   it('means the same wherever its URL is used: its files are named in full', () => {

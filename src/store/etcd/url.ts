@@ -35,10 +35,11 @@ export function isEtcdUrl(url: string): boolean {
   return /^etcds?:/.test(url);
 }
 
-/** The same URL for people: without the password. */
+/** The same URL for people: without the password. It may be of any kind, as those are that we refuse. */
 export function withoutPassword(url: string): string {
+  if (/^(file|memory):/.test(url)) return url;
   // Up to the last one: a password may have been written with an @ in it.
-  return url.replace(/^(etcds?:(?:\/\/)?)([^:@]*)(:.*)?@/, (_, scheme: string, user: string) => `${scheme}${user}@`);
+  return url.replace(/^((?:[a-z][a-z0-9+.-]*:\/\/|etcds?:)?[^:@/]*)(?::[^]*)?@/i, (_, kept: string) => `${kept}@`);
 }
 
 export function parseEtcdUrl(url: string): EtcdPlace {
@@ -47,6 +48,10 @@ export function parseEtcdUrl(url: string): EtcdPlace {
   const [, scheme, authority = '', path = '', query = ''] = match;
   const isSecure = scheme === 'etcds';
   const at = authority.lastIndexOf('@');
+  if (at < 0 && isTorn(path, query)) {
+    const told = 'a / in the password has to be written as %2F, a ? as %3F, and an @ in the prefix as %40';
+    throw invalid(url, `it cannot be told what is before the @; ${told}`);
+  }
   const settings = settingsOf(url, query);
   checkTls(url, isSecure, settings);
   const prefix = decoded(url, path).slice(1);
@@ -76,6 +81,16 @@ export function withWholePaths(url: string, from: string): string {
     if (file !== null) settings.set(name, resolve(from, file));
   }
   return `${url.slice(0, question)}?${settings.toString().replaceAll('%2F', '/')}`;
+}
+
+/** A password that ends where it should not would otherwise be taken for something else, and shown. */
+function isTorn(path: string, query: string): boolean {
+  if (path.includes('@')) return true;
+  const isSetting = (text: string): boolean => SETTINGS.some((name) => text.startsWith(`${name}=`));
+  return query
+    .slice(1)
+    .split('&')
+    .some((each) => each.includes('@') && !isSetting(each));
 }
 
 function settingsOf(url: string, query: string): Map<Setting, string> {

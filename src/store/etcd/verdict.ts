@@ -30,12 +30,13 @@ const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
   [/etcdserver: no leader/, ELSEWHERE],
   [/not supported for learner|not capable/, ELSEWHERE],
   [/too many requests/, LATER],
-  [/invalid auth token|revision of auth store is old/, UNKNOWN_USER],
+  // The last is said where users were introduced after we had come without one.
+  [/invalid auth token|revision of auth store is old|user name is empty/, UNKNOWN_USER],
   // Also said of a put that was applied although the quota was used up.
   [/database space exceeded/, { kind: 'full' }],
   [/requested lease not found|key not found/, 'not-found'],
   [/has been compacted/, 'compacted'],
-  [/permission denied|authentication failed|user name is empty|user name not found/, 'forbidden'],
+  [/permission denied|authentication failed|user name not found/, 'forbidden'],
   [/request is too large|larger than max|too large lease|future revision|duplicate key|too many operations/, 'invalid'],
   [/key is not provided/, 'invalid'],
   [/corrupt/, 'corrupt'],
@@ -67,6 +68,5 @@ function refused(code: FailureCode, failure: CallFailure): Verdict {
 /** In etcd's words, and in ours where they leave one alone. */
 function explained({ status, message }: CallFailure): string {
   if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
-  if (/user name is empty/.test(message)) return `${message}: this etcd wants a user and a password, or a certificate`;
   return message;
 }

@@ -18,6 +18,7 @@ interface Asked {
 
 interface Watcher {
   readonly watch: EtcdWatch;
+  readonly start: Revision;
   /** Until it is confirmed. */
   asked: Asked | undefined;
 }
@@ -27,9 +28,12 @@ export class WatchStream {
   readonly #stream: OutgoingStream;
   readonly #keyspace: Keyspace;
   readonly #watchers = new Map<number, Watcher>();
+  /** Those that etcd has not answered yet, wanted or not, in the order in which it will. */
+  readonly #unanswered = new Set<number>();
   #lastId = 0;
-  /** Since when nothing was heard of it, and whether it was asked since. */
+  /** For how long nothing was heard of it. */
   #quietMs = 0;
+  #newest: Revision = 0;
   isOver = false;
 
   constructor(link: Link, keyspace: Keyspace) {
@@ -41,7 +45,7 @@ export class WatchStream {
         message: (message) => {
           link.heard();
           this.#quietMs = 0;
-          this.#hear(watchMessage(message, this.#keyspace), message.length);
+          this.#read(message);
         },
         ended: (failure) => this.#over(failure),
       },
@@ -49,21 +53,29 @@ export class WatchStream {
   }
 
   /** From `start` on; 0 is from now on. */
-  create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): () => void {
+  create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): void {
     const id = ++this.#lastId;
-    this.#watchers.set(id, { watch, asked });
+    this.#watchers.set(id, { watch, start, asked });
     watch.cancel = () => this.#cancel(id);
+    this.#unanswered.add(id);
     this.#stream.send(createWatch(id, range, start, this.#keyspace));
-    return () => this.#cancel(id);
   }
 
-  /** One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. */
+  /**
+   * One that stays silent when it is asked for a sign of life is as good as broken. Answers whether it is. It is asked
+   * again and again: since 3.4.25 and 3.5.8, etcd passes over a question that comes while one of its watches catches up.
+   */
   isSilent(passedMs: number, limitMs: number): boolean {
     if (this.#watchers.size === 0) return false;
-    const before = this.#quietMs;
+    if (this.#quietMs >= 2 * limitMs && !this.#mayStaySilent()) return true;
     this.#quietMs += passedMs;
-    if (before >= 2 * limitMs) return true;
-    if (before < limitMs && this.#quietMs >= limitMs) this.#stream.send(requestProgress());
+    if (this.#quietMs >= limitMs) this.#stream.send(requestProgress());
+    return false;
+  }
+
+  /** Newer ones give no sign while a watch begins at a revision that is still to come: then the connection's must do. */
+  #mayStaySilent(): boolean {
+    for (const { start } of this.#watchers.values()) if (start > this.#newest) return true;
     return false;
   }
 
@@ -78,28 +90,39 @@ export class WatchStream {
     this.#stream.send(cancelWatch(id));
   }
 
+  #read(bytes: Uint8Array): void {
+    let message: WatchMessage;
+    try {
+      message = watchMessage(bytes, this.#keyspace);
+    } catch (cause) {
+      return this.end(new CallFailure(13, 'what the server says of its watches cannot be read', false, { cause }));
+    }
+    this.#hear(message, bytes.length);
+  }
+
   #hear(message: WatchMessage, bytes: number): void {
-    const { id } = message;
-    const watcher = this.#watchers.get(id) ?? (message.created ? this.#oldestUnconfirmed() : undefined);
+    this.#newest = Math.max(this.#newest, message.revision);
+    const id = message.created ? this.#answered(message.id) : message.id;
+    const watcher = id === undefined ? undefined : this.#watchers.get(id);
     // A sign of life, or the last words of a watch that is no longer wanted.
-    if (watcher === undefined) return;
+    if (id === undefined || watcher === undefined) return;
     if (message.created && !message.canceled) {
       watcher.asked?.created(message.revision);
       watcher.asked = undefined;
     }
     if (message.changes.length > 0) watcher.watch.deliver(message.changes, bytes);
-    if (message.canceled) this.#canceled(watcher, message);
+    if (message.canceled) this.#canceled(id, watcher, message);
   }
 
-  /** etcd names none where it refuses one for its number. */
-  #oldestUnconfirmed(): Watcher | undefined {
-    for (const watcher of this.#watchers.values()) if (watcher.asked !== undefined) return watcher;
-    return undefined;
+  /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
+  #answered(named: number): number | undefined {
+    const id = this.#unanswered.has(named) ? named : this.#unanswered.values().next().value;
+    if (id !== undefined) this.#unanswered.delete(id);
+    return id;
   }
 
-  #canceled(watcher: Watcher, { compacted, reason }: WatchMessage): void {
-    for (const [id, each] of this.#watchers) if (each === watcher) this.#watchers.delete(id);
-    const { watch, asked } = watcher;
+  #canceled(id: number, { watch, asked }: Watcher, { compacted, reason }: WatchMessage): void {
+    this.#watchers.delete(id);
     if (asked !== undefined) asked.failed(this.#refusal(reason));
     else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is forgotten: list again`));
     else watch.fail(broken(reason === '' ? 'etcd cancelled it' : reason));

@@ -26,6 +26,7 @@ export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
   #unread: Unread[] = [];
   #read = 0;
   #unreadBytes = 0;
+  #delivered: Revision = 0;
   readonly #readers: Reader[] = [];
   #end: 'open' | 'ended' | Failure = 'open';
   /** Tells the server that it need not go on. */
@@ -43,6 +44,8 @@ export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
   }
 
   next(): Promise<Step> {
+    // One that has failed does not listen any more.
+    if (this.#signal.aborted) this.end();
     const unread = this.#unread[this.#read];
     if (unread !== undefined) {
       this.#passOver(unread);
@@ -65,8 +68,10 @@ export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
   deliver(all: readonly Changes[], bytes: number): void {
     if (this.#end !== 'open') return;
     for (const changes of all) {
-      // What was asked for begins one revision early; see the contract of `watch`.
-      if (changes.revision <= this.since) continue;
+      // What was asked for begins one revision early; see the contract of `watch`. And a server before 3.4.25 and 3.5.8
+      // may say something twice, after it has fallen behind.
+      if (changes.revision <= this.since || changes.revision <= this.#delivered) continue;
+      this.#delivered = changes.revision;
       const reader = this.#readers.shift();
       if (reader === undefined) {
         this.#unread.push({ changes, bytes: bytes / all.length });
@@ -84,6 +89,7 @@ export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
   fail(why: Failure): void {
     if (this.#end !== 'open') return;
     this.#end = why;
+    this.#signal.removeEventListener('abort', this.end);
     this.#onOver(this);
     const [first, ...others] = this.#readers.splice(0);
     if (first === undefined) return;

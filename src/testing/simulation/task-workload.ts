@@ -115,7 +115,7 @@ export class TaskWorker {
   async #force(): Promise<void> {
     const id = this.#pickId();
     this.doing = `takes ${id} away`;
-    if (this.#random.chance(0.3)) await this.#box.tasks.forceRelease(id, { holder: this.name, reason: 'simulated' });
+    if (this.#random.chance(0.7)) await this.#box.tasks.forceRelease(id, { holder: this.name, reason: 'simulated' });
   }
 
   async #look(): Promise<void> {
@@ -129,7 +129,7 @@ export class TaskWorker {
       for (let touches = this.#random.whole(1, 3); touches > 0; touches--) {
         this.#checker.touches(believer);
         this.doing = `does ${claim.resource} #${claim.token}`;
-        await this.#pause(this.#random.chance(0.05) ? 4000 : 60);
+        await this.#pause(this.#random.chance(0.1) ? 8000 : 60);
       }
       this.#checker.touches(believer);
     } finally {

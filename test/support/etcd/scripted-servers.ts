@@ -28,9 +28,9 @@ export class ScriptedServer {
     this.host = host;
   }
 
-  /** Every connection to it breaks. */
-  break(): void {
-    for (const connection of this.connections.splice(0)) connection.break();
+  /** Every connection to it breaks; perhaps before anything that is not answered was looked at. */
+  break(neverSent = false): void {
+    for (const connection of this.connections.splice(0)) connection.break(neverSent);
   }
 }
 
@@ -93,9 +93,9 @@ class ScriptedConnection implements Connection {
     this.#open.clear();
   }
 
-  break(): void {
+  break(neverSent: boolean): void {
     this.isOpen = false;
-    const broken = new CallFailure(14, 'the connection broke', false);
+    const broken = new CallFailure(14, 'the connection broke', neverSent);
     this.#options.onClose(broken);
     for (const failed of [...this.#open]) failed(broken);
     this.#open.clear();

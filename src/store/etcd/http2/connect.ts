@@ -6,7 +6,7 @@ import { type Address, CallFailure, type Connect, type Connection, type TlsOptio
 import { Http2Connection } from './connection.ts';
 import { UNAVAILABLE } from './grpc-status.ts';
 
-export const connect: Connect = (address, { timeoutMs, pingMs, onClose }) =>
+export const connect: Connect = (address, { timeoutMs, pingMs, onClose, signal }) =>
   new Promise<Connection>((resolve, reject) => {
     const server = address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
     const socket = openSocket(address, server);
@@ -17,6 +17,11 @@ export const connect: Connect = (address, { timeoutMs, pingMs, onClose }) =>
     });
     socket.once('secureConnect', () => (progress = 'accepted the connection, but did not answer in HTTP/2'));
 
+    const giveUp = (): void => connection.abandon(`the connection to ${server} was given up`);
+    const settled = (): void => {
+      deadline.cancel();
+      signal?.removeEventListener('abort', giveUp);
+    };
     let isOpen = false;
     const connection = new Http2Connection(socket, {
       server,
@@ -24,11 +29,11 @@ export const connect: Connect = (address, { timeoutMs, pingMs, onClose }) =>
       pingMs,
       onOpen: () => {
         isOpen = true;
-        deadline.cancel();
+        settled();
         resolve(connection);
       },
       onClose: (failure) => {
-        deadline.cancel();
+        settled();
         if (isOpen) onClose(failure);
         else reject(failure);
       },
@@ -36,6 +41,7 @@ export const connect: Connect = (address, { timeoutMs, pingMs, onClose }) =>
     const deadline = systemClock.timer(timeoutMs, () =>
       connection.abandon(`${server} ${progress} within ${timeoutMs} ms`),
     );
+    signal?.addEventListener('abort', giveUp);
   });
 
 /** Throws where not even a try makes sense: a key that is none, a port that cannot be. */
