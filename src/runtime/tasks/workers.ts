@@ -87,7 +87,9 @@ export class Workers {
       attempt = await worker.attempt(id);
     } catch (error) {
       this.#skipped.delete(id);
-      return worker.fail(error);
+      worker.fail(error);
+      // The task is there still, and somebody else may have been waiting for it.
+      return this.#serve();
     }
     const revision = attempt.kind === 'claimed' ? attempt.token : attempt.revision;
     skipped.until = revision;
