@@ -32,7 +32,7 @@ export interface Telling {
 
 export interface Setting {
   onMachine(): World;
-  /** Absent where only the bare decisions are told. */
+  /** Not for what only the bare machine can show. */
   inPrograms?(place: Place): World;
 }
 
@@ -42,8 +42,8 @@ export function story(title: string, setting: Setting): (transcript: TemplateStr
     it(title, async () => {
       expect(await retell(setting.onMachine(), transcript)).toBe(plain(transcript));
     });
-    if (setting.inPrograms === undefined || !isForPrograms(transcript)) return;
-    const inPrograms = setting.inPrograms.bind(setting);
+    const inPrograms = setting.inPrograms?.bind(setting);
+    if (inPrograms === undefined || !isForPrograms(transcript)) return;
     for (const { name, open } of stores) {
       it.concurrent(`${title}, ${name}`, { timeout: 30_000 }, async ({ onTestFinished }) => {
         const place = await open();
