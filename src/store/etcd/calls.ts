@@ -68,6 +68,12 @@ class Pending {
   }
 }
 
+/** The calls that end when a signal aborts. */
+interface Aborting {
+  readonly calls: Set<Pending>;
+  readonly listener: () => void;
+}
+
 /** In parts of the time that a request has. */
 const TICKS = 10;
 const SHORTEST_PAUSE_MS = 10;
@@ -82,7 +88,7 @@ export class Calls implements EndpointListener {
   readonly #renew: Renew;
   /** In the order of their deadlines: all have the same time. */
   readonly #pending = new Set<Pending>();
-  readonly #aborting = new WeakMap<AbortSignal, Set<Pending>>();
+  readonly #aborting = new Map<AbortSignal, Aborting>();
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
   #isClosed = false;
@@ -202,7 +208,7 @@ export class Calls implements EndpointListener {
 
   #settle(call: Pending): void {
     this.#pending.delete(call);
-    if (call.signal !== undefined) this.#aborting.get(call.signal)?.delete(call);
+    if (call.signal !== undefined) this.#aborting.get(call.signal)?.calls.delete(call);
     if (this.#pending.size > 0) return;
     this.#alive?.cancel();
     this.#alive = undefined;
@@ -230,6 +236,7 @@ export class Calls implements EndpointListener {
       this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
+    this.#forgetSignals();
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
 
@@ -255,17 +262,26 @@ export class Calls implements EndpointListener {
   }
 
   #abortWith(signal: AbortSignal): Set<Pending> {
-    let calls = this.#aborting.get(signal);
-    if (calls === undefined) {
-      const those = new Set<Pending>();
-      calls = those;
-      this.#aborting.set(signal, those);
-      // One listener for all calls there will be: adding and removing one costs more than the call does here.
-      signal.addEventListener('abort', () => {
-        for (const call of [...those]) this.#reject(call, signal.reason);
-      });
+    let aborting = this.#aborting.get(signal);
+    if (aborting === undefined) {
+      const calls = new Set<Pending>();
+      const listener = (): void => {
+        for (const call of [...calls]) this.#reject(call, signal.reason);
+      };
+      aborting = { calls, listener };
+      this.#aborting.set(signal, aborting);
+      signal.addEventListener('abort', listener);
     }
-    return calls;
+    return aborting.calls;
+  }
+
+  /** Not after each call: adding and removing a listener costs more than the call does here. */
+  #forgetSignals(): void {
+    for (const [signal, { calls, listener }] of this.#aborting) {
+      if (calls.size > 0) continue;
+      signal.removeEventListener('abort', listener);
+      this.#aborting.delete(signal);
+    }
   }
 
   isWanted(): boolean {
@@ -299,6 +315,7 @@ export class Calls implements EndpointListener {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const call of [...this.#pending]) this.#reject(call, closed());
+    this.#forgetSignals();
     this.#ticking?.cancel();
     this.endpoints.close();
   }
