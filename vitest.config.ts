@@ -15,6 +15,9 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
     reporters: ['default'],
+    // Nothing is measured here: on a busy machine everything takes longer, and is right all the same.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     // What the command line keeps for its next start is kept here, and not with whoever runs the tests.
     env: { XDG_CACHE_HOME: fileURLToPath(new URL('./.cache', import.meta.url)) },
   },

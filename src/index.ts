@@ -109,13 +109,13 @@ export type {
   SurveyOptions,
 } from './runtime/survey/index.ts';
 export type { TaskClaim } from './runtime/tasks/claim.ts';
+export type { DetachedClaim } from './runtime/tasks/detached.ts';
 export type { CompleteOutcome, FailOutcome, TaskReleaseOutcome } from './runtime/tasks/ending.ts';
 export type { TaskWaitOptions } from './runtime/tasks/patience.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/subscription.ts';
 export type {
   ClaimAttempt,
   ClaimOptions,
-  DetachedClaim,
   DetachedClaimOptions,
   ForceOutcome,
   NextAttempt,

@@ -14,7 +14,7 @@ interface Breakable {
 
 /** The argument is there already. */
 export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): void {
-  addHolder(command)
+  addHolder(command, 'who ends them (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .requiredOption('--reason <text>', 'why: whoever held it is told')
     .action(async (name: string, flags: { readonly holder?: string; readonly reason: string }) => {
       await withBox(command, async (box) => {

@@ -45,8 +45,8 @@ export function addClaimOptions(command: Command): Command {
   return addHolder(command).requiredOption('--token <number>', 'the token that acquire printed', numberArgument);
 }
 
-export function addHolder(command: Command): Command {
-  return command.option('--holder <id>', 'who holds it (default: $SIGNALBOX_HOLDER)');
+export function addHolder(command: Command, who = 'who holds it (default: $SIGNALBOX_HOLDER)'): Command {
+  return command.option('--holder <id>', who);
 }
 
 export function holderOf(flags: { readonly holder?: string }): string {

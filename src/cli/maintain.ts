@@ -1,5 +1,5 @@
 /** `signalbox maintain`: what a process that stays does every 30 s, done now. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Swept, SweptHold } from '../runtime/maintenance.ts';
 import { durationArgument } from './arguments.ts';
@@ -25,7 +25,7 @@ any more, and drops old history. Programs that use the library do it by themselv
 export function define(command: Command): void {
   command
     .option('--watch', 'go on until interrupted')
-    .option('--every <duration>', 'with --watch: how often (default: 30s)', durationArgument, 30_000)
+    .addOption(everyOption())
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: Flags) => {
@@ -74,4 +74,9 @@ function staleLine({ resource, holder, token, isFreed }: SweptHold): string {
 
 function isFreed(hold: SweptHold): boolean {
   return hold.isFreed;
+}
+
+function everyOption(): Option {
+  const option = new Option('--every <duration>', 'with --watch: how often');
+  return option.argParser(durationArgument).default(30_000, '30s');
 }

@@ -29,6 +29,10 @@ describe('every command', async () => {
     expect(command.description()).not.toBe('');
     expect(command.options.filter(({ description }) => description === '')).toEqual([]);
   });
+
+  it.each(named)('tells a default once, and as one would write it: %s', (_, command) => {
+    expect(helpOf(command)).not.toMatch(/default:[^)]*\)\s*\(default|default: (\[|[0-9]{4})/);
+  });
 });
 
 describe('the word help', () => {

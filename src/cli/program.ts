@@ -1,5 +1,5 @@
 /** The frame of the command line: which command is wanted, the options that all of them have, and how errors are told. */
-import { type Argument, Command, type CommanderError, Option } from 'commander';
+import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { CliExit } from './exit-code.ts';
 import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
@@ -24,8 +24,9 @@ Examples:
   signalbox who                                    who holds what, and who waits
   TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m)
 
-The store is --store, else SIGNALBOX_URL, else the default place: in a git repository
-its common directory, so that all worktrees share it; elsewhere the user's state directory.
+The store is --store, else SIGNALBOX_URL, else the etcd of IF_ETCD_HOST and IF_ETCD_PORT, else the default
+place: in a git repository its common directory, so that all worktrees share it; elsewhere the user's state
+directory.
 
 Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
             75 not acquired · 76 lost while running · 77 not the owner`;
@@ -86,7 +87,7 @@ function frame(command: Command): void {
     .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
     .version(VERSION, '--version', 'print the version')
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))
-    .configureHelp({ subcommandTerm: termOf })
+    .configureHelp({ subcommandTerm: termOf, optionDescription: purposeOf })
     .helpCommand(false)
     .configureOutput({
       outputError: () => undefined,
@@ -105,6 +106,11 @@ function frame(command: Command): void {
 /** Without the `[options]` that all of them have. */
 function termOf(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(humanReadable)].join(' ');
+}
+
+/** A list that is empty unless something is put into it is no default that anybody wants to read. */
+function purposeOf(option: Option): string {
+  return Array.isArray(option.defaultValue) ? option.description : new Help().optionDescription(option);
 }
 
 function humanReadable(argument: Argument): string {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { paintFor, printable, unpainted } from './output.ts';
-import { PLAIN, tableLines } from './table.ts';
+import { layoutFor, PLAIN, tableLines } from './table.ts';
 
 describe('a table', () => {
   const rows = [{ cells: ['main-branch', 'agent:7'], note: 'merging' }, { cells: ['x', 'a'.repeat(100)] }];
@@ -23,6 +23,12 @@ describe('a table', () => {
   it('shows text of others on one line, unable to do anything to the terminal', () => {
     expect(printable('two\nlines\x1b[2J\u202Eturned')).toBe('two lines�[2J�turned');
     expect(tableLines(['A'], [{ cells: ['\x1b]0;title\x07'] }], PLAIN).join('\n')).not.toMatch(/[\x1b\x07]/);
+  });
+});
+
+describe('a terminal that does not say how wide it is', () => {
+  it.each([{ isTTY: true }, { isTTY: true, columns: 0 }])('is taken to have 80 columns: %j', (stream) => {
+    expect(layoutFor(stream, PLAIN.paint).width).toBe(80);
   });
 });
 

@@ -66,7 +66,7 @@ function length(text: string): number {
   return [...text].length;
 }
 
-/** As wide as the terminal, and uncut where there is none. */
+/** As wide as the terminal, and uncut where there is none. One that was never given a size (a container's) says 0. */
 export function layoutFor(stream: { readonly isTTY?: boolean; readonly columns?: number }, paint: Paint): Layout {
-  return stream.isTTY === true ? { width: stream.columns ?? 80, paint } : PLAIN;
+  return stream.isTTY === true ? { width: stream.columns || 80, paint } : PLAIN;
 }

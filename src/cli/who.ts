@@ -32,7 +32,7 @@ export function define(command: Command): void {
       const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
       if (isJson(command)) return printJson(surveyJson(found));
       if (missing !== undefined) return print(printable(missing));
-      if (!isInUse(found)) return print(printable(`Nothing is held in ${url}, and nobody waits.`));
+      if (!isInUse(found)) return print(printable(nothing(resource, url)));
       for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }
@@ -44,6 +44,14 @@ async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgu
   const all = await box.survey();
   const isMeant = ({ name }: { readonly name: string }): boolean => name === resource.name;
   return { ...all, locks: all.locks.filter(isMeant), semaphores: all.semaphores.filter(isMeant) };
+}
+
+/** Of what was asked for: other things may well be held. */
+function nothing(resource: ReturnType<typeof resourceArgument> | undefined, url: string): string {
+  if (resource === undefined) return `Nothing is held in ${url}, and nobody waits.`;
+  const { kind, name } = resource;
+  if (kind !== undefined) return `${kind}/${name} is not held in ${url}, and nobody waits for it.`;
+  return `Neither lock/${name} nor semaphore/${name} is held in ${url}, and nobody waits for them.`;
 }
 
 function isInUse({ locks, semaphores }: Survey): boolean {

@@ -115,7 +115,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   askAgain(): void {
-    if (!this.isOver) this.desk.submit(new Again(this, this.#runtime.giveUpAt()));
+    if (!this.isOver && !this.isLeft) this.desk.submit(new Again(this, this.#runtime.giveUpAt()));
   }
 
   override settled(outcome: AnyOutcome): void {
@@ -212,7 +212,7 @@ class Again extends Pending {
   }
 
   override get isOver(): boolean {
-    return this.#first.isOver;
+    return this.#first.isOver || this.#first.isLeft;
   }
 
   override settled(outcome: AnyOutcome): void {

@@ -5,7 +5,7 @@
 import { nextInLine, NONE } from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import type { Draft } from './draft.ts';
-import { anchorKey, encode, mailboxKey, type ResourceKeys, ticketClass, ticketKey } from './layout.ts';
+import { anchorKey, encode, mailboxKey, type Report, type ResourceKeys, ticketClass, ticketKey } from './layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
@@ -208,8 +208,10 @@ class Writing<State extends Coordinated> {
   letters(): void {
     const { answers, losses, replies } = this.#draft;
     if (answers.length === 0 && losses.length === 0 && replies.length === 0) return;
-    const report = reportOf(this.#keys.resource, this.#view, this.#draft, this.#moved.arriving, this.#sender.id);
-    for (const [process, letter] of lettersOf(this.#draft, this.#sender, report)) {
+    const { resource } = this.#keys;
+    const report = (): Report | undefined =>
+      reportOf(resource, this.#view, this.#draft, this.#moved.arriving, this.#sender.id);
+    for (const [process, letter] of lettersOf(resource, this.#draft, this.#sender, report)) {
       const key = mailboxKey(process);
       // The dead have no mailbox; whether it is dead does not matter to what was decided.
       const isThere: Compare = { key, target: 'version', is: '>', than: 0 };

@@ -76,11 +76,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #onIdle: (() => void)[] = [];
   #failures = 0;
   #mustReconcile = false;
+  /** A write without an answer may land for as long as the record is still the one of this revision. */
+  #inDoubt: Revision | undefined;
   /** When the view was read or heard. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #crowd = new Crowd();
+  /** How often something was left to another process that has not answered yet. */
+  #left = 0;
   /** Left to another process, and not answered. */
-  readonly #returned: { readonly batch: Pending<Command, Outcome>[]; readonly error: unknown }[] = [];
+  readonly #returned: { batch: Pending<Command, Outcome>[]; readonly error: unknown }[] = [];
 
   constructor(machine: Machine<State, Command, Outcome>, name: string, office: Office) {
     this.#machine = machine;
@@ -106,9 +110,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   /** Resolves once nothing is on its way any more: neither what was asked, nor what was given up. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#busy) this.#onIdle.push(resolve);
+      if (this.#busy || this.#left > 0) this.#onIdle.push(resolve);
       else resolve();
     });
+  }
+
+  #tellIfIdle(): void {
+    if (this.#onIdle.length === 0 || this.#busy || this.#left > 0) return;
+    for (const told of this.#onIdle.splice(0)) told();
   }
 
   /**
@@ -152,6 +161,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#heard = undefined;
     if (heard === undefined || heard.revision <= this.#view.revision) return;
     this.#view = heard;
+    this.#wholeSince = -1;
     this.#lookedAt = this.#office.monotonic();
   }
 
@@ -174,7 +184,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;
-      if (this.#onIdle.length > 0) for (const told of this.#onIdle.splice(0)) told();
+      this.#tellIfIdle();
     } else if (pending.length <= BATCH) {
       this.#pending = [];
       this.#attempt(pending);
@@ -188,8 +198,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       const pending = batch[i] as Pending<Command, Outcome>;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
-      // It may wait or hold already: only the whole state, read after it was asked, can tell.
-      if (pending.uncertain && pending.asked > this.#wholeSince) return this.#learn(batch, true);
+      // Only the whole state, read after it was asked, can tell.
+      if (needsWhole(pending) && pending.asked > this.#wholeSince) return this.#learn(batch, true);
     }
     if (batch.length === 0) return this.#next();
     if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
@@ -203,7 +213,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (draft.state === this.#view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
       const keeper = this.#keeperOf(batch, draft);
       if (keeper !== undefined) return this.#leaveTo(keeper, batch);
-      if (this.#crowd.isThere && this.#keeper !== undefined && batch.every(isSettle)) {
+      if (this.#crowd.isThere && this.#keeper !== undefined && batch.every(isSureSettle)) {
         return this.#nudge(this.#keeper, batch);
       }
       const mayQueue = office.answersAtOnce ? undefined : waitingOf(batch);
@@ -233,7 +243,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (!this.#crowd.isThere || draft.state.record === this.#view.state.record || batch.every(isSettle))
       return undefined;
     const { sender } = this.#office;
-    const mayBeLeft = batch.every((pending) => isSettle(pending) || canBeLeft(pending as unknown as Pending, sender));
+    const mayBeLeft = batch.every(
+      (pending) => isSureSettle(pending) || canBeLeft(pending as unknown as Pending, sender),
+    );
     return mayBeLeft ? this.#keeper : undefined;
   }
 
@@ -241,7 +253,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #nudge(keeper: string, batch: readonly Pending<Command, Outcome>[]): void {
     this.#crowd.left();
     this.#office.nudge(keeper, this.resource);
-    this.#office.later(PATIENCE_MS, () => this.settle(), false);
+    const look = (): void => {
+      // The keeper may be stopped, and nobody would tell: this time it is done here.
+      this.#crowd.isGone();
+      this.settle();
+    };
+    this.#office.later(PATIENCE_MS, look, false);
     for (const pending of batch) this.#settled(pending);
     this.#next();
   }
@@ -259,22 +276,33 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     // Who writes settles the queue anyway.
     const left = batch.filter((pending) => !isSettle(pending));
     const commands = left.map(({ command }) => command);
+    const isLeft = (so: boolean): void => {
+      this.#left += so ? 1 : -1;
+      for (const pending of left) pending.isLeft = so;
+    };
+    isLeft(true);
     this.#office.leaveTo(keeper, this.resource, commands, {
       done: (outcomes) => {
+        isLeft(false);
         for (const [place, pending] of left.entries()) {
           pending.outcome = outcomes[place] as Outcome;
           pending.events = NONE;
           this.#settled(pending);
         }
+        this.#tellIfIdle();
       },
       nobody: () => {
+        isLeft(false);
         this.#crowd.isGone();
         for (const pending of left) this.submit(pending);
+        this.#tellIfIdle();
       },
       failed: (error) => {
+        isLeft(false);
         this.#crowd.isGone();
         // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
         const batch = left.map((pending) => (pending.wasGivenUp ? withdrawal(pending) : pending));
+        if (Failure.is(error, 'outcome-unknown')) for (const returned of batch) returned.doubt();
         this.#returned.push({ batch, error });
         if (this.#busy) return;
         this.#busy = true;
@@ -345,8 +373,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #learn(batch: Pending<Command, Outcome>[], wholeQueue: boolean): void {
-    // The victim of a deadlock may be anywhere in the queue.
-    const whole = wholeQueue || batch.some(({ command }) => command.kind === 'refuse');
+    const whole = wholeQueue || batch.some(needsWhole);
     const asked = this.#asked;
     // Our own as well: a fence that was thought lost may have landed since, and raised our epoch.
     const { id } = this.#office.sender;
@@ -387,7 +414,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       // A ticket that was read proves that its lease was alive.
       if (!this.#office.knowsLease(lease)) this.#office.sawLease(lease, 1, revision);
     }
-    if (this.#mustReconcile) {
+    const hasLanded = this.#inDoubt !== undefined && view.mod !== this.#inDoubt;
+    if (hasLanded) this.#inDoubt = undefined;
+    if (this.#mustReconcile || hasLanded) {
       this.#mustReconcile = false;
       this.#office.reconcile(this.resource, new Set(view.state.record.holds.map(({ id }) => id)));
     }
@@ -435,6 +464,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
     const servedAll = draft.answers.length < SERVED;
     if ((mayServeMore || !servedAll) && !this.#machine.isClosed(view.state)) this.settle();
+    else if (commit.looksAtQueue && this.#couldServe(view.state)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
@@ -444,6 +474,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const view = this.#view;
     const { arriving } = commit;
     for (let i = 0; i < draft.answers.length; i++) view.arrivals.delete((draft.answers[i] as Answer<unknown>).id);
+    for (let i = 0; i < draft.withdrawn.length; i++) view.arrivals.delete((draft.withdrawn[i] as Ticket).id);
     const wrote = commit.changesRecord || arriving.length > 0;
     const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
     if (undisturbed || commit.provesQueue) {
@@ -460,6 +491,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (commit.changesRecord) {
       view.mod = revision;
       view.by = this.#office.sender.id;
+      this.#inDoubt = undefined;
       if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
       this.#crowd.wrote();
     }
@@ -502,9 +534,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (this.#leasesKnown().some((lease) => !this.#office.knowsLease(lease))) return this.settle();
     // Somebody was passed over as dead: whoever waits behind it, known or not, may be next.
     if (commit.arriving.length === 0) return this.settle();
-    const alone = { ...view.state, waiting: commit.arriving };
-    const at = this.#office.moment(result.revision);
-    if (this.#machine.transition(alone, this.#machine.settle, at).state !== alone) this.settle();
+    if (this.#couldServe({ ...view.state, waiting: commit.arriving })) this.settle();
+  }
+
+  #couldServe(state: State): boolean {
+    if (state.waiting.length === 0) return false;
+    const at = this.#office.moment(this.#office.revision);
+    return this.#machine.transition(state, this.#machine.settle, at).state !== state;
   }
 
   #mayBeStale({ lease, limit }: { readonly lease: string; readonly limit?: string }): boolean {
@@ -561,6 +597,25 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     error: unknown,
     again: (rest: Pending<Command, Outcome>[]) => void,
   ): void {
+    const rest = this.#inTime(batch, error);
+    if (rest.length === 0) return this.#next();
+    const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
+    this.#failures += 1;
+    const somebodyListens = rest.some((pending) => !(pending instanceof Unheard || pending instanceof ErrandPending));
+    this.#office.later(
+      delayMs,
+      () => {
+        // Whoever asked meanwhile comes along: their time may be up before the store comes back.
+        this.#pending = this.#inTime(this.#pending, error);
+        for (const returned of this.#returned) returned.batch = this.#inTime(returned.batch, returned.error);
+        again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
+      },
+      somebodyListens,
+    );
+  }
+
+  /** Those whose time is not up yet. The others are told. */
+  #inTime(batch: readonly Pending<Command, Outcome>[], error: unknown): Pending<Command, Outcome>[] {
     const now = this.#office.monotonic();
     const rest: Pending<Command, Outcome>[] = [];
     for (const pending of batch) {
@@ -569,23 +624,11 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         continue;
       }
       // Whoever asked is told that nobody knows. Should it have been granted, the grant must not stay behind.
-      if (pending.uncertain && !pending.isOver && pending.leavesRequest) {
-        rest.push(withdrawal(pending));
-      }
+      const isWanted = !pending.isOver && pending.leavesRequest;
+      if (pending.uncertain && (isWanted || pending.wasGivenUp)) rest.push(withdrawal(pending));
       pending.failed(error);
     }
-    if (rest.length === 0) return this.#next();
-    const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
-    this.#failures += 1;
-    const somebodyListens = rest.some((pending) => !(pending instanceof Unheard));
-    this.#office.later(
-      delayMs,
-      () => {
-        // Whoever asked meanwhile comes along: their time may be up before the store comes back.
-        again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
-      },
-      somebodyListens,
-    );
+    return rest;
   }
 
   /**
@@ -596,6 +639,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
     for (const pending of batch) pending.doubt();
     this.#mustReconcile = true;
+    this.#inDoubt = this.#view.mod;
     this.#office.fence(
       () => {
         const rest = batch.filter((pending) => {
@@ -613,6 +657,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #fail(batch: readonly Pending<Command, Outcome>[], error: unknown): void {
+    // What another process left here must not be the ruin of those who asked here.
+    const asked = batch.filter((pending) => !(pending instanceof ErrandPending));
+    if (asked.length > 0 && asked.length < batch.length) return this.#attempt(asked);
     for (const pending of batch) pending.failed(error);
     this.#next();
   }
@@ -669,6 +716,16 @@ function isRepeat(
 
 function isSettle({ command }: { readonly command: AnyCommand }): boolean {
   return command.kind === 'settle';
+}
+
+/** It may wait or hold already, and the victim of a deadlock may be anywhere in the queue. */
+function needsWhole({ command, uncertain }: Pick<Pending, 'command' | 'uncertain'>): boolean {
+  return uncertain || command.kind === 'refuse';
+}
+
+/** One in doubt has to be decided here: only another write makes sure that the first one does not land any more. */
+function isSureSettle(pending: Pick<Pending, 'command' | 'uncertain'>): boolean {
+  return isSettle(pending) && !pending.uncertain;
 }
 
 /** Takes back what somebody asked for who does not want it any more. */

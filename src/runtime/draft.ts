@@ -56,9 +56,14 @@ export class Draft<State extends Coordinated> {
   }
 
   onBehalfOf({ from, id, epoch, leaseId, commands }: Errand, place: number, outcome: AnyOutcome): void {
-    this.replies = [...this.replies, { process: from, id, place, outcome }];
+    // Whoever has to wait can do without a list of all who hold it: there may be many.
+    const told = outcome.kind === 'queued' ? { ...outcome, holders: undefined } : outcome;
+    this.replies = [...this.replies, { process: from, id, place, outcome: told }];
     // To give something back is never too late.
-    if (commands[place]?.kind === 'acquire') this.senders = new Map([...this.senders, [from, { epoch, leaseId }]]);
+    if (commands[place]?.kind !== 'acquire') return;
+    // Of two errands of one process the one of the earlier epoch may be void: both are only done if neither is.
+    const earlier = this.senders.get(from)?.epoch ?? epoch;
+    this.senders = new Map([...this.senders, [from, { epoch: Math.min(earlier, epoch), leaseId }]]);
   }
 
   take(step: Step<State, AnyOutcome>): void {

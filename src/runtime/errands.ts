@@ -74,7 +74,8 @@ export class ErrandPending extends Pending {
   readonly place: number;
 
   constructor(errand: Errand, place: number) {
-    super(errand.commands[place] as AnyCommand, Number.POSITIVE_INFINITY);
+    // Its sender may have lost patience and asked for it itself meanwhile: it must not stand in the queue twice.
+    super({ ...(errand.commands[place] as AnyCommand), again: true }, Number.POSITIVE_INFINITY);
     this.errand = errand;
     this.place = place;
   }
@@ -97,7 +98,7 @@ export class ErrandPending extends Pending {
 /** Whether another process could do it as well as this one: nothing about it but its session is known here alone. */
 export function canBeLeft(pending: Pending, sender: Sender): boolean {
   const { command, uncertain } = pending;
-  if (uncertain || pending instanceof ErrandPending) return false;
+  if (uncertain || pending instanceof ErrandPending || sender.id === '') return false;
   const { lease, force, steal, elsewhere } = command as AnyCommand & Readonly<Record<string, unknown>>;
   if (command.kind === 'acquire') return command.wait === true && lease === sender.id && !force && !steal;
   return command.kind === 'release' && elsewhere !== true;
@@ -195,7 +196,8 @@ export class Errands {
 
   heard({ id, place, outcome }: ErrandReply): void {
     const outstanding = this.#outstanding.get(id);
-    if (outstanding === undefined || outstanding.outcomes[place] !== undefined) return;
+    if (outstanding === undefined || !(place in outstanding.outcomes)) return;
+    if (outstanding.outcomes[place] !== undefined) return;
     outstanding.outcomes[place] = outcome as AnyOutcome;
     outstanding.missing -= 1;
     if (outstanding.missing === 0) this.#forget(id)?.done(outstanding.outcomes as AnyOutcome[]);

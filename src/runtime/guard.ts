@@ -1,4 +1,4 @@
-/** Guards on what the store knows: which locks are held, how many slots are free. The rest is given by the caller. */
+/** Guards on what the store knows: which locks are held, how many slots are free, which tasks are done. The rest is given by the caller. */
 import {
   type Condition,
   evaluate,
@@ -11,10 +11,12 @@ import {
 } from '../core/index.ts';
 import type { Lock } from './lock.ts';
 import type { Semaphore } from './semaphore.ts';
+import type { Tasks } from './tasks/tasks.ts';
 
 export interface Looks {
   lock(name: string): Lock;
   semaphore(name: string): Semaphore;
+  readonly tasks: Pick<Tasks, 'status'>;
 }
 
 /** `given`: what the store cannot tell (branches, files, issues …), as it was gathered. */
@@ -39,6 +41,7 @@ async function inputsFor(looks: Looks, condition: Condition, given: Partial<Inpu
       if (input.kind === 'semaphore') {
         gathered[input.key] = await gather(() => semaphoreInput(looks.semaphore(input.name)));
       }
+      if (input.kind === 'task') gathered[input.key] = await gather(() => taskInput(looks.tasks, input.id));
     }),
   );
   return gathered as Inputs;
@@ -63,4 +66,9 @@ async function semaphoreInput(semaphore: Semaphore): Promise<ValueOf<'semaphore'
   return capacity === 0 ? null : { capacity, used: usedSlots };
 }
 
-type ValueOf<Kind extends 'lock' | 'semaphore'> = Extract<Gathered<Kind>, { value: unknown }>['value'];
+async function taskInput(tasks: Looks['tasks'], id: string): Promise<ValueOf<'task'>> {
+  const status = await tasks.status(id);
+  return status === undefined ? null : { status };
+}
+
+type ValueOf<Kind extends 'lock' | 'semaphore' | 'task'> = Extract<Gathered<Kind>, { value: unknown }>['value'];

@@ -8,10 +8,24 @@ import type { View } from './view.ts';
 
 /** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
 const REPORTED = 16;
+/** What is longer is not reported: each of many letters has it, and a store takes only so much in one transaction. */
+const LONGEST_REPORT = 8 * 1024;
 
-export function lettersOf(draft: Draft<Coordinated>, sender: Sender, report: Report): ReadonlyMap<string, Letter> {
-  const { resource } = report;
+export function lettersOf(
+  resource: string,
+  draft: Draft<Coordinated>,
+  sender: Sender,
+  reportOnce: () => Report | undefined,
+): ReadonlyMap<string, Letter> {
   const letters = new Map<string, Letter>();
+  let reports: Pick<Letter, 'reports'> | undefined;
+  const reported = (): Pick<Letter, 'reports'> => {
+    if (reports === undefined) {
+      const report = reportOnce();
+      reports = report === undefined ? {} : { reports: [report] };
+    }
+    return reports;
+  };
   const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
   // Our own are told directly.
   const reachable = (process: string): boolean => process !== sender.id;
@@ -19,11 +33,11 @@ export function lettersOf(draft: Draft<Coordinated>, sender: Sender, report: Rep
     const process = processOf(answer.id);
     if (!reachable(process)) continue;
     const letter = letterTo(process);
-    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }], reports: [report] });
+    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }], ...reported() });
   }
   for (const { process, ...reply } of draft.replies) {
     const letter = letterTo(process);
-    letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], reports: [report] });
+    letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], ...reported() });
   }
   for (const { hold, why, by, reason } of draft.losses) {
     const process = processOf(hold.id);
@@ -48,7 +62,7 @@ export function reportOf(
   draft: Draft<Coordinated>,
   arriving: readonly Ticket[],
   by: string,
-): Report {
+): Report | undefined {
   const { record, waiting } = draft.state;
   const known = waiting.length - arriving.length;
   const front: [Ticket, number][] = [];
@@ -59,7 +73,8 @@ export function reportOf(
       front.push([request, view.arrivals.get(request.id) ?? 0]);
     }
   }
-  return { resource, record, by, waiting: front, queueRevision: view.queueRevision };
+  const report: Report = { resource, record, by, waiting: front, queueRevision: view.queueRevision };
+  return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 
 function isOfOneClass(waiting: readonly Ticket[]): boolean {

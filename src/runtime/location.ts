@@ -4,6 +4,7 @@
  * all worktrees meet; elsewhere the user's.
  */
 import { realpathSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -32,8 +33,10 @@ export function storeUrl(given?: string, environment: Environment = process.env,
 /** Either alone is enough to ask for etcd. */
 function etcdUrl(host: string | undefined, port: string | undefined): string | undefined {
   if (host === undefined && port === undefined) return undefined;
-  if (host !== undefined && !/^[A-Za-z0-9._:%-]+$/.test(host))
-    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(host)}; accepted is the name or address of one host`);
+  if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
+    const accepted = 'accepted is the name or address of one host, without its port, which is IF_ETCD_PORT';
+    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(host)}; ${accepted}`);
+  }
   if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
     throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);
   const name = host ?? 'localhost';

@@ -41,6 +41,8 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   effective = false;
   /** An earlier attempt got no answer: the command now says so too. */
   uncertain = false;
+  /** Left to another process that has not answered yet: to ask for it as well could have it granted twice. */
+  isLeft = false;
 
   constructor(command: Command, until: number) {
     this.command = command;

@@ -25,6 +25,7 @@ import {
   mailboxKey,
   processOf,
 } from './layout.ts';
+import { type Reader, readLetter } from './reading.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
@@ -111,6 +112,13 @@ export class Runtime implements Office {
   readonly #leaseIds = new Map<string, string>();
   readonly #waiters = new Map<string, Waiter>();
   readonly #errands = new Errands(this);
+  readonly #reader: Reader = {
+    hear: (report, revision) => this.deskOf(report.resource).hear(report, revision),
+    carryOut: (errand) => this.deskOf(errand.resource).carryOut(errand),
+    replied: (reply) => this.#errands.heard(reply),
+    answer: (resource, answer) => this.answer(resource, answer),
+    lost: (notice) => this.#lose(notice),
+  };
   readonly #collected = new Set<string>();
   readonly #lostEarly = new Set<string>();
   /** A process in which somebody waits must not end for want of anything else to do. */
@@ -377,11 +385,15 @@ export class Runtime implements Office {
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {
+    this.#loseAllBut(resource, holds);
+    this.#lookAgainAt(resource);
+  }
+
+  #loseAllBut(resource: string, holds: ReadonlySet<string>): void {
     for (const [id, hold] of this.holds) {
       // It may have been granted since that was read; a hold that is asked for by name is looked up anew.
       if (hold.resource === resource && !holds.has(id)) void this.#loseIfGone(resource, id, hold.holder);
     }
-    this.#lookAgainAt(resource);
   }
 
   leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void {
@@ -462,7 +474,10 @@ export class Runtime implements Office {
       {
         changes: ({ changes }) => {
           for (const change of changes) {
-            if (change.kind === 'put') this.#read(decode<Letter>(change.pair), change.pair.modRevision);
+            if (change.kind !== 'put') continue;
+            const { modRevision } = change.pair;
+            this.saw(modRevision);
+            readLetter(decode<unknown>(change.pair), modRevision, this.#reader);
           }
         },
         resync: () => this.#askAgain(),
@@ -514,21 +529,22 @@ export class Runtime implements Office {
     return result.revision;
   }
 
-  #read(letter: Letter, revision: Revision): void {
-    this.saw(revision);
-    // First, so that whoever is granted something can hand it on without a look.
-    for (const report of letter.reports ?? []) this.deskOf(report.resource).hear(report, revision);
-    for (const errand of letter.errands ?? []) this.deskOf(errand.resource).carryOut(errand);
-    for (const reply of letter.done ?? []) this.#errands.heard(reply);
-    for (const { resource, ...answer } of letter.answers) this.answer(resource, answer);
-    for (const loss of letter.losses) this.#lose(loss);
-  }
-
   /** Letters may have been missed. The records know what they said. */
   async #askAgain(): Promise<Revision> {
     const { revision } = await this.store.health(this.stopped);
     this.askAgain();
+    this.#checkHolds(new Set([...this.holds.values()].map(({ resource }) => resource)));
     return revision;
+  }
+
+  /** Some may have been taken from us without our hearing of it. */
+  #checkHolds(resources: Iterable<string>): void {
+    for (const resource of resources) {
+      this.deskOf(resource).look(
+        ({ state }) => this.#loseAllBut(resource, new Set(state.record.holds.map(({ id }) => id))),
+        () => this.later(LOOK_AGAIN_MS, () => this.#checkHolds(this.#closed ? [] : [resource]), false),
+      );
+    }
   }
 
   /**

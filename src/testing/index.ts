@@ -10,5 +10,5 @@ export {
   type TestRunner,
 } from './store-contract.ts';
 export { settle, TestClock } from './test-clock.ts';
-export { simulate, type SimulationReport } from './simulation/simulate.ts';
+export { simulate, type SimulationReport, type Workload } from './simulation/simulate.ts';
 export { Violation } from './simulation/checker.ts';

@@ -58,13 +58,13 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_0
     for (const stranger of [
       '127.0.0.1:2379',
       'signalbox:wrong@127.0.0.1:2379',
-      'signalbox:secret@127.0.0.1:2379/other',
+      'fleet:secret@127.0.0.1:2379/other',
     ]) {
       const { code, stderr } = await refused(`etcd://${stranger}`);
       expect({ stranger, code }).toEqual({ stranger, code: 69 });
       expect(stderr).not.toContain('secret');
     }
-    const task = 'signalbox who --store etcd://signalbox:secret@127.0.0.1:2379';
+    const task = 'signalbox who --store etcd://fleet:secret@127.0.0.1:2379';
     expect(await run(task)).toMatchObject({ code: 0, stdout: expect.stringContaining('me') });
   });
 });

@@ -105,7 +105,10 @@ describe.each(stores)('on $on', ({ kind }) => {
       });
       expect((await scratch.run('who', 'main')).stdout).not.toContain('other');
       expect((await scratch.run('who', 'nobody')).stdout).toBe(
-        `Nothing is held in ${scratch.store}, and nobody waits.\n`,
+        `Neither lock/nobody nor semaphore/nobody is held in ${scratch.store}, and nobody waits for them.\n`,
+      );
+      expect((await scratch.run('who', 'lock/nobody')).stdout).toBe(
+        `lock/nobody is not held in ${scratch.store}, and nobody waits for it.\n`,
       );
     });
   });

@@ -5,7 +5,10 @@ import { type Changes, type KeyRange, type Operation, prefixed, type Store, Valu
 import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { follow } from '../../src/runtime/follow.ts';
+import { connect } from '../../src/store/etcd/http2/connect.ts';
+import { connectWithNode } from '../../src/store/etcd/node-http2.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
+import type { Connect } from '../../src/store/etcd/transport.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
 import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
 
@@ -18,7 +21,12 @@ const put = (key: string, text = 'x', lease?: string): Operation => ({
 const apply = (store: Store, ...success: readonly Operation[]): ReturnType<Store['transaction']> =>
   store.transaction({ compare: [], success, failure: [] });
 
-describe.skipIf(isMissing('etcd'))('a store on etcd', () => {
+const transports: readonly (readonly [string, Connect])[] = [
+  ['our own HTTP/2', connect],
+  ["Node's HTTP/2", connectWithNode],
+];
+
+describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', (_, transport) => {
   let server: EtcdServer;
   const cleanUp: (() => unknown)[] = [];
 
@@ -35,7 +43,7 @@ describe.skipIf(isMissing('etcd'))('a store on etcd', () => {
   function opened(ports: readonly number[], requestTimeoutMs = 1500): Store {
     // The first one first.
     const endpoints = ports.map((port) => ({ host: '127.0.0.1', port }));
-    const store = openEtcd({ endpoints, requestTimeoutMs, prefix: '', random: () => 0 });
+    const store = openEtcd({ endpoints, requestTimeoutMs, prefix: '', random: () => 0, connect: transport });
     cleanUp.push(() => store.close());
     return store;
   }
@@ -259,7 +267,10 @@ describe.skipIf(isMissing('etcd'))('a store on etcd', () => {
     expect(failure).toMatchObject({ code: 'unavailable', message: expect.stringContaining('behind') });
     expect(read).toBeLessThan(45);
     const rest = await store.watch(prefixed('big/'), last, abort.signal);
-    for await (const _ of rest) if (++read === 45) break;
+    for await (const { changes } of rest) {
+      read += changes.length;
+      if (read === 45) break;
+    }
     expect(read).toBe(45);
   });
 });

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { all, fileExists, lockFree, lockHeld, not, open, renderExplanation, semaphoreAvailable } from 'signalbox';
+import {
+  all,
+  fileExists,
+  lockFree,
+  lockHeld,
+  not,
+  open,
+  renderExplanation,
+  semaphoreAvailable,
+  taskDone,
+} from 'signalbox';
 
 describe('a guard on what the store knows', () => {
   it('passes and fails with the locks and semaphores as they are now', async () => {
@@ -20,6 +30,15 @@ describe('a guard on what the store knows', () => {
     await hold.release();
     await slot.release();
     expect(await box.check(deploy)).toMatchObject({ kind: 'passed' });
+  });
+
+  it('knows which tasks are done', async () => {
+    await using box = await open('memory:');
+    expect(await box.check(taskDone('build'))).toMatchObject({ kind: 'failed' });
+    await box.tasks.publish('build', null);
+    expect(await box.check(taskDone('build'))).toMatchObject({ kind: 'failed' });
+    await (await box.tasks.claim('build')).complete();
+    expect(await box.check(taskDone('build'))).toMatchObject({ kind: 'passed' });
   });
 
   it('needs what the store cannot tell, and takes it from the caller', async () => {

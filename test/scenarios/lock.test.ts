@@ -1,6 +1,6 @@
 /** SPEC 1, row by row and sentence by sentence, as far as the bare machine can show it. */
 import { describe } from 'vitest';
-import { aLock } from './machines.ts';
+import { aLock } from './settings.ts';
 import { story } from './story.ts';
 
 describe('asking for a lock', () => {

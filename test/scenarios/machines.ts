@@ -26,11 +26,9 @@ import {
 import { type Line, parseLine, type Wish } from './lines.ts';
 import { type Telling, Tokens, type World } from './story.ts';
 
-export const aLock = (): World => new MachineWorld(lock);
-export const aSemaphore =
-  (capacity: number): (() => World) =>
-  () =>
-    new MachineWorld({ ...semaphore, initial: newSemaphore(capacity) });
+export const onLock = (): World => new MachineWorld(lock);
+export const onSemaphore = (capacity: number): World =>
+  new MachineWorld({ ...semaphore, initial: newSemaphore(capacity) });
 
 /** What the commands of locks and semaphores have in common. */
 type CommonCommand = Extract<
@@ -41,7 +39,7 @@ type CommonCommand = Extract<
   }
 >;
 
-interface Kind<
+export interface Kind<
   State extends { record: { holds: readonly H[] }; waiting: readonly Request[] },
   Command,
   Outcome,
@@ -57,7 +55,7 @@ interface Kind<
 }
 
 /** How to write what differs from run to run. */
-interface Show {
+export interface Show {
   token(token: number): string;
   hold(hold: Hold): string;
   since(hold: Hold): string;
@@ -119,12 +117,12 @@ class MachineWorld<
     }
     const telling = {
       outcome: this.#kind.showOutcome(step.outcome, this.#show),
-      events: step.events.map((event) => this.#showEvent(event)),
+      events: step.events.map((event) => showEvent(event, this.#tokens)),
       answers: step.answers.map(({ id, outcome }) => {
         this.#remember(outcome);
         return `${this.#holderOf.get(id)}: ${this.#kind.showOutcome(outcome, this.#show)}`;
       }),
-      losses: step.losses.map((loss) => this.#showLoss(loss)),
+      losses: step.losses.map((loss) => showLoss(loss, this.#tokens)),
     };
     return { ...telling, ...(step.state === before ? { state: 'nothing changes' } : this.#stand()) };
   }
@@ -223,23 +221,23 @@ class MachineWorld<
   #stand(): { state: string } {
     return { state: this.#kind.showState(this.#state, this.#show) };
   }
+}
 
-  #showEvent(event: Event): string {
-    const { type, at: _at, holder, token, weight, slots: _slots, cycle, position, mode: _mode, ...details } = event;
-    const words = [type, holder];
-    if (typeof token === 'number') words.push(this.#tokens.name(token));
-    if (typeof weight === 'number') words.push(`×${weight}`);
-    if (typeof position === 'number') words.push(`at ${position}`);
-    if (cycle !== undefined) words.push(showCycle(cycle as { holder: string }[]));
-    for (const [name, value] of Object.entries(details)) if (value !== '') words.push(`${name} ${String(value)}`);
-    return words.filter((word) => word !== '').join(' ');
-  }
+export function showEvent(event: Event, tokens: Tokens): string {
+  const { type, at: _at, holder, token, weight, slots: _slots, cycle, position, mode: _mode, ...details } = event;
+  const words = [type, holder];
+  if (typeof token === 'number') words.push(tokens.name(token));
+  if (typeof weight === 'number') words.push(`×${weight}`);
+  if (typeof position === 'number') words.push(`at ${position}`);
+  if (cycle !== undefined) words.push(showCycle(cycle as { holder: string }[]));
+  for (const [name, value] of Object.entries(details)) if (value !== '') words.push(`${name} ${String(value)}`);
+  return words.filter((word) => word !== '').join(' ');
+}
 
-  #showLoss({ hold, why, by, reason }: Loss): string {
-    const taker = by === undefined ? '' : ` by ${by}`;
-    const because = reason === undefined || reason === '' ? '' : `, because "${reason}"`;
-    return `${hold.holder} ${this.#tokens.name(hold.token)}: ${why}${taker}${because}`;
-  }
+export function showLoss({ hold, why, by, reason }: Loss, tokens: Tokens): string {
+  const taker = by === undefined ? '' : ` by ${by}`;
+  const because = reason === undefined || reason === '' ? '' : `, because "${reason}"`;
+  return `${hold.holder} ${tokens.name(hold.token)}: ${why}${taker}${because}`;
 }
 
 function showCycle(cycle: readonly { holder: string }[]): string {
@@ -268,7 +266,7 @@ function showQueue<R extends Request>(waiting: readonly R[], showWish: (request:
   return `, then ${list(wishes)}`;
 }
 
-const lock: Kind<Lock, LockCommand, LockOutcome, LockHold> = {
+export const lock: Kind<Lock, LockCommand, LockOutcome, LockHold> = {
   initial: freeLock,
   transition: lockTransition,
   acquire: (request, wish, how) => ({
@@ -331,7 +329,7 @@ function showWish({ holder, mode, upgrades }: LockRequest): string {
   return mode === 'shared' ? `${holder} shared` : holder;
 }
 
-const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, SemaphoreHold> = {
+export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, SemaphoreHold> = {
   initial: newSemaphore(1),
   transition: semaphoreTransition,
   acquire: (request, wish, how) => ({

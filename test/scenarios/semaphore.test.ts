@@ -1,6 +1,6 @@
 /** SPEC 2, row by row and sentence by sentence, as far as the bare machine can show it. */
 import { describe } from 'vitest';
-import { aSemaphore } from './machines.ts';
+import { aSemaphore } from './settings.ts';
 import { story } from './story.ts';
 
 describe('asking for slots', () => {

@@ -13,6 +13,8 @@
  * and what comes of it, is up to the world it is told in: the bare machines, or a runtime on some engine.
  */
 import { expect, it } from 'vitest';
+import { abridged, isForPrograms, type Place } from './runtimes.ts';
+import { stores } from './settings.ts';
 
 export interface World {
   /** Does what the line says. */
@@ -28,12 +30,25 @@ export interface Telling {
   readonly state: string;
 }
 
+export interface Setting {
+  onMachine(): World;
+  inPrograms(place: Place): World;
+}
+
 /** `story('a free lock is acquired', aLock)` followed by its transcript in backticks. */
-export function story(title: string, open: () => World | Promise<World>): (transcript: TemplateStringsArray) => void {
+export function story(title: string, setting: Setting): (transcript: TemplateStringsArray) => void {
   return ({ raw: [transcript = ''] }) => {
     it(title, async () => {
-      expect(await retell(await open(), transcript)).toBe(plain(transcript));
+      expect(await retell(setting.onMachine(), transcript)).toBe(plain(transcript));
     });
+    if (!isForPrograms(transcript)) return;
+    for (const { name, open } of stores) {
+      it.concurrent(`${title}, ${name}`, { timeout: 30_000 }, async ({ onTestFinished }) => {
+        const place = await open();
+        onTestFinished(() => place.close());
+        expect(abridged(await retell(setting.inPrograms(place), transcript))).toBe(abridged(transcript));
+      });
+    }
   };
 }
 
@@ -63,7 +78,7 @@ function plain(transcript: string): string {
   return linesOf(transcript).join('\n');
 }
 
-function linesOf(transcript: string): string[] {
+export function linesOf(transcript: string): string[] {
   return transcript
     .split('\n')
     .map((line) => line.trim())

@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import type { simulate } from '../../src/testing/simulation/simulate.ts';
+import type { simulate, Workload } from '../../src/testing/simulation/simulate.ts';
 
 export interface Mutant {
   /** What a user would suffer. */
@@ -44,10 +44,11 @@ function spoil(copy: string, { file, right, wrong }: Mutant): void {
 export async function caught(
   mutant: Mutant,
   seeds: number,
+  workload?: Workload,
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
   const simulateMutant = await simulatorOf(mutant);
   for (let seed = 1; seed <= seeds; seed++) {
-    const { violation } = await simulateMutant(seed);
+    const { violation } = await simulateMutant(seed, workload);
     if (violation !== undefined) return { seed, violation: violation.message };
   }
   return undefined;

@@ -45,6 +45,7 @@ function list(command: Command): void {
       if (isJson(command)) return printJson({ tasks: found.map(taskJson) });
       if (names) return found.forEach(({ id }) => print(id));
       if (missing !== undefined) return print(printable(missing));
+      if (found.length === 0) return print(status === undefined ? 'There are no tasks.' : `No task is ${status}.`);
       for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }
@@ -79,7 +80,6 @@ function time(ms: number | undefined): string | null {
 }
 
 export function listLines(tasks: readonly TaskView[], layout: Layout): string[] {
-  if (tasks.length === 0) return ['There is no such task.'];
   const rows = tasks.map((task) => ({
     cells: [task.id, task.status, String(task.priority), task.owner ?? '', String(task.attempts), noteOf(task)],
   }));

@@ -2,7 +2,16 @@
  * All tasks as this process knows them, kept up by the feed: so that a worker finds the next one without asking the store.
  * What is known may lag behind; a claim compares that it is still so.
  */
-import { blockersOf, isFinished, statusOf, type Task, type TaskStatus, unpublished } from '../../core/index.ts';
+import {
+  blockersOf,
+  isFinished,
+  NO_BOOK,
+  NO_TERMS,
+  statusOf,
+  type Task,
+  type TaskStatus,
+  unpublished,
+} from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
 import { compareKeys } from '../../store/key-order.ts';
 import type { Runtime } from '../runtime.ts';
@@ -165,10 +174,13 @@ export class Board implements FeedListener {
 
   #set(task: Task): void {
     const { id } = task;
-    for (const other of this.#tasks.get(id)?.data?.terms.dependsOn ?? []) this.#dependents.get(other)?.delete(id);
+    const before = this.#tasks.get(id);
+    if (before !== undefined) {
+      for (const other of before.data?.terms.dependsOn ?? []) this.#dependents.get(other)?.delete(id);
+    }
     if (isGone(task)) return void this.#tasks.delete(id);
-    this.#tasks.set(id, isFinished(task) ? withoutContent(task) : task);
-    if (isFinished(task)) return;
+    if (isFinished(task)) return void this.#tasks.set(id, withoutContent(task));
+    this.#tasks.set(id, task);
     for (const other of task.data?.terms.dependsOn ?? []) {
       this.#dependents.set(other, (this.#dependents.get(other) ?? new Set()).add(id));
     }
@@ -202,7 +214,9 @@ function withoutContent(task: Task): Task {
   const { data, book } = task;
   return {
     ...task,
-    ...(data !== undefined && { data: { ...data, json: undefined } }),
-    ...(book !== undefined && { book: { ...book, entry: { ...book.entry, result: null, events: [] } } }),
+    ...(data !== undefined && {
+      data: { json: undefined, terms: NO_TERMS, problem: undefined, published: data.published, mod: data.mod },
+    }),
+    ...(book !== undefined && { book: { mod: book.mod, entry: NO_BOOK } }),
   };
 }

@@ -27,8 +27,18 @@ export function partOf(key: string): { readonly id: string; readonly part: TaskP
   if (slash <= TASKS.length) return undefined;
   const part = key.slice(slash + 1);
   const id = key.slice(TASKS.length, slash);
-  if (!PARTS.includes(part) || nameProblem(id) !== undefined) return undefined;
+  if (!PARTS.includes(part) || !isName(id)) return undefined;
   return { id, part: part as TaskPart };
+}
+
+/** The keys of a task come together, and are asked about together. */
+let lastName = '';
+
+function isName(id: string): boolean {
+  if (id === lastName) return true;
+  if (nameProblem(id) !== undefined) return false;
+  lastName = id;
+  return true;
 }
 
 /** As people read it, beside `lock/main` and `semaphore/agents`. */

@@ -1,17 +1,28 @@
 /** From keys to tasks. */
-import { type Json, NO_BOOK, type Task, type TaskBook, termsOf, unpublished } from '../../core/index.ts';
+import {
+  type Json,
+  NO_BOOK,
+  type Task,
+  type TaskBook,
+  type TaskData,
+  type Terms,
+  termsOf,
+  unpublished,
+} from '../../core/index.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/** So many keys are read at a time: an answer has to fit into one message. */
-const PAGE = 1000;
+/** So many keys are read at first; then so many that an answer has about this size. Each read costs etcd a walk over all. */
+const FIRST_PAGE = 500;
+const LARGEST_PAGE = 10_000;
+const PAGE_CHARACTERS = 1024 * 1024;
 
 /** The task with one of its keys as it is now. */
 export function withPart(task: Task, pair: KeyValue): Task {
   switch (partOf(pair.key)?.part) {
     case 'data':
-      return { ...task, data: { ...readData(pair), published: pair.createRevision, mod: pair.modRevision } };
+      return { ...task, data: new ReadData(pair) };
     case 'owner': {
       const { createRevision: token, modRevision: mod, lease } = pair;
       return { ...task, owner: { holder: pair.value.text, token, mod, lease } };
@@ -19,20 +30,70 @@ export function withPart(task: Task, pair: KeyValue): Task {
     case 'status':
       return { ...task, status: { word: pair.value.text, mod: pair.modRevision } };
     case 'signalbox':
-      return { ...task, book: { entry: readBook(pair), mod: pair.modRevision } };
+      return { ...task, book: new ReadBook(pair) };
     case undefined:
       return task;
   }
 }
 
+type Content = Pick<TaskData, 'json' | 'terms' | 'problem'>;
+
+/** Of those that are done nobody wants to know what they were. */
+class ReadData implements TaskData {
+  readonly published: Revision;
+  readonly mod: Revision;
+  readonly #pair: KeyValue;
+  #content: Content | undefined;
+
+  constructor(pair: KeyValue) {
+    this.published = pair.createRevision;
+    this.mod = pair.modRevision;
+    this.#pair = pair;
+  }
+
+  get json(): Json | undefined {
+    return this.#read().json;
+  }
+
+  get terms(): Terms {
+    return this.#read().terms;
+  }
+
+  get problem(): string | undefined {
+    return this.#read().problem;
+  }
+
+  #read(): Content {
+    this.#content ??= contentOf(this.#pair);
+    return this.#content;
+  }
+}
+
 /** What another program has written need not be what it should be. */
-function readData(pair: KeyValue): Pick<NonNullable<Task['data']>, 'json' | 'terms' | 'problem'> {
+function contentOf(pair: KeyValue): Content {
   try {
     const json = pair.value.json as Json;
     const { terms, problem } = termsOf(json);
     return { json, terms, problem };
   } catch {
     return { json: undefined, ...termsOf(undefined), problem: 'its data is not JSON' };
+  }
+}
+
+/** Whoever follows many tasks looks into few books. */
+class ReadBook {
+  readonly mod: Revision;
+  readonly #pair: KeyValue;
+  #entry: TaskBook | undefined;
+
+  constructor(pair: KeyValue) {
+    this.mod = pair.modRevision;
+    this.#pair = pair;
+  }
+
+  get entry(): TaskBook {
+    this.#entry ??= readBook(this.#pair);
+    return this.#entry;
   }
 }
 
@@ -83,12 +144,15 @@ export interface Page {
 export async function* taskPages(runtime: Runtime): AsyncIterable<Page> {
   const { store, stopped } = runtime;
   let from: string | undefined = ALL_TASKS.key;
+  let limit = FIRST_PAGE;
   while (from !== undefined) {
-    const read: Operation = { do: 'read', key: from, end: ALL_TASKS.end, limit: PAGE };
+    const read: Operation = { do: 'read', key: from, end: ALL_TASKS.end, limit };
     const { results, revision } = await store.transaction({ compare: [], success: [read], failure: [] }, stopped);
     const { pairs, more } = results[0] as ReadResult;
     const last: string | undefined = more ? pairs.at(-1)?.key : undefined;
     yield { last, revision, pairs };
+    const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
+    limit = Math.max(1, Math.min(LARGEST_PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
     from = last === undefined ? undefined : `${last}\0`;
   }
 }

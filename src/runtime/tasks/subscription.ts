@@ -34,6 +34,12 @@ export class TaskSubscriber {
     this.#wake();
   }
 
+  /** Begins with all that is pending now. */
+  catchUp(): void {
+    this.#catchingUp = this.#pending()[Symbol.iterator]();
+    this.#wake();
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#queue = [];

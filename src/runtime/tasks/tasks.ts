@@ -23,6 +23,7 @@ import { DETACHED_TTL_MS, type RenewOutcome } from '../resource.ts';
 import type { Runtime } from '../runtime.ts';
 import { Dispatch } from './dispatch.ts';
 import type { TaskClaim } from './claim.ts';
+import type { DetachedClaim } from './detached.ts';
 import { readKnown } from './claiming.ts';
 import {
   type CompleteOutcome,
@@ -64,16 +65,6 @@ export interface DetachedClaimOptions extends ClaimOptions {
 
 export type ClaimAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | ClaimRefusal;
 export type NextAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | { readonly kind: 'none' };
-
-/** A claim that outlives the process that made it, for scripts; whoever knows its token renews it and ends it. */
-export interface DetachedClaim {
-  readonly id: string;
-  readonly holder: string;
-  readonly token: Token;
-  readonly ttlMs: number;
-  readonly data: Json;
-  readonly attempt: number;
-}
 
 export type ForceOutcome =
   | { readonly kind: 'released'; readonly owner: string }
@@ -152,12 +143,12 @@ export class Tasks {
 
   async claimDetached(id: string, options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
     this.#checkDetached(id, options);
-    return this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return this.#dispatch.detached.claim(id, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
   async claimNextDetached(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
     this.#checkDetached(undefined, options);
-    return this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return this.#dispatch.detached.claim(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
   /** Keeps a detached claim for its full time again. */
@@ -258,7 +249,7 @@ export class Tasks {
     refuseUnlessFunction('the handler', handler);
     const problem = shapeProblem(options, ['pending']);
     if (problem !== undefined) throw new Failure('invalid', problem);
-    return this.#dispatch.subscribe(handler, options.pending === true);
+    return this.#dispatch.telling.subscribe(handler, options.pending === true);
   }
 
   /** For the runtime. */

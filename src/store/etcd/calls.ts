@@ -8,71 +8,15 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { Aborts } from './aborts.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
+import { type Attempt, type Effect, Pending } from './pending.ts';
 import { CallFailure } from './transport.ts';
 import { verdictOn } from './verdict.ts';
 
-/** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
-export type Effect = 'reads' | 'repeatable' | 'once';
-
-/** Sends it over a link. Calls back once, unless what it returns is called: that gives the attempt up. */
-export type Attempt<T> = (link: Link, done: (answer: T) => void, failed: (failure: CallFailure) => void) => () => void;
-
 /** Shows who we are once more, on a link whose token is no longer good. */
 export type Renew = (link: Link) => Promise<void>;
-
-class Pending {
-  readonly attempt: Attempt<unknown>;
-  readonly effect: Effect;
-  readonly deadline: number;
-  readonly resolve: (answer: never) => void;
-  readonly reject: (error: unknown) => void;
-  readonly signal: AbortSignal | undefined;
-  /** For a link. */
-  isQueued = false;
-  sentAt = 0;
-  /** Over which it was sent, and is not yet answered. */
-  link: Link | undefined;
-  giveUp: (() => void) | undefined;
-  pause: Timer | undefined;
-  failures = 0;
-  logins = 0;
-  /** By an attempt that was never answered. */
-  mayBeApplied = false;
-  lastFailure: CallFailure | undefined;
-
-  constructor(
-    attempt: Attempt<unknown>,
-    effect: Effect,
-    deadline: number,
-    signal: AbortSignal | undefined,
-    resolve: (answer: never) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.attempt = attempt;
-    this.effect = effect;
-    this.deadline = deadline;
-    this.signal = signal;
-    this.resolve = resolve;
-    this.reject = reject;
-  }
-
-  /** Takes back what was sent, as far as that goes. */
-  release(): void {
-    this.giveUp?.();
-    this.giveUp = undefined;
-    this.link = undefined;
-    this.pause?.cancel();
-    this.pause = undefined;
-  }
-}
-
-/** The calls that end when a signal aborts. */
-interface Aborting {
-  readonly calls: Set<Pending>;
-  readonly listener: () => void;
-}
 
 /** In parts of the time that a request has. */
 const TICKS = 10;
@@ -88,7 +32,7 @@ export class Calls implements EndpointListener {
   readonly #renew: Renew;
   /** In the order of their deadlines: all have the same time. */
   readonly #pending = new Set<Pending>();
-  readonly #aborting = new Map<AbortSignal, Aborting>();
+  readonly #aborts = new Aborts<Pending>((call, reason) => this.#reject(call, reason));
   #ticking: Timer | undefined;
   #alive: Timer | undefined;
   #isClosed = false;
@@ -113,7 +57,7 @@ export class Calls implements EndpointListener {
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
-      if (signal !== undefined) this.#abortWith(signal).add(call);
+      if (signal !== undefined) this.#aborts.add(signal, call);
       this.#alive ??= this.#clock.keepAlive?.();
       this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
       this.#send(call);
@@ -208,7 +152,7 @@ export class Calls implements EndpointListener {
 
   #settle(call: Pending): void {
     this.#pending.delete(call);
-    if (call.signal !== undefined) this.#aborting.get(call.signal)?.calls.delete(call);
+    if (call.signal !== undefined) this.#aborts.delete(call.signal, call);
     if (this.#pending.size > 0) return;
     this.#alive?.cancel();
     this.#alive = undefined;
@@ -236,7 +180,7 @@ export class Calls implements EndpointListener {
       this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
-    this.#forgetSignals();
+    this.#aborts.forgetIdle();
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
 
@@ -258,29 +202,6 @@ export class Calls implements EndpointListener {
       if (silentMs < this.#limitMs / 2) return;
       const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
       return this.endpoints.leave(link, new CallFailure(14, told, false));
-    }
-  }
-
-  #abortWith(signal: AbortSignal): Set<Pending> {
-    let aborting = this.#aborting.get(signal);
-    if (aborting === undefined) {
-      const calls = new Set<Pending>();
-      const listener = (): void => {
-        for (const call of [...calls]) this.#reject(call, signal.reason);
-      };
-      aborting = { calls, listener };
-      this.#aborting.set(signal, aborting);
-      signal.addEventListener('abort', listener);
-    }
-    return aborting.calls;
-  }
-
-  /** Not after each call: adding and removing a listener costs more than the call does here. */
-  #forgetSignals(): void {
-    for (const [signal, { calls, listener }] of this.#aborting) {
-      if (calls.size > 0) continue;
-      signal.removeEventListener('abort', listener);
-      this.#aborting.delete(signal);
     }
   }
 
@@ -315,7 +236,7 @@ export class Calls implements EndpointListener {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const call of [...this.#pending]) this.#reject(call, closed());
-    this.#forgetSignals();
+    this.#aborts.forgetIdle();
     this.#ticking?.cancel();
     this.endpoints.close();
   }

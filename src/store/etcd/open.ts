@@ -2,9 +2,9 @@
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Calls } from './calls.ts';
+import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
-import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { EtcdStore } from './store.ts';
 import type { Connect, TlsOptions } from './transport.ts';
 import { withoutPassword } from './url.ts';
@@ -34,6 +34,7 @@ export interface EtcdOptions {
   /** Whether signalbox may forget the history of the whole etcd, which others may use too; not by default. */
   readonly compacts?: boolean | undefined;
   readonly clock?: Clock | undefined;
+  /** By our own HTTP/2, unless another way is given. */
   readonly connect?: Connect | undefined;
   /** Between 0 and 1: which server is asked first, and how pauses are spread. */
   readonly random?: (() => number) | undefined;

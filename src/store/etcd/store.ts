@@ -15,9 +15,10 @@ import type {
 } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import { type Cut, putInOrder } from './by-age.ts';
-import type { Attempt, Calls, Effect } from './calls.ts';
+import type { Calls } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
 import type { Keyspace } from './keyspace.ts';
+import type { Attempt, Effect } from './pending.ts';
 import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';

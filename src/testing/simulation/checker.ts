@@ -15,12 +15,16 @@ import {
   TICKETS,
 } from '../../runtime/layout.ts';
 import type { Changes } from '../../store/index.ts';
+import { TaskChecker } from './task-checker.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
 export class Violation extends Error {}
 
+/** What it looks at of a hold, or of the claim of a task. */
+type Held = Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'signal' | 'isValid' | 'lost'>;
+
 interface Believer {
-  readonly hold: Hold;
+  readonly hold: Held;
   readonly process: SimulatedProcess;
   readonly isExclusive: boolean;
 }
@@ -47,14 +51,21 @@ export class Checker {
   /** The first one; whoever runs the world looks at it after every step. */
   violation: Violation | undefined;
 
+  readonly tasks: TaskChecker;
+
   constructor(world: World) {
     this.#world = world;
+    this.tasks = new TaskChecker(
+      (what) => world.note('store', what),
+      (what) => this.fail(what),
+      (resource, holder) => void this.#forced.add(`${resource} ${holder}`),
+    );
   }
 
   // What users believe
 
   /** Somebody was given a hold: nobody else who runs may still believe in one that excludes it. */
-  granted(hold: Hold, process: SimulatedProcess, isExclusive: boolean): Believer {
+  granted(hold: Held, process: SimulatedProcess, isExclusive: boolean): Believer {
     this.grants += 1;
     this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive ? '' : ', beside others'}`);
     const believer = { hold, process, isExclusive };
@@ -107,7 +118,7 @@ export class Checker {
     );
   }
 
-  #wasForced({ resource, holder }: Hold): boolean {
+  #wasForced({ resource, holder }: Held): boolean {
     return this.#forced.has(`${resource} ${holder}`);
   }
 
@@ -223,6 +234,7 @@ export class Checker {
 
   /** After all is over nothing may be held and nobody may wait. */
   atTheEnd(): void {
+    this.tasks.atTheEnd();
     for (const [resource, { holds }] of this.#records) {
       if (holds.length > 0)
         this.fail(`${resource} is still held by ${holds.map(({ holder }) => holder).join(', ')} at the end`);

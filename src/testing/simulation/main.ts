@@ -7,6 +7,7 @@ const { values } = parsed({
     seeds: { type: 'string', default: '100' },
     seed: { type: 'string' },
     from: { type: 'string', default: '1' },
+    tasks: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -18,6 +19,7 @@ if (values.help) {
   --seeds N    so many runs, from --from on (100)
   --from S     the first seed (1)
   --seed S     just this one
+  --tasks      workers that publish, claim and finish tasks; otherwise they use locks and semaphores
   --trace      also show what happened in runs that went well
 
 Example: npm run simulate -- --seed 42 --trace`);
@@ -40,13 +42,13 @@ async function runSeeds(first: number, count: number): Promise<number> {
   let grants = 0;
   let virtualMs = 0;
   for (let seed = first; seed < first + count; seed++) {
-    const report = await simulate(seed);
+    const report = await simulate(seed, values.tasks ? 'tasks' : 'holds');
     grants += report.grants;
     virtualMs += report.virtualMs;
     if (report.violation !== undefined || values.trace) console.log(report.trace.join('\n'));
     if (report.violation !== undefined) {
       console.log(`\nseed ${seed}: ${report.violation.message}`);
-      console.log(`again with: npm run simulate -- --seed ${seed}`);
+      console.log(`again with: npm run simulate -- --seed ${seed}${values.tasks ? ' --tasks' : ''}`);
       return 1;
     }
     if ((seed - first + 1) % 100 === 0) console.log(`${seed - first + 1} of ${count} seeds, ${grants} grants`);

@@ -3,9 +3,12 @@
  * one seeded scheduler and clock, while processes crash and stand still, clocks jump, answers get lost and watches
  * are cut. The same seed gives the same run, step by step.
  */
+import { Failure } from '../../failure.ts';
 import { open } from '../../runtime/open.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { openMemory, type Store } from '../../store/index.ts';
+import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
+import { type Changes, type KeyRange, openMemory, type Store } from '../../store/index.ts';
 import { afterPrefix } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
 import { Checker, type Violation } from './checker.ts';
@@ -13,6 +16,7 @@ import { Faults } from './faults.ts';
 import { Network } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
+import { TaskWorker } from './task-workload.ts';
 import { Worker } from './workload.ts';
 
 export interface SimulationReport {
@@ -31,12 +35,15 @@ const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
-export async function simulate(seed: number): Promise<SimulationReport> {
+/** What users do: with locks and semaphores, or with tasks. */
+export type Workload = 'holds' | 'tasks';
+
+export async function simulate(seed: number, workload: Workload = 'holds'): Promise<SimulationReport> {
   const random = new Random(seed);
   const world = new World(random);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
-  const simulation = new Simulation(world, checker, store, random);
+  const simulation = new Simulation(world, checker, store, random, workload);
   let violation: Violation | undefined;
   try {
     await simulation.run();
@@ -61,13 +68,15 @@ class Simulation {
   readonly #random: Random;
   readonly #faults: Faults;
   readonly #running: Running[] = [];
-  readonly #workers: Worker[] = [];
+  readonly #workers: (Worker | TaskWorker)[] = [];
+  readonly #workload: Workload;
   readonly #observing = new AbortController();
   readonly #locks: readonly string[];
   readonly #maintenanceMs: number;
   #count = 0;
 
-  constructor(world: World, checker: Checker, store: Store, random: Random) {
+  constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload) {
+    this.#workload = workload;
     this.#world = world;
     this.#checker = checker;
     this.#store = store;
@@ -107,10 +116,31 @@ class Simulation {
     await this.#for(CALM_MS);
     void last.box.maintain();
     await this.#for(CALM_MS);
+    if (this.#workload === 'tasks') await this.#doTheRest(last.box);
     this.#checker.atTheEnd();
   }
 
-  #unfinished(): readonly Worker[] {
+  /** Whatever can be done by now is done: what is left then was lost. On a slow network that takes its time. */
+  async #doTheRest(box: Signalbox): Promise<void> {
+    let isDone = false;
+    const rest = async (): Promise<void> => {
+      for (;;) {
+        try {
+          // One whose claim came too late to be of use goes back when its lease ends.
+          const claim = await box.tasks.claimNext({ capabilities: ['gpu', 'rust'], waitMs: 5 * TTL_MS });
+          await claim.complete();
+        } catch (error) {
+          if (!(error instanceof Failure)) throw error;
+          if (error instanceof NotAcquired && error.refusal.kind === 'timed-out') break;
+        }
+      }
+      isDone = true;
+    };
+    void rest();
+    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS);
+  }
+
+  #unfinished(): readonly (Worker | TaskWorker)[] {
     return this.#workers.filter((worker) => !worker.isDone && !worker.process.isDead);
   }
 
@@ -125,12 +155,16 @@ class Simulation {
   }
 
   async #observe(): Promise<void> {
-    const range = { key: ANCHORS, end: afterPrefix(RECORDS) };
+    await this.#watch({ key: ANCHORS, end: afterPrefix(RECORDS) }, (changes) => this.#checker.stored(changes));
+    if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));
+  }
+
+  async #watch(range: KeyRange, see: (changes: Changes) => void): Promise<void> {
     const watch = await this.#store.watch(range, 'now', this.#observing.signal);
     void (async () => {
       for await (const changes of watch) {
         try {
-          this.#checker.stored(changes);
+          see(changes);
         } catch {
           // Kept by the checker.
         }
@@ -144,7 +178,10 @@ class Simulation {
     const running = await this.#openAt(new SimulatedProcess(this.#world, `p${this.#count}`, rate));
     for (let worker = this.#random.whole(1, 4); worker > 0; worker--) {
       const name = `${running.process.name}w${worker}`;
-      const added = new Worker(name, running.process, running.box, this.#world, this.#checker, this.#locks);
+      const added =
+        this.#workload === 'tasks'
+          ? new TaskWorker(name, running.process, running.box, this.#world, this.#checker)
+          : new Worker(name, running.process, running.box, this.#world, this.#checker, this.#locks);
       this.#workers.push(added);
       void added.work(this.#random.whole(3, 25));
     }

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { simulate } from '../../src/testing/simulation/simulate.ts';
+import { caught, type Mutant } from './mutants.ts';
+
+/** More of them: npm run simulate -- --tasks --seeds 10000. */
+const SEEDS = 40;
+/** So many are enough for each of these. */
+const MUTANT_SEEDS = 200;
+
+const mutants: readonly Mutant[] = [
+  {
+    name: 'a claim that is ended by name alone is ended for the next one too',
+    file: 'runtime/tasks/writing.ts',
+    right: "{ key: keys.owner, target: 'create', is: '=', than: token },",
+    wrong: "{ key: keys.owner, target: 'create', is: '>', than: 0 },",
+  },
+  {
+    name: 'a worker that is not told of its lost session goes on beside the next one',
+    file: 'runtime/runtime.ts',
+    right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
+    wrong: 'void held;',
+  },
+  {
+    name: 'a task that is complete can be claimed again',
+    file: 'runtime/tasks/writing.ts',
+    right: "write.owner === 'delete'",
+    wrong: "write.owner !== 'claim'",
+  },
+];
+
+describe('tasks in simulated trouble', () => {
+  it(`are done once each and none is lost, whatever happens: ${SEEDS} seeds`, { timeout: 300_000 }, async () => {
+    let claims = 0;
+    const told: string[] = [];
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { violation, grants, trace } = await simulate(seed, 'tasks');
+      expect(violation?.message, `seed ${seed}`).toBeUndefined();
+      claims += grants;
+      told.push(...trace);
+    }
+    expect(claims).toBeGreaterThan(300);
+    const happenings = [
+      'crashes',
+      'is cut off',
+      'is forgotten',
+      ': disconnected',
+      ': forced',
+      'no answer came',
+      'complete by',
+    ];
+    expect(happenings.filter((happening) => !told.some((line) => line.includes(happening)))).toEqual([]);
+  });
+
+  it.each(mutants)('show that $name', { timeout: 300_000 }, async (mutant) => {
+    expect(await caught(mutant, MUTANT_SEEDS, 'tasks')).toBeDefined();
+  });
+});
