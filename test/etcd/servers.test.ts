@@ -1,4 +1,5 @@
 /** What becomes of a call when servers fail it, each in its own way: told by scripted servers, in a time of our own. */
+import { getEventListeners } from 'node:events';
 import { Value, type Store, type Transaction } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
@@ -236,6 +237,15 @@ it('aborting a call ends it with the reason, whether it was sent or still waits 
   const asked = one.asked.length;
   await expect(store.transaction(write, AbortSignal.abort(reason))).rejects.toBe(reason);
   expect(one.asked.length).toBe(asked);
+});
+
+it('a signal of its own for every call leaves nothing behind, however long it lasts', async () => {
+  const { clock, store } = stage();
+  const long = new AbortController();
+  const signals = Array.from({ length: 5 }, () => AbortSignal.any([long.signal]));
+  for (const signal of signals) expect(await outcome(clock, store.transaction(write, signal))).toBe('done');
+  await clock.advance(1000);
+  expect(signals.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0, 0, 0, 0]);
 });
 
 function token(text: string): Uint8Array {
