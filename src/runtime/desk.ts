@@ -11,45 +11,21 @@
  * promises, because an engine that answers at once then makes the whole way from `acquire` to the hold without
  * yielding once.
  */
-import { type Answer, type Event, type Hold, type Loss, type Moment, NONE, type Request } from '../core/index.ts';
+import type { Answer, Loss, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
-import type { OperationResult, ReadResult, Revision, Transaction, TransactionResult } from '../store/index.ts';
-import { type Commit, commitOf, type Sender } from './commit.ts';
-import { Draft } from './draft.ts';
-import { canBeLeft, Crowd, type ErrandCalls, ErrandPending, PATIENCE_MS } from './errands.ts';
+import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
+import { isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
+import { type Commit, commitOf } from './commit.ts';
+import { Crowd, type Leaving } from './crowd.ts';
+import { decide } from './decide.ts';
+import type { Draft } from './draft.ts';
+import { ErrandPending } from './errands.ts';
+import { Knowledge } from './knowledge.ts';
 import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
-import { heardView, learn, queueOf, recordOf, unknownView, type View, viewReads, writerOf } from './view.ts';
-
-/** What a desk needs of the process it works in. */
-export interface Office {
-  readonly sender: Sender;
-  /** The store lives in this process: a transaction costs no more than the call. */
-  readonly answersAtOnce: boolean;
-  /** The newest revision this process has seen. */
-  readonly revision: Revision;
-  moment(revision: Revision, most?: number): Moment;
-  monotonic(): number;
-  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
-  /** `keepsAlive`: the process must not end before that, for want of anything else to do. */
-  later(delayMs: number, call: () => void, keepsAlive: boolean): void;
-  /** A read at `revision` found this lease alive, or not there. */
-  sawLease(lease: string, version: number | undefined, revision: Revision): void;
-  knowsLease(lease: string): boolean;
-  /** No transaction sent before can take effect any more, once this calls back. */
-  fence(done: () => void, failed: (error: unknown) => void): void;
-  answer(resource: string, answer: Answer<unknown>): void;
-  lose(loss: Loss): void;
-  /** An answer got lost, and with it perhaps what it meant for others in this process: `holds` are all there are. */
-  reconcile(resource: string, holds: ReadonlySet<string>): void;
-  /** Asks another process to carry them out. */
-  leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void;
-  passOn(keeper: string, errand: Errand, notPassed: () => void): void;
-  nudge(keeper: string, resource: string): void;
-  /** Events that no write carries. */
-  emit(resource: string, events: readonly Event[]): void;
-}
+import type { Office } from './office.ts';
+import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
+import { learn, type View, viewReads, writerOf } from './view.ts';
 
 /** So many commands at most go into one transaction; stores limit its operations. */
 const BATCH = 24;
@@ -58,19 +34,17 @@ const SERVED = 32;
 const RETRY_MS = 20;
 const LONGEST_RETRY_MS = 1000;
 
-export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> {
+export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> implements Leaving<
+  Command,
+  Outcome
+> {
   readonly resource: string;
   readonly keys: ResourceKeys;
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #office: Office;
-  #view: View<State>;
-  /** News that came while a commit was on its way. */
-  #heard: View<State> | undefined;
+  readonly #known: Knowledge<State>;
+  readonly #crowd: Crowd<Command, Outcome>;
   #asked = 0;
-  /** The view was read after this many commands had been asked. */
-  #knownSince = -1;
-  /** The same for its whole queue. */
-  #wholeSince = -1;
   #pending: Pending<Command, Outcome>[] = [];
   #busy = false;
   #onIdle: (() => void)[] = [];
@@ -78,11 +52,6 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #mustReconcile = false;
   /** A write without an answer may land for as long as the record is still the one of this revision. */
   #inDoubt: Revision | undefined;
-  /** When the view was read or heard. */
-  #lookedAt = Number.NEGATIVE_INFINITY;
-  readonly #crowd = new Crowd();
-  /** How often something was left to another process that has not answered yet. */
-  #left = 0;
   /** Left to another process, and not answered. */
   readonly #returned: { batch: Pending<Command, Outcome>[]; readonly error: unknown }[] = [];
 
@@ -91,7 +60,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#office = office;
     this.resource = `${machine.kind}/${name}`;
     this.keys = resourceKeys(machine.kind, name);
-    this.#view = unknownView(machine.unused, office.revision);
+    this.#known = new Knowledge(machine, office);
+    this.#crowd = new Crowd(this, office);
   }
 
   submit(pending: Pending<Command, Outcome>): void {
@@ -110,13 +80,22 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   /** Resolves once nothing is on its way any more: neither what was asked, nor what was given up. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#busy || this.#left > 0) this.#onIdle.push(resolve);
+      if (this.#busy || this.#crowd.isUnderWay) this.#onIdle.push(resolve);
       else resolve();
     });
   }
 
-  #tellIfIdle(): void {
-    if (this.#onIdle.length === 0 || this.#busy || this.#left > 0) return;
+  /** Left to another process, and not answered: it has to be decided here. */
+  returned(batch: Pending<Command, Outcome>[], error: unknown): void {
+    this.#returned.push({ batch, error });
+    if (this.#busy) return;
+    this.#busy = true;
+    this.#next();
+  }
+
+  /** Something that was under way has ended. */
+  tellIfIdle(): void {
+    if (this.#onIdle.length === 0 || this.#busy || this.#crowd.isUnderWay) return;
     for (const told of this.#onIdle.splice(0)) told();
   }
 
@@ -131,16 +110,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   /** Carries out what another process asks for. */
   carryOut(errand: Errand): void {
-    const keeper = this.#crowd.isThere && errand.passedOn === undefined ? this.#keeper : undefined;
-    if (keeper === undefined || keeper === errand.from) return this.#carryOut(errand);
-    this.#office.passOn(keeper, errand, () => this.#carryOut(errand));
-  }
-
-  #carryOut(errand: Errand): void {
-    if (!this.#crowd.isThere) this.#crowd.keeps();
-    for (let place = 0; place < errand.commands.length; place++) {
-      this.submit(new ErrandPending(errand, place) as unknown as Pending<Command, Outcome>);
-    }
+    this.#crowd.carryOut(errand, this.#known.keeper);
   }
 
   /** Serves the queue on behalf of whoever waits in this process. */
@@ -150,19 +120,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   /** Somebody else wrote the record at `revision`, and says what it knows. */
   hear(report: Report, revision: Revision): void {
-    if (revision <= (this.#heard?.revision ?? 0)) return;
-    this.#heard = heardView(this.#machine, report, revision);
-    if (!this.#busy) this.#takeOverHeard();
-  }
-
-  /** Not while a commit is on its way: that rests on the view it was made of, and carries it on. */
-  #takeOverHeard(): void {
-    const heard = this.#heard;
-    this.#heard = undefined;
-    if (heard === undefined || heard.revision <= this.#view.revision) return;
-    this.#view = heard;
-    this.#wholeSince = -1;
-    this.#lookedAt = this.#office.monotonic();
+    this.#known.hear(report, revision);
+    if (!this.#busy) this.#known.takeOverHeard();
   }
 
   /** The whole state, as the store has it now. */
@@ -178,13 +137,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #next(): void {
-    if (this.#heard !== undefined) this.#takeOverHeard();
+    this.#known.takeOverHeard();
     const returned = this.#returned.shift();
     if (returned !== undefined) return this.#failed(returned.batch, returned.error);
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;
-      this.#tellIfIdle();
+      this.tellIfIdle();
     } else if (pending.length <= BATCH) {
       this.#pending = [];
       this.#attempt(pending);
@@ -199,35 +158,33 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
       // Only the whole state, read after it was asked, can tell.
-      if (needsWhole(pending) && pending.asked > this.#wholeSince) return this.#learn(batch, true);
+      if (needsWhole(pending) && pending.asked > this.#known.wholeSince) return this.#learn(batch, true);
     }
     if (batch.length === 0) return this.#next();
     if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
       return this.#attempt(batch.filter((pending, place) => !isRepeat(pending, place, batch)));
     }
-    // Who waits is not known any more, only that somebody does: whatever is decided without them would be in vain.
-    if (this.#view.othersWait && this.#view.state.waiting.length === 0) return this.#learn(batch, false);
     const office = this.#office;
+    const { view } = this.#known;
+    // Who waits is not known any more, only that somebody does: whatever is decided without them would be in vain.
+    if (view.othersWait && view.state.waiting.length === 0) return this.#learn(batch, false);
     let draft: Draft<State>;
     let commit: Commit | undefined;
     try {
-      draft = this.#decide(batch);
-      if (draft.state === this.#view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
-      const keeper = this.#keeperOf(batch, draft);
-      if (keeper !== undefined) return this.#leaveTo(keeper, batch);
-      if (this.#crowd.isThere && this.#keeper !== undefined && batch.every(isSureSettle)) {
-        return this.#nudge(this.#keeper, batch);
-      }
+      draft = decide(this.#machine, view.state, batch, this.#moment(SERVED), office.sender.id);
+      if (draft.state === view.state && draft.withdrawn.length === 0) return this.#refuse(batch);
+      const changesRecord = draft.state.record !== view.state.record;
+      if (this.#crowd.takes(this.#known.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = office.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(draft.state);
-      commit = commitOf(this.keys, this.#view, draft, office.sender, isClosed, mayQueue, this.#crowd.isKept);
+      commit = commitOf(this.keys, view, draft, office.sender, isClosed, mayQueue, this.#crowd.isKept);
     } catch (error) {
       return this.#fail(batch, error);
     }
     if (commit === undefined) return this.#learn(batch, true);
     const sent = commit;
     const asked = this.#asked;
-    const agedMs = office.answersAtOnce ? 0 : office.monotonic() - this.#lookedAt;
+    const { agedMs } = this.#known;
     office.commit(
       sent.transaction,
       (result) => {
@@ -239,133 +196,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     );
   }
 
-  /** Whoever writes the record all the time, if this write had better be left to that one. */
-  #keeperOf(batch: readonly Pending<Command, Outcome>[], draft: Draft<State>): string | undefined {
-    // Who only queues does not race.
-    if (!this.#crowd.isThere || draft.state.record === this.#view.state.record || batch.every(isSettle))
-      return undefined;
-    const { sender } = this.#office;
-    const mayBeLeft = batch.every(
-      (pending) => isSureSettle(pending) || canBeLeft(pending as unknown as Pending, sender),
-    );
-    return mayBeLeft ? this.#keeper : undefined;
-  }
-
-  /** Leaves it to the keeper to serve those who wait; and looks after a while whether it did. */
-  #nudge(keeper: string, batch: readonly Pending<Command, Outcome>[]): void {
-    this.#crowd.left();
-    this.#office.nudge(keeper, this.resource);
-    const look = (): void => {
-      // The keeper may be stopped, and nobody would tell: this time it is done here.
-      this.#crowd.isGone();
-      this.settle();
-    };
-    this.#office.later(PATIENCE_MS, look, false);
-    for (const pending of batch) this.#settled(pending);
-    this.#next();
-  }
-
-  /** The other process that wrote the record last. */
-  get #keeper(): string | undefined {
-    const { by } = this.#view;
-    const { sender } = this.#office;
-    return by === undefined || by === sender.id || sender.isGone(by) ? undefined : by;
-  }
-
-  /** The desk goes on meanwhile: two who leave something to each other would otherwise both wait in vain. */
-  #leaveTo(keeper: string, batch: Pending<Command, Outcome>[]): void {
-    this.#crowd.left();
-    // Who writes settles the queue anyway.
-    const left = batch.filter((pending) => !isSettle(pending));
-    const commands = left.map(({ command }) => command);
-    const isLeft = (so: boolean): void => {
-      this.#left += so ? 1 : -1;
-      for (const pending of left) pending.isLeft = so;
-    };
-    isLeft(true);
-    this.#office.leaveTo(keeper, this.resource, commands, {
-      done: (outcomes) => {
-        isLeft(false);
-        for (const [place, pending] of left.entries()) {
-          pending.outcome = outcomes[place] as Outcome;
-          pending.events = NONE;
-          this.#settled(pending);
-        }
-        this.#tellIfIdle();
-      },
-      nobody: () => {
-        isLeft(false);
-        this.#crowd.isGone();
-        for (const pending of left) this.submit(pending);
-        this.#tellIfIdle();
-      },
-      failed: (error) => {
-        isLeft(false);
-        this.#crowd.isGone();
-        // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
-        const batch = left.map((pending) => (pending.wasGivenUp ? withdrawal(pending) : pending));
-        if (Failure.is(error, 'outcome-unknown')) for (const returned of batch) returned.doubt();
-        this.#returned.push({ batch, error });
-        if (this.#busy) return;
-        this.#busy = true;
-        this.#next();
-      },
-    });
-    this.#next();
-  }
-
-  #decide(batch: readonly Pending<Command, Outcome>[]): Draft<State> {
-    const { revision } = this.#office;
-    const at = this.#office.moment(revision, SERVED);
-    const draft = new Draft(this.#view.state, at.now);
-    // Plain loops here and below: every acquire and every release passes them.
-    for (let i = 0; i < batch.length; i++) {
-      const pending = batch[i] as Pending<Command, Outcome>;
-      const { command } = pending;
-      const before = draft.state;
-      const served = draft.answers.length;
-      const step = this.#machine.transition(before, command, served === 0 ? at : { ...at, most: SERVED - served });
-      const { outcome } = step;
-      pending.outcome = outcome;
-      pending.effective = step.state !== before;
-      pending.events = pending.effective ? NONE : step.events;
-      const { ticket } = command;
-      if (ticket !== undefined) {
-        // It may have been granted since: then the record has changed, and the grant has to be given back.
-        draft.restsOnRecord = true;
-        if (!draft.withdrawn.some(({ id }) => id === ticket.id)) draft.withdrawn = [...draft.withdrawn, ticket];
-      }
-      if (!pending.effective) continue;
-      draft.take(step);
-      if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
-      if (outcome.kind === 'queued') {
-        // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
-        const request = command as unknown as Request;
-        if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id)
-          draft.restsOnRecord = true;
-      } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
-        const request = command as unknown as Request;
-        draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
-        if (request.lease !== this.#office.sender.id) draft.usesOwnLease = true;
-      } else if (outcome.hold !== undefined && command.kind !== 'release') {
-        // As it was before: one that was stale already must not come back to life by being changed.
-        const { id } = outcome.hold;
-        const was = before.record.holds.find((hold) => hold.id === id) as Hold | undefined;
-        if (was !== undefined) draft.kept = [...draft.kept, was];
-      }
-    }
-    if (draft.answers.length > 0) draft.countNewcomers(batch);
-    return draft;
-  }
-
   /** Nothing would change. That is an answer only if it rests on what was read after it was asked. */
   #refuse(batch: Pending<Command, Outcome>[]): void {
-    if (batch.some(({ asked }) => asked > this.#knownSince)) return this.#learn(batch, false);
-    for (const pending of batch) this.#settled(pending);
+    if (batch.some(({ asked }) => asked > this.#known.since)) return this.#learn(batch, false);
+    for (const pending of batch) this.settled(pending);
     this.#next();
   }
 
-  #settled(pending: Pending<Command, Outcome>): void {
+  /** Tells whoever asked. */
+  settled(pending: Pending<Command, Outcome>): void {
     if (pending.uncertain && pending.command.kind === 'release' && pending.outcome?.hold === undefined) {
       // It was there when it was sent the first time, and is not any more.
       pending.outcome = { kind: 'released' } as Outcome;
@@ -379,15 +218,15 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const asked = this.#asked;
     // Our own as well: a fence that was thought lost may have landed since, and raised our epoch.
     const { id } = this.#office.sender;
-    const leases = id === '' ? this.#leasesKnown() : [...this.#leasesKnown(), id];
+    const leases = id === '' ? this.#known.leases() : [...this.#known.leases(), id];
     const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
     this.#office.commit(
       { compare: [], success: [...viewReads(this.keys, whole), ...reads], failure: [] },
       (result) => {
         this.#failures = 0;
-        this.#sawLeases(leases, result.results.slice(3), result.revision);
+        this.#known.sawLeases(leases, result.results.slice(3), result.revision);
         this.#adopt(batch, result.results, result.revision, asked, () => {
-          if (whole) this.#wholeSince = asked;
+          if (whole) this.#known.wholeSince = asked;
           this.#attempt(batch);
         });
       },
@@ -409,13 +248,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       return this.#fail(batch, error);
     }
     if (view === undefined) return this.#learn(batch, true);
-    this.#view = view;
-    this.#lookedAt = this.#office.monotonic();
-    this.#knownSince = asked;
-    for (const { lease } of view.state.waiting) {
-      // A ticket that was read proves that its lease was alive.
-      if (!this.#office.knowsLease(lease)) this.#office.sawLease(lease, 1, revision);
-    }
+    this.#known.adopt(view, asked);
     const hasLanded = this.#inDoubt !== undefined && view.mod !== this.#inDoubt;
     if (hasLanded) this.#inDoubt = undefined;
     if (this.#mustReconcile || hasLanded) {
@@ -427,13 +260,13 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   /** Holds may name leases that were never heard of: whether these are alive has to be asked before anyone is refused. */
   #lookUp(batch: Pending<Command, Outcome>[], go: () => void): void {
-    const unknown = this.#leasesKnown().filter((lease) => !this.#office.knowsLease(lease));
+    const unknown = this.#known.unknownLeases();
     if (unknown.length === 0) return go();
     const success = unknown.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
     this.#office.commit(
       { compare: [], success, failure: [] },
       (result) => {
-        this.#sawLeases(unknown, result.results, result.revision);
+        this.#known.sawLeases(unknown, result.results, result.revision);
         go();
       },
       (error) => this.#failed(batch, error),
@@ -447,16 +280,20 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     result: TransactionResult,
     asked: number,
   ): void {
-    const view = this.#view;
+    const { view } = this.#known;
     const known = commit.changesRecord || draft.restsOnRecord;
-    this.#advance(draft, commit, result);
-    if (known) this.#knownSince = asked;
+    this.#known.advance(draft, commit, result);
+    if (commit.changesRecord) {
+      this.#inDoubt = undefined;
+      this.#crowd.wrote();
+    }
+    if (known) this.#known.since = asked;
     else this.#recordSeen(result, commit);
 
     let again: Pending<Command, Outcome>[] | undefined;
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as Pending<Command, Outcome>;
-      if (pending.effective || known) this.#settled(pending);
+      if (pending.effective || known) this.settled(pending);
       else again = [...(again ?? []), pending];
     }
     for (let i = 0; i < draft.answers.length; i++) {
@@ -471,72 +308,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     else this.#attempt(again);
   }
 
-  /** What is known now, after our own write at `revision`. */
-  #advance(draft: Draft<State>, commit: Commit, { revision, results }: TransactionResult): void {
-    const view = this.#view;
-    const { arriving } = commit;
-    for (let i = 0; i < draft.answers.length; i++) view.arrivals.delete((draft.answers[i] as Answer<unknown>).id);
-    for (let i = 0; i < draft.withdrawn.length; i++) view.arrivals.delete((draft.withdrawn[i] as Ticket).id);
-    const wrote = commit.changesRecord || arriving.length > 0;
-    const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
-    if (undisturbed || commit.provesQueue) {
-      view.complete = true;
-      view.othersWait = false;
-      view.queueRevision = revision;
-      for (let i = 0; i < arriving.length; i++) view.arrivals.set((arriving[i] as Ticket).id, revision);
-      view.state = draft.state;
-    } else {
-      view.complete = false;
-      // Others may have arrived before ours: what is known has to remain the front of the queue.
-      view.state = arriving.length === 0 ? draft.state : withoutTickets(draft.state, arriving);
-    }
-    if (commit.looksAtQueue) this.#sawQueue(results, revision);
-    if (commit.changesRecord) {
-      view.mod = revision;
-      view.by = this.#office.sender.id;
-      this.#inDoubt = undefined;
-      if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
-      this.#crowd.wrote();
-    }
-    view.revision = revision;
-  }
-
-  #sawQueue(results: readonly OperationResult[], revision: Revision): void {
-    const view = this.#view;
-    try {
-      const queue = queueOf(results.slice(-2));
-      if (queue === undefined) return;
-      view.state = { ...view.state, waiting: queue.waiting };
-      view.complete = queue.complete;
-      view.othersWait = !queue.complete;
-      view.arrivals = queue.arrivals;
-      view.queueRevision = revision;
-    } catch {
-      // Whoever decides on it next will tell that it cannot be read.
-    }
-  }
-
   /** Tickets came or went without a look at the record. If it would let somebody in, nobody else is going to. */
-  #recordSeen(result: TransactionResult, commit: Commit): void {
-    const pair = (result.results.at(-1) as ReadResult).pairs[0];
-    const view = this.#view;
-    const mod = pair?.modRevision ?? 0;
-    if (mod !== view.mod) {
-      const { unused } = this.#machine;
-      try {
-        view.state = pair === undefined ? unused : { ...unused, record: recordOf(this.#machine, pair) };
-      } catch {
-        // Whoever decides on it next will tell that it cannot be read.
-        return;
-      }
-      view.mod = mod;
-      view.by = pair === undefined ? undefined : writerOf(pair);
-      view.complete = false;
-      view.othersWait = false;
-      view.arrivals.clear();
-    }
-    if (this.#machine.isClosed(view.state) && !view.state.record.holds.some((hold) => this.#mayBeStale(hold))) return;
-    if (this.#leasesKnown().some((lease) => !this.#office.knowsLease(lease))) return this.settle();
+  #recordSeen({ results }: TransactionResult, commit: Commit): void {
+    if (!this.#known.sawRecord(results.at(-1) as ReadResult)) return;
+    const { view } = this.#known;
+    if (this.#machine.isClosed(view.state) && !this.#known.mayBeStale()) return;
+    if (this.#known.unknownLeases().length > 0) return this.settle();
     // Somebody was passed over as dead: whoever waits behind it, known or not, may be next.
     if (commit.arriving.length === 0) return this.settle();
     if (this.#couldServe({ ...view.state, waiting: commit.arriving })) this.settle();
@@ -544,17 +321,11 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   #couldServe(state: State): boolean {
     if (state.waiting.length === 0) return false;
-    const at = this.#office.moment(this.#office.revision);
-    return this.#machine.transition(state, this.#machine.settle, at).state !== state;
+    return this.#machine.transition(state, this.#machine.settle, this.#moment()).state !== state;
   }
 
-  #mayBeStale({ lease, limit }: { readonly lease: string; readonly limit?: string }): boolean {
-    const isUnsure = (name: string): boolean => this.#isGone(name) || !this.#office.knowsLease(name);
-    return isUnsure(lease) || (limit !== undefined && isUnsure(limit));
-  }
-
-  #isGone(lease: string): boolean {
-    return this.#office.sender.isGone(lease);
+  #moment(most?: number): Moment {
+    return this.#office.moment(this.#office.revision, most);
   }
 
   /** Somebody else was faster. */
@@ -576,13 +347,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         rest = batch.filter((pending) => !queuedInstead(pending, commit));
       }
     }
-    this.#sawLeases(commit.leases, results.slice(3), result.revision);
+    this.#known.sawLeases(commit.leases, results.slice(3), result.revision);
     rest = rest.filter((pending) => !isOutdated(pending, commit.leases, results.slice(3)));
     const newer = (results[0] as ReadResult).pairs[0]?.modRevision ?? 0;
-    if (commit.changesRecord && newer !== this.#view.mod) {
+    if (commit.changesRecord && newer !== this.#known.view.mod) {
       const winner = (results[0] as ReadResult).pairs[0];
-      const by = winner === undefined ? undefined : writerOf(winner);
-      this.#crowd.overtaken(agedMs, by !== undefined && by < this.#office.sender.id);
+      this.#crowd.overtaken(agedMs, winner === undefined ? undefined : writerOf(winner));
     }
     if (rest.length < batch.length) rest = [...rest, new Unheard(this.#machine.settle)];
     this.#adopt(rest, results, result.revision, asked, () => this.#attempt(rest));
@@ -644,7 +414,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
     for (const pending of batch) pending.doubt();
     this.#mustReconcile = true;
-    this.#inDoubt = this.#view.mod;
+    this.#inDoubt = this.#known.view.mod;
     this.#office.fence(
       () => {
         const rest = batch.filter((pending) => {
@@ -668,86 +438,4 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     for (const pending of batch) pending.failed(error);
     this.#next();
   }
-
-  /** Of the holds as they are known: whether they are alive is read along with the state. */
-  #leasesKnown(): readonly string[] {
-    const leases: string[] = [];
-    for (const { lease, limit } of this.#view.state.record.holds) {
-      leases.push(lease);
-      if (limit !== undefined) leases.push(limit);
-    }
-    return leases.slice(0, 64);
-  }
-
-  #sawLeases(leases: readonly string[], results: readonly OperationResult[], revision: Revision): void {
-    for (const [place, lease] of leases.entries()) {
-      const read = results[place] as ReadResult | undefined;
-      if (read !== undefined) this.#office.sawLease(lease, read.pairs[0]?.version, revision);
-    }
-  }
-}
-
-/** Requests that are to wait if they cannot be granted. */
-function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
-  const tickets: Ticket[] = [];
-  if (batch.some(({ uncertain }) => uncertain)) return tickets;
-  for (const pending of batch) {
-    const { command } = pending;
-    if (command.kind !== 'acquire' || command.wait !== true || pending instanceof ErrandPending) continue;
-    // One that is asked again while it is on its way is still one.
-    if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
-  }
-  return tickets;
-}
-
-/** An errand of one who has raised its epoch since: it has given up on us, and does it itself. */
-function isOutdated(pending: unknown, leases: readonly string[], reads: readonly OperationResult[]): boolean {
-  if (!(pending instanceof ErrandPending)) return false;
-  const { from, epoch } = pending.errand;
-  const read = reads[leases.indexOf(from)] as ReadResult | undefined;
-  return read !== undefined && read.pairs[0]?.version !== epoch;
-}
-
-/** Asked again while it is on its way: were it to end in between, it would be granted once more, to nobody. */
-function isRepeat(
-  { command, uncertain }: Pick<Pending, 'command' | 'uncertain'>,
-  place: number,
-  batch: readonly { readonly command: AnyCommand }[],
-): boolean {
-  if (!uncertain || command.kind !== 'acquire' || batch.length === 1) return false;
-  const first = batch.findIndex((other) => other.command.kind === 'acquire' && other.command.id === command.id);
-  return first < place;
-}
-
-function isSettle({ command }: { readonly command: AnyCommand }): boolean {
-  return command.kind === 'settle';
-}
-
-/** It may wait or hold already, and the victim of a deadlock may be anywhere in the queue. */
-function needsWhole({ command, uncertain }: Pick<Pending, 'command' | 'uncertain'>): boolean {
-  return uncertain || command.kind === 'refuse';
-}
-
-/** One in doubt has to be decided here: only another write makes sure that the first one does not land any more. */
-function isSureSettle(pending: Pick<Pending, 'command' | 'uncertain'>): boolean {
-  return isSettle(pending) && !pending.uncertain;
-}
-
-/** Takes back what somebody asked for who does not want it any more. */
-function withdrawal<Command extends AnyCommand, Outcome>({
-  command,
-}: Pending<Command, Outcome>): Unheard<Command, Outcome> {
-  const ticket = ticketOf(command as unknown as Request & AnyCommand);
-  const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
-  return new Unheard(cancel as Command);
-}
-
-function queuedInstead(pending: Pending<AnyCommand, AnyOutcome>, commit: Commit): boolean {
-  if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
-  pending.settled({ kind: 'queued' });
-  return true;
-}
-
-function withoutTickets<State extends Coordinated>(state: State, tickets: readonly Ticket[]): State {
-  return { ...state, waiting: state.waiting.filter((request) => !tickets.includes(request)) };
 }

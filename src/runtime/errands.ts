@@ -20,53 +20,8 @@ import { type AnyCommand, type AnyOutcome, Pending } from './pending.ts';
 
 /** After this time the keeper is not waited for any more: it may be stopped, or be gone. */
 export const PATIENCE_MS = 300;
-/** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
-const ERRANDS = 64;
-/** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
-const FRESH_MS = 10;
 /** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
 const MOST_ATTEMPTS = 3;
-
-/** Whether the desk of one resource had better leave its writes to another process. */
-export class Crowd {
-  #toLeave = 0;
-  #toKeep = 0;
-
-  /**
-   * Another process was faster, although this one had looked just before. Of two to whom others leave their writes,
-   * the one with the smaller name goes on.
-   */
-  overtaken(agedMs: number, yields: boolean): void {
-    if (agedMs >= FRESH_MS || (this.#toKeep > 0 && !yields)) return;
-    this.#toLeave = ERRANDS;
-    this.#toKeep = 0;
-  }
-
-  keeps(): void {
-    this.#toKeep = ERRANDS;
-  }
-
-  wrote(): void {
-    if (this.#toKeep > 0) this.#toKeep -= 1;
-  }
-
-  /** Others leave their writes to this process. */
-  get isKept(): boolean {
-    return this.#toKeep > 0;
-  }
-
-  get isThere(): boolean {
-    return this.#toLeave > 0;
-  }
-
-  left(): void {
-    this.#toLeave -= 1;
-  }
-
-  isGone(): void {
-    this.#toLeave = 0;
-  }
-}
 
 /** What another process asked this one to do. Nobody here waits for it. */
 export class ErrandPending extends Pending {

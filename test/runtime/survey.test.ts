@@ -153,7 +153,7 @@ describe('a survey', () => {
     expect((await box.survey()).maintainer).toBeUndefined();
     await fleet.advance(31_000);
     const { maintainer, locks } = await box.survey({ leases: false });
-    expect(maintainer).toBe('b1');
+    expect(maintainer).toMatch(/^b\d+$/);
     expect(locks[0]?.holds[0]).toMatchObject({ lease: undefined, health: 'renewed' });
   });
 });

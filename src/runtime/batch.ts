@@ -1,0 +1,67 @@
+/** What is asked of the commands that go into one write. */
+import type { Request } from '../core/index.ts';
+import type { OperationResult, ReadResult } from '../store/index.ts';
+import type { Commit } from './commit.ts';
+import { ErrandPending } from './errands.ts';
+import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
+
+/** Requests that are to wait if they cannot be granted. */
+export function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
+  const tickets: Ticket[] = [];
+  if (batch.some(({ uncertain }) => uncertain)) return tickets;
+  for (const pending of batch) {
+    const { command } = pending;
+    if (command.kind !== 'acquire' || command.wait !== true || pending instanceof ErrandPending) continue;
+    // One that is asked again while it is on its way is still one.
+    if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
+  }
+  return tickets;
+}
+
+/** An errand of one who has raised its epoch since: it has given up on us, and does it itself. */
+export function isOutdated(pending: unknown, leases: readonly string[], reads: readonly OperationResult[]): boolean {
+  if (!(pending instanceof ErrandPending)) return false;
+  const { from, epoch } = pending.errand;
+  const read = reads[leases.indexOf(from)] as ReadResult | undefined;
+  return read !== undefined && read.pairs[0]?.version !== epoch;
+}
+
+/** Asked again while it is on its way: were it to end in between, it would be granted once more, to nobody. */
+export function isRepeat(
+  { command, uncertain }: Pick<Pending, 'command' | 'uncertain'>,
+  place: number,
+  batch: readonly { readonly command: AnyCommand }[],
+): boolean {
+  if (!uncertain || command.kind !== 'acquire' || batch.length === 1) return false;
+  const first = batch.findIndex((other) => other.command.kind === 'acquire' && other.command.id === command.id);
+  return first < place;
+}
+
+export function isSettle({ command }: { readonly command: AnyCommand }): boolean {
+  return command.kind === 'settle';
+}
+
+/** It may wait or hold already, and the victim of a deadlock may be anywhere in the queue. */
+export function needsWhole({ command, uncertain }: Pick<Pending, 'command' | 'uncertain'>): boolean {
+  return uncertain || command.kind === 'refuse';
+}
+
+/** One in doubt has to be decided here: only another write makes sure that the first one does not land any more. */
+export function isSureSettle(pending: Pick<Pending, 'command' | 'uncertain'>): boolean {
+  return isSettle(pending) && !pending.uncertain;
+}
+
+/** Takes back what somebody asked for who does not want it any more. */
+export function withdrawal<Command extends AnyCommand, Outcome>({
+  command,
+}: Pending<Command, Outcome>): Unheard<Command, Outcome> {
+  const ticket = ticketOf(command as unknown as Request & AnyCommand);
+  const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
+  return new Unheard(cancel as Command);
+}
+
+export function queuedInstead(pending: Pending<AnyCommand, AnyOutcome>, commit: Commit): boolean {
+  if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
+  pending.settled({ kind: 'queued' });
+  return true;
+}

@@ -1,0 +1,55 @@
+/** Runs a batch of commands on what is known, one after another: the draft that comes of it, and what each is told. */
+import { type Hold, type Moment, NONE, type Request } from '../core/index.ts';
+import { Draft } from './draft.ts';
+import { ErrandPending } from './errands.ts';
+import type { Coordinated, Machine } from './machines.ts';
+import type { AnyCommand, AnyOutcome, Pending } from './pending.ts';
+
+/** `session`: of the process that decides. `at.most`: so many of those who wait are served at most. */
+export function decide<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
+  machine: Machine<State, Command, Outcome>,
+  state: State,
+  batch: readonly Pending<Command, Outcome>[],
+  at: Moment,
+  session: string,
+): Draft<State> {
+  const { most = Number.POSITIVE_INFINITY } = at;
+  const draft = new Draft(state, at.now);
+  // Plain loops here and below: every acquire and every release passes them.
+  for (let i = 0; i < batch.length; i++) {
+    const pending = batch[i] as Pending<Command, Outcome>;
+    const { command } = pending;
+    const before = draft.state;
+    const served = draft.answers.length;
+    const step = machine.transition(before, command, served === 0 ? at : { ...at, most: most - served });
+    const { outcome } = step;
+    pending.outcome = outcome;
+    pending.effective = step.state !== before;
+    pending.events = pending.effective ? NONE : step.events;
+    const { ticket } = command;
+    if (ticket !== undefined) {
+      // It may have been granted since: then the record has changed, and the grant has to be given back.
+      draft.restsOnRecord = true;
+      if (!draft.withdrawn.some(({ id }) => id === ticket.id)) draft.withdrawn = [...draft.withdrawn, ticket];
+    }
+    if (!pending.effective) continue;
+    draft.take(step);
+    if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
+    if (outcome.kind === 'queued') {
+      // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
+      const request = command as unknown as Request;
+      if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id) draft.restsOnRecord = true;
+    } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
+      const request = command as unknown as Request;
+      draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
+      if (request.lease !== session) draft.usesOwnLease = true;
+    } else if (outcome.hold !== undefined && command.kind !== 'release') {
+      // As it was before: one that was stale already must not come back to life by being changed.
+      const { id } = outcome.hold;
+      const was = before.record.holds.find((hold) => hold.id === id) as Hold | undefined;
+      if (was !== undefined) draft.kept = [...draft.kept, was];
+    }
+  }
+  if (draft.answers.length > 0) draft.countNewcomers(batch);
+  return draft;
+}
