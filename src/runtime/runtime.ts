@@ -26,7 +26,7 @@ import {
   mailboxKey,
   processOf,
 } from './layout.ts';
-import { type Reader, readLetter } from './reading.ts';
+import { isResource, type Reader, readLetter } from './reading.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
@@ -534,7 +534,9 @@ export class Runtime implements Office {
   async #askAgain(): Promise<Revision> {
     const { revision } = await this.store.health(this.stopped);
     this.askAgain();
-    this.#checkHolds(new Set([...this.holds.values()].map(({ resource }) => resource)));
+    // Tasks are no resources of a desk, and are followed by themselves.
+    const held = [...this.holds.values()].filter(({ resource }) => isResource(resource));
+    this.#checkHolds(new Set(held.map(({ resource }) => resource)));
     return revision;
   }
 
