@@ -8,7 +8,8 @@ import type { Desk } from './desk.ts';
 import type { Coordinated } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
 import { NotAcquired, type Refusal } from './refusal.ts';
-import type { Runtime, Waiter } from './runtime.ts';
+import type { Runtime } from './runtime.ts';
+import type { Waiter } from './waiters.ts';
 
 /** What a desk has to be for this: any machine's. */
 export type AnyDesk = Desk<Coordinated, AnyCommand, AnyOutcome>;

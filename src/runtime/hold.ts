@@ -7,7 +7,8 @@ import { followOuter } from './outer.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, Pending } from './pending.ts';
 import { HoldLost } from './refusal.ts';
 import type { LeaseId } from '../store/index.ts';
-import type { Held, Runtime } from './runtime.ts';
+import type { Held } from './holdings.ts';
+import type { Runtime } from './runtime.ts';
 import type { Sent } from './session.ts';
 
 export type ReleaseOutcome =

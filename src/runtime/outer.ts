@@ -6,7 +6,8 @@ import type { Hold } from '../core/index.ts';
 import type { KeyValue, ReadResult } from '../store/index.ts';
 import { follow } from './follow.ts';
 import { anchorKey, decode, type RecordDocument } from './layout.ts';
-import type { Held, Runtime } from './runtime.ts';
+import type { Held } from './holdings.ts';
+import type { Runtime } from './runtime.ts';
 
 const RETRY_MS = 500;
 

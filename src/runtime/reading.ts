@@ -44,7 +44,8 @@ function listIn(letter: unknown, field: string): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-function isResource(value: unknown): value is string {
+/** Whether there is a desk for it. */
+export function isResource(value: unknown): value is string {
   if (typeof value !== 'string') return false;
   const kind = value.slice(0, value.indexOf('/'));
   return (kind === 'lock' || kind === 'semaphore') && nameProblem(value.slice(kind.length + 1)) === undefined;

@@ -89,6 +89,18 @@ describe('a hold that was taken away', () => {
     expect(lossOf(hold.signal)).toBeDefined();
     expect(other.isValid).toBe(true);
   });
+
+  it('is not a task: that is kept elsewhere, and its claim goes on', async () => {
+    const fleet = new Fleet(false);
+    const [one] = (await fleet.startAll('one')) as [Process];
+    await one.box.tasks.publish('build', null);
+    const claim = await one.box.tasks.claim('build');
+    await fleet.store.compact(await fleet.revision());
+    one.link.cutWatches();
+    for (let step = 0; step < 10; step++) await fleet.clock.advance(500);
+    expect(claim.isValid).toBe(true);
+    expect(await claim.complete()).toEqual({ kind: 'completed' });
+  });
 });
 
 describe('a write that concerns many processes', () => {

@@ -32,7 +32,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'nobody wakes those who wait for the dead',
     file: 'runtime/runtime.ts',
-    right: '#leaseGone(): void {\n    this.settleWaits();',
+    right: '#leaseGone(): void {\n    this.#waiters.settle();',
     wrong: '#leaseGone(): void {',
   },
   {

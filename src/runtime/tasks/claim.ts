@@ -4,7 +4,8 @@ import { documentProblem, LARGEST_DATA_BYTES, requestProblem } from '../../core/
 import { Failure } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
 import { HoldLost } from '../refusal.ts';
-import type { Held, Runtime } from '../runtime.ts';
+import type { Held } from '../holdings.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Claimed } from './claiming.ts';
 import {
   type CompleteOutcome,

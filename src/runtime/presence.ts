@@ -1,0 +1,252 @@
+/** How a process comes to be known in the store, and stays so: its session, the anchors it follows, and its mailbox. */
+import type { Clock } from '../clock.ts';
+import { Failure } from '../failure.ts';
+import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
+import type { Anchors } from './anchors.ts';
+import type { Sender } from './commit.ts';
+import { follow } from './follow.ts';
+import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from './layout.ts';
+import type { RuntimeOptions } from './runtime.ts';
+import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+
+/** What it needs of the process, and what it tells it. */
+interface Host {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly options: RuntimeOptions;
+  readonly anchors: Anchors;
+  readonly stopped: AbortSignal;
+  giveUpAt(): number;
+  refuseIfClosed(): void;
+  saw(revision: Revision): void;
+  later(delayMs: number, call: () => void): void;
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+  readLetter(letter: unknown, revision: Revision): void;
+  /** Letters were missed. Answers the revision from which on they are read again. */
+  missedLetters(): Promise<Revision>;
+  sessionEnded(session: Session, why: SessionEnd): void;
+}
+
+export class Presence {
+  readonly #host: Host;
+  readonly #nobody: Sender;
+  #sender: Sender;
+  #session: Session | undefined;
+  #starting: Promise<Session> | undefined;
+  #following = false;
+  /** Leases of our own besides the session's, by name. */
+  readonly #leaseIds = new Map<string, string>();
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
+    this.#sender = this.#nobody;
+  }
+
+  get sender(): Sender {
+    return this.#sender;
+  }
+
+  /** The session, also if its time is up and nobody has noticed yet. */
+  get lastSession(): Session | undefined {
+    return this.#session;
+  }
+
+  /** The session if there is a valid one at this very moment. */
+  get session(): Session | undefined {
+    return this.#session?.isValid() === true ? this.#session : undefined;
+  }
+
+  async ready(): Promise<Session> {
+    for (;;) {
+      this.#host.refuseIfClosed();
+      const session = this.session ?? (await (this.#starting ??= this.#start()));
+      if (session.isValid()) return session;
+    }
+  }
+
+  /** A lease of its own, with its anchor: for holds that are to outlive the session, and for limits. */
+  async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+    const { store, stopped, anchors, options } = this.#host;
+    const lease = await store.grantLease(ttlMs, stopped);
+    const value = encode(options.about);
+    const result = await store.transaction(
+      { compare: [], success: [{ do: 'put', key: anchorKey(name), value, lease: lease.id }], failure: [] },
+      stopped,
+    );
+    this.#host.saw(result.revision);
+    anchors.add(name, result.revision);
+    this.#leaseIds.set(name, lease.id);
+    return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
+  }
+
+  forgetLease(name: string): void {
+    this.#leaseIds.delete(name);
+  }
+
+  sawLease(lease: string, version: number | undefined, revision: Revision): void {
+    const session = this.#session;
+    if (session !== undefined && lease === session.id) {
+      if (version === undefined) session.end('expired');
+      // A fence that was thought lost has landed after all.
+      else session.epoch = Math.max(session.epoch, version);
+      return;
+    }
+    this.#host.anchors.saw(lease, version !== undefined, revision);
+  }
+
+  /** No transaction sent before can take effect any more, once this calls back. */
+  fence(done: () => void, failed: (error: unknown) => void): void {
+    const session = this.#session;
+    if (session === undefined) return done();
+    const key = anchorKey(session.id);
+    this.#host.commit(
+      {
+        compare: [{ key, target: 'version', is: '>', than: 0 }],
+        success: [
+          { do: 'put', key, value: encode(this.#host.options.about), lease: 'keep' },
+          { do: 'read', key },
+        ],
+        failure: [],
+      },
+      (result) => {
+        const read = result.results[1];
+        if (read?.do === 'read') this.sawLease(session.id, read.pairs[0]?.version, result.revision);
+        else session.end('expired');
+        done();
+      },
+      failed,
+    );
+  }
+
+  // How it begins
+
+  async #start(): Promise<Session> {
+    const giveUpAt = this.#host.giveUpAt();
+    try {
+      for (let attempt = 0; ; attempt++) {
+        try {
+          return await this.#tryStart();
+        } catch (error) {
+          const again =
+            Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown') || Failure.is(error, 'not-found');
+          if (!again || this.#host.clock.monotonic() >= giveUpAt) throw error;
+          await new Promise<void>((resolve) => this.#host.later(Math.min(50 * 2 ** attempt, 1000), resolve));
+        }
+      }
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
+  async #tryStart(): Promise<Session> {
+    const { store, clock, options, anchors, stopped } = this.#host;
+    if (!this.#following) {
+      await follow(
+        store,
+        clock,
+        prefixed(ANCHORS),
+        { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
+        stopped,
+      );
+      this.#following = true;
+    }
+    const id = options.newId();
+    const sent = sentNow(clock);
+    const lease = await store.grantLease(options.sessionTtlMs, stopped);
+    const over = new AbortController();
+    try {
+      const { process } = options;
+      if (process !== undefined) await store.endLeaseWith?.(lease.id, [process], stopped);
+      return await this.#register(id, lease, sent, over);
+    } catch (error) {
+      over.abort();
+      void store.revokeLease(lease.id).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** With its mailbox followed before there is one, so that no letter is missed. */
+  async #register(
+    id: string,
+    lease: { readonly id: string; readonly ttlMs: number },
+    sent: Sent,
+    over: AbortController,
+  ): Promise<Session> {
+    const { store, clock, options, anchors, stopped } = this.#host;
+    await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
+    const empty: Letter = { answers: [], losses: [] };
+    const result = await store.transaction(
+      {
+        compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
+        success: [
+          { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
+          { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
+          { do: 'read', ...prefixed(ANCHORS) },
+        ],
+        failure: [],
+      },
+      stopped,
+    );
+    const listed = result.results[2];
+    if (listed?.do !== 'read') throw new Failure('unavailable', `the id ${id} is taken by another process`);
+    this.#host.refuseIfClosed();
+    this.#host.saw(result.revision);
+    anchors.list(listed.pairs, result.revision);
+    const session = new Session(store, clock, id, lease, sent, (ended, why) => {
+      over.abort();
+      this.#ended(ended, why);
+    });
+    this.#session = session;
+    this.#sender = {
+      id,
+      anchor: anchorKey(id),
+      get epoch() {
+        return session.epoch;
+      },
+      leaseId: (name) => (name === id ? lease.id : (this.#leaseIds.get(name) ?? '')),
+      isGone: this.#nobody.isGone,
+    };
+    return session;
+  }
+
+  async #followMailbox(id: string, signal: AbortSignal): Promise<void> {
+    const host = this.#host;
+    await follow(
+      host.store,
+      host.clock,
+      { key: mailboxKey(id) },
+      {
+        changes: ({ changes }) => {
+          for (const change of changes) {
+            if (change.kind !== 'put') continue;
+            const { modRevision } = change.pair;
+            host.saw(modRevision);
+            host.readLetter(decode<unknown>(change.pair), modRevision);
+          }
+        },
+        resync: () => host.missedLetters(),
+      },
+      signal,
+    );
+  }
+
+  #ended(session: Session, why: SessionEnd): void {
+    if (this.#session === session) {
+      this.#session = undefined;
+      this.#sender = this.#nobody;
+    }
+    this.#host.sessionEnded(session, why);
+  }
+
+  async #listAnchors(): Promise<Revision> {
+    const { store, stopped, anchors } = this.#host;
+    const result = await store.transaction(
+      { compare: [], success: [{ do: 'read', ...prefixed(ANCHORS) }], failure: [] },
+      stopped,
+    );
+    const [read] = result.results;
+    if (read?.do === 'read') anchors.list(read.pairs, result.revision);
+    return result.revision;
+  }
+}
