@@ -45,9 +45,9 @@ describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(
   const coverage = new Coverage();
   // On a busy machine there are fewer of them, rather than a test that takes its time.
   it.each([
-    ['long', { numRuns: 20, interruptAfterTimeLimit: 20_000 }, { minLength: 80, maxLength: 120 }],
-    ['short', { numRuns: 300, interruptAfterTimeLimit: 25_000 }, { minLength: 1, maxLength: 20 }],
-  ] as const)('answer alike to every step of %s sequences', { timeout: 120_000 }, async (_, runs, length) => {
+    ['long', { numRuns: 20, interruptAfterTimeLimit: 60_000 }, { minLength: 80, maxLength: 120 }],
+    ['short', { numRuns: 300, interruptAfterTimeLimit: 60_000 }, { minLength: 1, maxLength: 20 }],
+  ] as const)('answer alike to every step of %s sequences', { timeout: 240_000 }, async (_, runs, length) => {
     await fc.assert(
       fc.asyncProperty(sequences(length), (commands) => compareEngines(engines, commands, { observe: coverage.note })),
       runs,
