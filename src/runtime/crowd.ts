@@ -8,7 +8,7 @@ import type { Office } from './office.ts';
 import type { AnyCommand, AnyOutcome, Pending } from './pending.ts';
 
 /** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
-const ERRANDS = 32;
+const ERRANDS = 64;
 /** Whoever decides on something older than this when it loses a race has not met a crowd: its view was old. */
 const FRESH_MS = 10;
 

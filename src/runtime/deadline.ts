@@ -47,7 +47,11 @@ class BoundedStore implements Store {
   }
 
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
-    return this.within(this.#store.watch(range, since, signal), false);
+    const opening = this.#store.watch(range, since, signal);
+    const opened = this.within(opening, false);
+    // One that comes too late is read by nobody, and would gather all that happens.
+    opened.catch(() => opening.then(end)).catch(() => undefined);
+    return opened;
   }
 
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
@@ -96,4 +100,8 @@ class BoundedStore implements Store {
       );
     });
   }
+}
+
+function end(watch: Watch): unknown {
+  return watch[Symbol.asyncIterator]().return?.();
 }

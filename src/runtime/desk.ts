@@ -170,6 +170,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     }
     const office = this.#office;
     const { view } = this.#known;
+    // Who waits is not known any more, only that somebody does: whatever is decided without them would be in vain.
+    if (view.othersWait && view.state.waiting.length === 0) return this.#learn(batch, false);
     let draft: Draft<State>;
     let commit: Commit | undefined;
     try {

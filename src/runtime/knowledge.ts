@@ -84,6 +84,7 @@ export class Knowledge<State extends Coordinated> {
     const undisturbed = view.complete && revision === view.queueRevision + (wrote ? 1 : 0);
     if (undisturbed || commit.provesQueue) {
       view.complete = true;
+      view.othersWait = false;
       view.queueRevision = revision;
       for (let i = 0; i < arriving.length; i++) view.arrivals.set((arriving[i] as Ticket).id, revision);
       view.state = draft.state;
@@ -108,6 +109,7 @@ export class Knowledge<State extends Coordinated> {
       if (queue === undefined) return;
       view.state = { ...view.state, waiting: queue.waiting };
       view.complete = queue.complete;
+      view.othersWait = !queue.complete;
       view.arrivals = queue.arrivals;
       view.queueRevision = revision;
     } catch {
@@ -130,6 +132,7 @@ export class Knowledge<State extends Coordinated> {
     view.mod = mod;
     view.by = pair === undefined ? undefined : writerOf(pair);
     view.complete = false;
+    view.othersWait = false;
     view.arrivals.clear();
     return true;
   }

@@ -139,9 +139,27 @@ export interface Report {
   readonly record: unknown;
   readonly by: string;
   /** The front of the queue, in order of arrival, with the create revision of each ticket. */
-  readonly waiting: readonly (readonly [request: Request, arrival: Revision])[];
+  readonly waiting: readonly (readonly [request: ShortRequest, arrival: Revision])[];
+  /** Others wait behind these. */
+  readonly more?: true;
   /** When that was read: who arrived later is missing. */
   readonly queueRevision: Revision;
+}
+
+/** A request without what most of them have in common: what is left out follows from the id, or is the usual. */
+export type ShortRequest = Partial<Request> & Pick<Request, 'id'>;
+
+export function shortened({ holder, lease, priority, ...request }: Request): ShortRequest {
+  return {
+    ...request,
+    ...(holder !== request.id && { holder }),
+    ...(lease !== processOf(request.id) && { lease }),
+    ...(priority !== 0 && { priority }),
+  };
+}
+
+export function lengthened(request: ShortRequest): Request {
+  return { holder: request.id, lease: processOf(request.id), priority: 0, ...request };
 }
 
 export interface LossNotice {

@@ -1,13 +1,13 @@
 /** What a write means for the requests and holds of other processes, one letter each. */
 import type { Sender } from './commit.ts';
 import type { Draft } from './draft.ts';
-import { type Letter, processOf, type Report, ticketClass } from './layout.ts';
+import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
 import type { View } from './view.ts';
 
 /** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
-const REPORTED = 16;
+const REPORTED = 32;
 /** What is longer is not reported: each of many letters has it, and a store takes only so much in one transaction. */
 const LONGEST_REPORT = 8 * 1024;
 
@@ -65,15 +65,17 @@ export function reportOf(
 ): Report | undefined {
   const { record, waiting } = draft.state;
   const known = waiting.length - arriving.length;
-  const front: [Ticket, number][] = [];
+  const front: [ShortRequest, number][] = [];
   // Somebody of a higher priority may stand behind the front: a part of such a queue would be misleading.
   if (known <= REPORTED || isOfOneClass(waiting)) {
     for (let place = 0; place < known && place < REPORTED; place++) {
       const request = waiting[place] as Ticket;
-      front.push([request, view.arrivals.get(request.id) ?? 0]);
+      front.push([shortened(request), view.arrivals.get(request.id) ?? 0]);
     }
   }
-  const report: Report = { resource, record, by, waiting: front, queueRevision: view.queueRevision };
+  const more = front.length < known || view.othersWait;
+  const { queueRevision } = view;
+  const report: Report = { resource, record, by, waiting: front, ...(more && { more }), queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 

@@ -4,7 +4,14 @@
  */
 import { type Answer, nameProblem, requestProblem } from '../core/index.ts';
 import type { Revision } from '../store/index.ts';
-import type { Errand, ErrandReply, LossNotice, Report } from './layout.ts';
+import {
+  type Errand,
+  type ErrandReply,
+  lengthened,
+  type LossNotice,
+  type Report,
+  type ShortRequest,
+} from './layout.ts';
 
 /** Who is told what a letter says. */
 export interface Reader {
@@ -53,7 +60,7 @@ function isReport(report: unknown): report is Report {
     Array.isArray(record['holds']) &&
     record['holds'].every(isHold) &&
     Array.isArray(waiting) &&
-    waiting.every((known) => Array.isArray(known) && isRequest(known[0]) && Number.isSafeInteger(known[1]))
+    waiting.every((known) => Array.isArray(known) && isShortRequest(known[0]) && Number.isSafeInteger(known[1]))
   );
 }
 
@@ -64,6 +71,10 @@ function isHold(hold: unknown): boolean {
 
 function isRequest(request: unknown): boolean {
   return isObject(request) && isOnLease(request) && Number.isSafeInteger(request['priority']);
+}
+
+function isShortRequest(request: unknown): boolean {
+  return isObject(request) && typeof request['id'] === 'string' && isRequest(lengthened(request as ShortRequest));
 }
 
 function isOnLease({ id, holder, lease }: Fields): boolean {

@@ -3,6 +3,7 @@ import { Failure } from '../failure.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
 import {
   decode,
+  lengthened,
   type RecordDocument,
   type Report,
   type ResourceKeys,
@@ -28,13 +29,24 @@ export interface View<State extends Coordinated> {
   queueRevision: Revision;
   /** At `queueRevision` nobody else was waiting. */
   complete: boolean;
+  /** At `queueRevision` others were waiting, besides those that are known. */
+  othersWait: boolean;
   /** The create revision of each known ticket, by request. */
   arrivals: Map<string, Revision>;
 }
 
 /** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
 export function unknownView<State extends Coordinated>(unused: State, revision: Revision): View<State> {
-  return { state: unused, mod: 0, by: undefined, revision, queueRevision: 0, complete: false, arrivals: new Map() };
+  return {
+    state: unused,
+    mod: 0,
+    by: undefined,
+    revision,
+    queueRevision: 0,
+    complete: false,
+    othersWait: false,
+    arrivals: new Map(),
+  };
 }
 
 /** As somebody else knew it when it wrote the record at `revision`. Undefined if that was another version of us. */
@@ -45,7 +57,7 @@ export function heardView<State extends Coordinated>(
 ): View<State> | undefined {
   const record = report.record as State['record'];
   if (record.v !== machine.version) return undefined;
-  const waiting = report.waiting.map(([request]) => request);
+  const waiting = report.waiting.map(([request]) => lengthened(request));
   return {
     state: { ...machine.unused, record, waiting },
     mod: revision,
@@ -53,6 +65,7 @@ export function heardView<State extends Coordinated>(
     revision,
     queueRevision: report.queueRevision,
     complete: false,
+    othersWait: report.more === true,
     arrivals: new Map(report.waiting.map(([{ id }, arrival]) => [id, arrival])),
   };
 }
@@ -91,6 +104,7 @@ export function learn<State extends Coordinated>(
     revision,
     queueRevision: revision,
     complete: queue.complete,
+    othersWait: !queue.complete,
     arrivals: queue.arrivals,
   };
 }

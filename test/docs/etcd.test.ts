@@ -55,11 +55,7 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_0
     const asked = block('signalbox lock acquire');
     expect(await run(asked)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) });
     const refused = async (url: string): Promise<Ended> => run(asked.replace(/etcd:\S*/, url));
-    for (const stranger of [
-      '127.0.0.1:2379',
-      'signalbox:wrong@127.0.0.1:2379',
-      'fleet:secret@127.0.0.1:2379/other',
-    ]) {
+    for (const stranger of ['127.0.0.1:2379', 'signalbox:wrong@127.0.0.1:2379', 'fleet:secret@127.0.0.1:2379/other']) {
       const { code, stderr } = await refused(`etcd://${stranger}`);
       expect({ stranger, code }).toEqual({ stranger, code: 69 });
       expect(stderr).not.toContain('secret');

@@ -145,8 +145,9 @@ describe.each(engines)('signalbox task on $engine', { timeout: 120_000 }, ({ eng
     const watching = start(['task', 'watch', '--json', '--for', '60s'], options);
     const tailing = start(['events', 'tail', 'task:*', '--for', '60s'], options);
     // They say nothing until something happens: so something happens until they have heard of it.
-    const heard = Promise.all([watching.printed('task:claimed'), tailing.printed('task:claimed')]).then(() => true);
-    for (let n = 0; !(await Promise.race([heard, Promise.resolve(false)])); n++) {
+    let heard = false;
+    void Promise.all([watching.printed('task:claimed'), tailing.printed('task:claimed')]).then(() => (heard = true));
+    for (let n = 0; !heard; n++) {
       await run('publish', `w${n}`);
       await run('claim', `w${n}`, '--holder', 'w');
     }

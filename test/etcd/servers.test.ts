@@ -1,4 +1,5 @@
 /** What becomes of a call when servers fail it, each in its own way: told by scripted servers, in a time of our own. */
+import { getEventListeners } from 'node:events';
 import { Value, type Store, type Transaction } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
@@ -221,6 +222,29 @@ it('an answer that cannot be read is no answer: of a write nobody knows the outc
   expect(await outcome(clock, store.transaction(write))).toBe('outcome-unknown');
 });
 
+it('a queue is read again if it cannot be told who was first, instead of naming just anybody', async () => {
+  const { clock, one, store } = stage({ prefix: '' });
+  const pair = (key: string): Uint8Array => newWriter().uint32(0x0a).string(key).uint32(0x10).int64(7).finish();
+  // Both were made by one transaction, and etcd has kept the second one.
+  const found = newWriter().uint32(0x12).bytes(pair('q/b')).uint32(0x12).bytes(pair('q/c')).finish();
+  const reading = newWriter().uint32(0x0a).bytes(found).finish();
+  const answer = newWriter().uint32(0x10).bool(true).uint32(0x1a).bytes(reading).finish();
+  let looks = 0;
+  one.reply = (method) => {
+    if (method === 'Txn') return answer;
+    looks += 1;
+    if (looks === 1) return says('etcdserver: mvcc: required revision has been compacted', 11)();
+    return newWriter().uint32(0x12).bytes(pair('q/a')).uint32(0x12).bytes(pair('q/b')).finish();
+  };
+  const first = store.transaction({
+    compare: [],
+    success: [{ do: 'read', key: 'q/', end: 'q0', order: 'create', limit: 1 }],
+    failure: [],
+  });
+  await clock.advance(1000);
+  expect((await first).results[0]).toMatchObject({ pairs: [{ key: 'q/a' }] });
+});
+
 it('aborting a call ends it with the reason, whether it was sent or still waits for a server', async () => {
   const { clock, one, store } = stage({ endpoints: [{ host: 'one', port: 1 }] });
   const reason = new Error('no longer wanted');
@@ -236,6 +260,15 @@ it('aborting a call ends it with the reason, whether it was sent or still waits 
   const asked = one.asked.length;
   await expect(store.transaction(write, AbortSignal.abort(reason))).rejects.toBe(reason);
   expect(one.asked.length).toBe(asked);
+});
+
+it('a signal of its own for every call leaves nothing behind, however long it lasts', async () => {
+  const { clock, store } = stage();
+  const long = new AbortController();
+  const signals = Array.from({ length: 5 }, () => AbortSignal.any([long.signal]));
+  for (const signal of signals) expect(await outcome(clock, store.transaction(write, signal))).toBe('done');
+  await clock.advance(1000);
+  expect(signals.map((signal) => getEventListeners(signal, 'abort').length)).toEqual([0, 0, 0, 0, 0]);
 });
 
 function token(text: string): Uint8Array {

@@ -54,6 +54,17 @@ describe.skipIf(isMissing('etcd'))('an etcd over TLS', { timeout: 60_000 }, () =
     const { code, stdout, stderr } = await signalbox(['who', '--store', url(settings)], { cwd: directory });
     expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
     expect(stderr).toMatch(/certificate|altname|tls|ssl|alert/i);
+    expect(stderr).toMatch(/(ca|cert and key|server-name) of the store's URL/);
+    expect(stderr.trimEnd().split('\n'), 'on one line').toHaveLength(1);
+  });
+
+  it.each([
+    ['ca=client.key', /ca is ".*client\.key", in which there is no certificate/],
+    ['ca=ca.pem&cert=client.key&key=client.key', /cert is ".*client\.key", in which there is no certificate/],
+    ['ca=ca.pem&cert=client.pem&key=client.pem', /key is ".*client\.pem", in which there is no private key/],
+  ])('is not even asked with files that are none: %s', async (settings, told) => {
+    const { code, stderr } = await signalbox(['who', '--store', url(settings)], { cwd: directory });
+    expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringMatching(told) as string });
   });
 
   it('is not mistaken for one without', async () => {

@@ -87,6 +87,12 @@ const bad: readonly [string, Call, string, RegExp][] = [
     'shrug',
     /"reclaim" or "alert"/,
   ],
+  [
+    'a task that waits for itself',
+    (box) => box.tasks.publish('a', {}, { dependsOn: ['b', 'a'] }),
+    'dependsOn names the task itself',
+    /could never begin/,
+  ],
   ['a capacity to resize to of zero', (box) => box.semaphore('s').resize(0), 'capacity is 0', /whole number/],
 ];
 

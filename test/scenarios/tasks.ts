@@ -30,11 +30,9 @@ import {
   termsOf,
   unpublished,
 } from 'signalbox/core';
-import { type Telling, Tokens, type World } from './story.ts';
+import { type Setting, type Telling, Tokens, type World } from './story.ts';
 
-export function aTask(): World {
-  return new TaskWorld();
-}
+export const aTask: Setting = { onMachine: () => new TaskWorld() };
 
 class TaskWorld implements World {
   readonly #tokens = new Tokens();

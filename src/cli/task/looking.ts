@@ -111,10 +111,7 @@ function taskLines(task: TaskView): string[] {
       'published',
       task.publishedAt === undefined ? '' : `${new Date(task.publishedAt).toISOString()}${by}${ago(task.publishedAt)}`,
     ],
-    [
-      'attempts',
-      task.retries > 0 ? `${task.attempts}, tried again up to ${task.retries} times` : String(task.attempts),
-    ],
+    ['attempts', `${task.attempts}${retriesTold(task)}`],
     ['priority', task.priority === 0 ? '' : String(task.priority)],
     ['needs', task.capabilities.join(', ')],
     ['after', task.dependsOn.join(', ')],
@@ -123,6 +120,11 @@ function taskLines(task: TaskView): string[] {
     ['reason', task.reason ?? ''],
   ];
   return facts.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(12)}${printable(text)}`);
+}
+
+function retriesTold({ retries }: TaskView): string {
+  if (retries === 0) return '';
+  return `, with ${retries === 1 ? '1 retry' : `${retries} retries`} should it fail`;
 }
 
 function leaseTold({ status, isLeased }: TaskView): string {

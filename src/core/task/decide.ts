@@ -80,7 +80,8 @@ export function claimUntouched(request: ClaimRequest): TaskWrite {
 
 function claimed(book: TaskBook, request: ClaimRequest, before: readonly Event[]): TaskWrite {
   const { id, holder, at, detached } = request;
-  const attempts = book.attempts + 1;
+  // The same request again: what it had claimed went before it knew, and nobody has tried.
+  const attempts = book.claim?.id === id ? book.attempts : book.attempts + 1;
   return {
     kind: 'write',
     owner: 'claim',

@@ -9,6 +9,8 @@ import {
   NO_TERMS,
   statusOf,
   type Task,
+  type TaskBook,
+  type TaskData,
   type TaskStatus,
   unpublished,
 } from '../../core/index.ts';
@@ -18,7 +20,11 @@ import type { Runtime } from '../runtime.ts';
 import type { FeedListener, TaskFeed } from './feed.ts';
 import { partOf } from './keys.ts';
 import { Lines } from './lines.ts';
-import { type Page, taskPages, withPart } from './reading.ts';
+import { type Page, readTasks, taskPages, withPart } from './reading.ts';
+import { persistently } from './sending.ts';
+
+/** In place of what was in a book. */
+const FORGOTTEN: TaskBook = { ...NO_BOOK };
 
 /** What has become of one task. */
 export interface Turn {
@@ -52,6 +58,8 @@ export class Board implements FeedListener {
   #early: Changes[] | undefined = [];
   /** What each part of the list already tells about. */
   #listed: readonly Omit<Page, 'pairs'>[] = [];
+  /** Somebody has opened these again although they were finished; what they are is being read. */
+  readonly #reopened = new Map<string, Task>();
   #starting: Promise<void> | undefined;
   isStarted = false;
   /** Everything up to this revision is known. */
@@ -108,9 +116,13 @@ export class Board implements FeedListener {
       const key = change.kind === 'put' ? change.pair.key : change.key;
       const id = partOf(key)?.id;
       if (id === undefined || this.#isListed(key, revision)) continue;
-      touched.set(id, changed(touched.get(id) ?? this.#tasks.get(id) ?? unpublished(id), change));
+      const before = touched.get(id) ?? this.#reopened.get(id) ?? this.#tasks.get(id) ?? unpublished(id);
+      touched.set(id, changed(before, change));
     }
-    for (const after of touched.values()) this.#turn(after, revision);
+    for (const after of touched.values()) {
+      if (hasNoContent(after) && !isFinished(after)) this.#reopen(after);
+      else this.#turn(after, revision);
+    }
     this.asOf = revision;
     this.#listener.settled();
   }
@@ -119,9 +131,11 @@ export class Board implements FeedListener {
     if (!this.isStarted) return (await this.#runtime.store.health(this.#runtime.stopped)).revision;
     const { tasks, revision } = await this.#list();
     this.#listener.missed();
-    for (const id of [...this.#tasks.keys()]) if (!tasks.has(id)) this.#turn(unpublished(id), revision);
+    // The latest of all pages: changes up to a page's revision are not told again, so that whoever waits for one has it now.
+    const latest = Math.max(revision, ...this.#listed.map((page) => page.revision));
+    for (const id of [...this.#tasks.keys()]) if (!tasks.has(id)) this.#turn(unpublished(id), latest);
     const inOrder = [...tasks.values()].sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
-    for (const task of inOrder) this.#turn(task, revision);
+    for (const task of inOrder) this.#turn(task, latest);
     this.asOf = Math.max(this.asOf, revision);
     this.#listener.settled();
     return revision;
@@ -152,8 +166,28 @@ export class Board implements FeedListener {
     return page !== undefined && revision <= page.revision;
   }
 
+  /** Nobody is told of it before it is known what it is: the content of what is finished is not kept. */
+  #reopen(task: Task): void {
+    const { id } = task;
+    const isBeingRead = this.#reopened.has(id);
+    this.#reopened.set(id, task);
+    if (isBeingRead) return;
+    const runtime = this.#runtime;
+    const read = persistently(runtime, Number.POSITIVE_INFINITY, () => readTasks(runtime, [id]));
+    void read.then(
+      ({ tasks: [found], revision }) => {
+        const waiting = this.#reopened.get(id);
+        if (waiting === undefined || found === undefined) return;
+        this.#turn(withContentOf(waiting, found), revision);
+        this.#listener.settled();
+      },
+      () => this.#reopened.delete(id),
+    );
+  }
+
   #turn(after: Task, revision: Revision): void {
     const { id } = after;
+    this.#reopened.delete(id);
     const before = this.#tasks.get(id) ?? unpublished(id);
     this.#set(after);
     // What it asks for may have changed.
@@ -176,7 +210,7 @@ export class Board implements FeedListener {
     const { id } = task;
     const before = this.#tasks.get(id);
     if (before !== undefined) {
-      for (const other of before.data?.terms.dependsOn ?? []) this.#dependents.get(other)?.delete(id);
+      for (const other of before.data?.terms.dependsOn ?? []) this.#forgetDependent(other, id);
     }
     if (isGone(task)) return void this.#tasks.delete(id);
     if (isFinished(task)) return void this.#tasks.set(id, withoutContent(task));
@@ -184,6 +218,12 @@ export class Board implements FeedListener {
     for (const other of task.data?.terms.dependsOn ?? []) {
       this.#dependents.set(other, (this.#dependents.get(other) ?? new Set()).add(id));
     }
+  }
+
+  #forgetDependent(id: string, dependent: string): void {
+    const dependents = this.#dependents.get(id);
+    dependents?.delete(dependent);
+    if (dependents?.size === 0) this.#dependents.delete(id);
   }
 
   /** In line exactly if it can be claimed. */
@@ -214,9 +254,33 @@ function withoutContent(task: Task): Task {
   const { data, book } = task;
   return {
     ...task,
-    ...(data !== undefined && {
-      data: { json: undefined, terms: NO_TERMS, problem: undefined, published: data.published, mod: data.mod },
-    }),
-    ...(book !== undefined && { book: { mod: book.mod, entry: NO_BOOK } }),
+    ...(data !== undefined && { data: new NoContent(data) }),
+    ...(book !== undefined && { book: { mod: book.mod, entry: FORGOTTEN } }),
+  };
+}
+
+class NoContent implements TaskData {
+  readonly json = undefined;
+  readonly terms = NO_TERMS;
+  readonly problem = undefined;
+  readonly published: Revision;
+  readonly mod: Revision;
+
+  constructor({ published, mod }: TaskData) {
+    this.published = published;
+    this.mod = mod;
+  }
+}
+
+function hasNoContent({ data, book }: Task): boolean {
+  return data instanceof NoContent || book?.entry === FORGOTTEN;
+}
+
+/** What was read may be older or newer; then what it is comes, or came, with the change that made it so. */
+function withContentOf(task: Task, { data, book }: Task): Task {
+  return {
+    ...task,
+    data: task.data?.mod === data?.mod ? data : task.data,
+    book: task.book?.mod === book?.mod ? book : task.book,
   };
 }

@@ -35,6 +35,8 @@ export class TaskClaim implements Held, AsyncDisposable {
   #lost: HoldLost | undefined;
   /** How it was ended by its worker; what comes after that is not a loss. */
   #ending: Promise<EndOutcome> | undefined;
+  /** What was heard while that was under way: a loss after all, should nobody know what became of it. */
+  #heard: Parameters<TaskClaim['lose']>[0] | undefined;
 
   /** `wrote`: told of what it writes. */
   constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
@@ -117,7 +119,10 @@ export class TaskClaim implements Held, AsyncDisposable {
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
     this.#runtime.holds.delete(this.#claim);
-    if (this.#ending !== undefined) return;
+    if (this.#ending !== undefined) {
+      this.#heard = loss;
+      return;
+    }
     this.#lost = new HoldLost(this.resource, loss);
     this.#controller?.abort(this.#lost);
   }
@@ -136,13 +141,18 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.#ending = sent;
     sent.then(
       () => this.#runtime.holds.delete(this.#claim),
-      () => (this.#ending = undefined),
+      () => {
+        this.#ending = undefined;
+        if (this.#heard !== undefined) this.lose(this.#heard);
+      },
     );
     return sent as Promise<Outcome>;
   }
 
   #send(ending: Ending): Promise<EndOutcome> {
-    return endClaim(this.#runtime, this.id, { token: this.token }, ending, this.#task, this.#wrote);
+    const { id, token, holder } = this;
+    // One name for all ways to end it, however often: then what became of the first is known to the next.
+    return endClaim(this.#runtime, id, { token, holder }, ending, this.#task, this.#wrote, this.#claim);
   }
 }
 

@@ -19,7 +19,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { ReadResult, TransactionResult } from '../../store/index.ts';
+import type { ReadResult, Revision, TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { isTrouble, persistently, send } from './sending.ts';
@@ -56,6 +56,8 @@ export interface Known {
   readonly task: Task;
   /** Undefined for a task that does not exist; those that are not known of count as complete until they are read. */
   readonly status: (id: string) => TaskStatus | undefined;
+  /** When it was so, if it was read since we asked: only then may it refuse. Any later, and a change would be missed. */
+  readonly readAt?: Revision;
 }
 
 export async function attemptClaim(
@@ -83,8 +85,6 @@ class ClaimAttempt {
   readonly #id: string;
   readonly #request: ClaimRequest;
   #known: Known | undefined;
-  /** What is known was read since we asked: it may refuse. */
-  #isFresh = false;
   isUncertain = false;
 
   constructor(runtime: Runtime, footing: Footing, id: string, request: ClaimRequest, known: Known | undefined) {
@@ -119,16 +119,17 @@ class ClaimAttempt {
     return this.#landed(before, { ...write, book }, result.revision, ground);
   }
 
-  async #knowing(ground: ClaimGround, { task, status }: Known): Promise<Attempt | undefined> {
+  async #knowing(ground: ClaimGround, known: Known): Promise<Attempt | undefined> {
+    const { task, status, readAt } = known;
     const decided = decideClaim(task, this.#request, status);
     if (decided.kind !== 'write') {
-      if (this.#isFresh) return { ...decided, revision: this.#runtime.revision };
+      if (readAt !== undefined) return { ...decided, revision: readAt };
       await this.#read();
       return undefined;
     }
     if (task.owner !== undefined) {
       const cleared = await send(this.#runtime, clearOwnerTransaction(task));
-      if (cleared.succeeded) this.#known = { task: { ...task, owner: undefined }, status };
+      if (cleared.succeeded) this.#known = { ...known, task: { ...task, owner: undefined } };
       else await this.#read();
       return undefined;
     }
@@ -171,37 +172,42 @@ class ClaimAttempt {
       this.#footing.saw(ground, anchor?.version, result.revision);
     }
     if ((task.data?.terms.dependsOn.length ?? 0) > 0) return this.#read();
-    this.#known = { task, status: () => undefined };
-    this.#isFresh = true;
+    this.#known = { task, status: () => undefined, readAt: result.revision };
   }
 
   /** With what it depends on, so that a refusal can say why. */
   async #read(): Promise<void> {
     this.#known = await readKnown(this.#runtime, this.#id);
-    this.#isFresh = true;
   }
 
-  /** The answer to an earlier attempt got lost. Only once nothing of it can land any more does looking tell. */
+  /**
+   * The answer to an earlier attempt got lost. If it is there, it has landed; if not, then only once nothing of it can land
+   * any more does looking tell.
+   */
   async #lookBack(): Promise<Claimed | undefined> {
-    await this.#footing.fence();
+    const landed = await this.#landing();
+    if (landed === undefined) await this.#footing.fence();
+    const found = landed ?? (await this.#landing());
+    this.isUncertain = false;
+    if (found === undefined) await this.#read();
+    return found;
+  }
+
+  async #landing(): Promise<Claimed | undefined> {
     const { tasks } = await readTasks(this.#runtime, [this.#id]);
     const [task] = tasks as [Task];
-    this.isUncertain = false;
-    this.#known = undefined;
     if (task.book?.entry.claim?.id !== this.#request.id || task.owner === undefined || statusOf(task) !== 'running') {
-      await this.#read();
       return undefined;
     }
     const ground = await this.#footing.ground();
     // Made on a lease that is not ours any more, it is none.
-    if (task.owner.lease !== ground.leaseId) return void (await this.#read());
-    return { kind: 'claimed', task, token: task.owner.token, ground };
+    return task.owner.lease === ground.leaseId ? { kind: 'claimed', task, token: task.owner.token, ground } : undefined;
   }
 }
 
 /** The task and what it depends on, at most two reads. */
 export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
-  const { tasks } = await readTasks(runtime, [id]);
+  const { tasks, revision: readAt } = await readTasks(runtime, [id]);
   const [task] = tasks as [Task];
   const dependsOn = task.data?.terms.dependsOn ?? [];
   const found = new Map<string, TaskStatus>();
@@ -210,7 +216,7 @@ export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
     const some = await readTasks(runtime, dependsOn.slice(first, first + 30));
     for (const one of some.tasks) if (one.data !== undefined) found.set(one.id, statusOf(one));
   }
-  return { task, status: (other) => found.get(other) };
+  return { task, status: (other) => found.get(other), readAt };
 }
 
 /** A claim that nobody waits for any more goes back as soon as the store is there again, or ends with its lease. */

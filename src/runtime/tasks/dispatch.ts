@@ -2,7 +2,7 @@
  * Who in this process gets which task, and who is told of it. Nothing here keeps a watch or a list of all tasks until
  * somebody needs one: claiming a task by its id takes one transaction.
  */
-import { claimEntryOf, type ClaimRequest, isOrphaned, type Task } from '../../core/index.ts';
+import { claimEntryOf, type ClaimRequest, isOrphaned, isOwned, type Task } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -145,10 +145,12 @@ export class Dispatch implements BoardListener {
 
   /** Somebody who keeps to no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    if (this.#runtime.holds.size === 0 || before.owner?.token === after.owner?.token) return;
+    if (this.#runtime.holds.size === 0) return;
+    // Written over, the key is as old as before.
+    if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
     const claim = claimEntryOf(before);
     if (claim === undefined) return;
-    this.#runtime.holds.get(claim.id)?.lose({ why: after.owner === undefined ? 'expired' : 'reclaimed' });
+    this.#runtime.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
 }
 

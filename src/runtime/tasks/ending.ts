@@ -8,12 +8,13 @@ import {
   notOwner,
   type Task,
   type TaskBook,
+  type Token,
 } from '../../core/index.ts';
 import type { Operation, Revision } from '../../store/index.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { persistently, send } from './sending.ts';
+import { Sending } from './sending.ts';
 import { endTransaction } from './writing.ts';
 
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
@@ -25,7 +26,10 @@ export type FailOutcome =
   | NotOwner;
 export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
 
-/** `known`: the task as its owner knows it; then one round trip is all it takes. */
+/**
+ * `known`: the task as its owner knows it; then one round trip is all it takes. `request`: who has been told nothing may say
+ * it again under the same name, and is told what became of it.
+ */
 export async function endClaim(
   runtime: Runtime,
   id: string,
@@ -33,11 +37,13 @@ export async function endClaim(
   ending: Ending,
   known: Task | undefined,
   wrote: (revision: Revision) => void,
+  request = runtime.options.newId(),
 ): Promise<EndOutcome> {
-  const request = runtime.options.newId();
+  const sending = new Sending(runtime);
+  let sentFor: Token | undefined;
   let task = known;
   let isFresh = false;
-  return persistently(runtime, runtime.giveUpAt(), async () => {
+  return sending.persistently(async () => {
     for (;;) {
       if (task === undefined) {
         [task] = (await readTasks(runtime, [id])).tasks as [Task];
@@ -48,13 +54,18 @@ export async function endClaim(
       if (ended?.request === request) return outcomeOf(task, task.book?.entry as TaskBook);
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       if (decided.kind !== 'write') {
+        // Whoever has ended it since has overwritten how we did, if we did.
+        if (isFresh && sentFor !== undefined && sending.doubt !== undefined && (ended?.token ?? 0) > sentFor) {
+          throw sending.doubt;
+        }
         if (isFresh) return notOwner(task);
         task = undefined;
         continue;
       }
       const before = task;
       task = undefined;
-      const result = await send(runtime, endTransaction(before, decided, lettersTo(runtime, before, ending)));
+      sentFor = before.owner?.token;
+      const result = await sending.send(endTransaction(before, decided, lettersTo(runtime, before, ending)));
       if (result.succeeded) {
         wrote(result.revision);
         await cleanUp(runtime, before, ending);

@@ -11,6 +11,7 @@ import {
 } from '../../core/index.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
+import { bookOf } from './book.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /** So many keys are read at first; then so many that an answer has about this size. Each read costs etcd a walk over all. */
@@ -99,17 +100,10 @@ class ReadBook {
 
 function readBook(pair: KeyValue): TaskBook {
   try {
-    const book = pair.value.json as Partial<TaskBook> | null;
-    if (typeof book !== 'object' || book === null) return NO_BOOK;
-    const { attempts, events } = book;
-    return { ...book, attempts: Number.isSafeInteger(attempts) ? (attempts as number) : 0, events: listed(events) };
+    return bookOf(pair.value.json);
   } catch {
     return NO_BOOK;
   }
-}
-
-function listed<T>(events: readonly T[] | undefined): readonly T[] {
-  return Array.isArray(events) ? events : [];
 }
 
 export function readsOf(id: string): readonly Operation[] {

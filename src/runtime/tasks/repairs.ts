@@ -20,19 +20,19 @@ export class Repairs {
   readonly #runtime: Runtime;
   readonly #board: Board;
   readonly #isOn: boolean;
-  readonly #salt: string;
+  #salt: string | undefined;
   readonly #due = new Map<string, Timer>();
 
   constructor(runtime: Runtime, board: Board, isOn: boolean) {
     this.#runtime = runtime;
     this.#board = board;
     this.#isOn = isOn;
-    this.#salt = runtime.options.newId();
   }
 
   /** This one has no owner. */
   look(id: string): void {
     if (!this.#isOn || this.#due.has(id)) return;
+    this.#salt ??= this.#runtime.options.newId();
     const delay = SOONEST_MS + (hashOf(this.#salt + id) % SPREAD_MS);
     this.#due.set(
       id,

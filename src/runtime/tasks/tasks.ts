@@ -35,7 +35,7 @@ import {
 import { taskResource } from './keys.ts';
 import type { TaskWaitOptions } from './patience.ts';
 import { readAllTasks, taskIn } from './reading.ts';
-import { persistently, send } from './sending.ts';
+import { Sending } from './sending.ts';
 import type { TaskHandler } from './subscription.ts';
 import { type TaskView, viewOf } from './view.ts';
 import { publishTransaction } from './writing.ts';
@@ -92,6 +92,12 @@ export class Tasks {
     if (problem !== undefined) throw new Failure('invalid', problem);
     const whole = withTerms(data, terms);
     if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
+    if (termsOf(whole.data).terms.dependsOn.includes(id)) {
+      throw new Failure(
+        'invalid',
+        `${taskResource(id)}: dependsOn names the task itself, so that it could never begin`,
+      );
+    }
     return this.#publish(id, whole.data, by);
   }
 
@@ -102,8 +108,9 @@ export class Tasks {
     const events = [{ type: 'task:published', at, holder: by ?? '' }];
     const book = { attempts: 0, publication, publishedAt: at, ...(by !== undefined && { publishedBy: by }), events };
     const transaction = publishTransaction(id, data, book, !hasTerms(termsOf(data).terms));
-    return persistently(runtime, runtime.giveUpAt(), async () => {
-      const result = await send(runtime, transaction);
+    const sending = new Sending(runtime);
+    return sending.persistently(async () => {
+      const result = await sending.send(transaction);
       if (result.succeeded) {
         this.#dispatch.wrote(result.revision);
         return { kind: 'published', id };
@@ -111,6 +118,14 @@ export class Tasks {
       const found = taskIn(id, result.results);
       // An earlier attempt of ours, whose answer got lost.
       if (found.book?.entry.publication === publication) return { kind: 'published', id };
+      // Whoever claims it without having read it overwrites who published it, until the claim ends.
+      if (
+        sending.doubt !== undefined &&
+        found.book?.entry.publication === undefined &&
+        isSame(found.data?.json, data)
+      ) {
+        throw inDoubt(id, sending.doubt);
+      }
       return { kind: 'exists', id, status: statusOf(found) };
     });
   }
@@ -285,6 +300,15 @@ export class Tasks {
     }
     return id;
   }
+}
+
+function isSame(found: Json | undefined, data: Json): boolean {
+  return found !== undefined && JSON.stringify(found) === JSON.stringify(data);
+}
+
+function inDoubt(id: string, cause: unknown): Failure {
+  const told = 'no answer came when it was published; there is such a task now, and somebody has claimed it already';
+  return new Failure('outcome-unknown', `${taskResource(id)}: ${told}`, { cause });
 }
 
 function statusProblem(status: unknown): string | undefined {

@@ -12,8 +12,6 @@ import { type Worker, Workers } from './workers.ts';
 /** What is waited for where no task is named. */
 export const NEXT = 'task';
 
-export type Refused = ClaimRefusal & { readonly revision: Revision };
-
 /** What became of one attempt, and what was made of it if it went well. */
 export interface Made<T> {
   readonly attempt: Attempt;

@@ -24,7 +24,7 @@ export interface Worker {
 export class Workers {
   readonly #runtime: Runtime;
   readonly #board: Board;
-  readonly #spread: Spread;
+  #made: Spread | undefined;
   readonly #line: Worker[] = [];
   /** Being claimed by us, or found to be somebody else's at a revision that the board has not come to yet. */
   readonly #skipped = new Map<string, { until: Revision; heard: Revision }>();
@@ -33,7 +33,12 @@ export class Workers {
   constructor(runtime: Runtime, board: Board) {
     this.#runtime = runtime;
     this.#board = board;
-    this.#spread = new Spread(runtime.options.newId());
+  }
+
+  /** Not before somebody wants a task: most processes never do. */
+  get #spread(): Spread {
+    this.#made ??= new Spread(this.#runtime.options.newId());
+    return this.#made;
   }
 
   enter(worker: Worker): void {
@@ -87,7 +92,9 @@ export class Workers {
       attempt = await worker.attempt(id);
     } catch (error) {
       this.#skipped.delete(id);
-      return worker.fail(error);
+      worker.fail(error);
+      // The task is there still, and somebody else may have been waiting for it.
+      return this.#serve();
     }
     const revision = attempt.kind === 'claimed' ? attempt.token : attempt.revision;
     skipped.until = revision;

@@ -1,21 +1,43 @@
 /** Which calls end with which signal: one listener for all calls of a signal, because adding one costs more than a call. */
 export class Aborts<Call> {
-  readonly #calls = new WeakMap<AbortSignal, Set<Call>>();
+  readonly #those = new Map<AbortSignal, Those<Call>>();
   readonly #onAbort: (call: Call, reason: unknown) => void;
 
   constructor(onAbort: (call: Call, reason: unknown) => void) {
     this.#onAbort = onAbort;
   }
 
-  /** Those that end with it, to be added to and taken from. */
-  of(signal: AbortSignal): Set<Call> {
-    const known = this.#calls.get(signal);
-    if (known !== undefined) return known;
-    const calls = new Set<Call>();
-    this.#calls.set(signal, calls);
-    signal.addEventListener('abort', () => {
-      for (const call of [...calls]) this.#onAbort(call, signal.reason);
-    });
-    return calls;
+  add(signal: AbortSignal, call: Call): void {
+    const those = this.#those.get(signal) ?? this.#listenTo(signal);
+    those.calls.add(call);
   }
+
+  delete(signal: AbortSignal, call: Call): void {
+    this.#those.get(signal)?.calls.delete(call);
+  }
+
+  /** To be asked now and then: who listens to a signal that is made for one call keeps it in memory until it aborts. */
+  forgetIdle(): void {
+    for (const [signal, { calls, listener }] of this.#those) {
+      if (calls.size > 0) continue;
+      signal.removeEventListener('abort', listener);
+      this.#those.delete(signal);
+    }
+  }
+
+  #listenTo(signal: AbortSignal): Those<Call> {
+    const calls = new Set<Call>();
+    const listener = (): void => {
+      for (const call of [...calls]) this.#onAbort(call, signal.reason);
+    };
+    signal.addEventListener('abort', listener);
+    const those = { calls, listener };
+    this.#those.set(signal, those);
+    return those;
+  }
+}
+
+interface Those<Call> {
+  readonly calls: Set<Call>;
+  readonly listener: () => void;
 }

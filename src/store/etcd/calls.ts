@@ -57,7 +57,7 @@ export class Calls implements EndpointListener {
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
       this.#pending.add(call);
-      if (signal !== undefined) this.#aborts.of(signal).add(call);
+      if (signal !== undefined) this.#aborts.add(signal, call);
       this.#alive ??= this.#clock.keepAlive?.();
       this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
       this.#send(call);
@@ -152,7 +152,7 @@ export class Calls implements EndpointListener {
 
   #settle(call: Pending): void {
     this.#pending.delete(call);
-    if (call.signal !== undefined) this.#aborts.of(call.signal).delete(call);
+    if (call.signal !== undefined) this.#aborts.delete(call.signal, call);
     if (this.#pending.size > 0) return;
     this.#alive?.cancel();
     this.#alive = undefined;
@@ -180,6 +180,7 @@ export class Calls implements EndpointListener {
       this.#giveUp(call, this.#outOfTime(call));
     }
     this.#leaveIfSilent(now);
+    this.#aborts.forgetIdle();
     if (this.#pending.size > 0) this.#ticking ??= this.#clock.timer(this.#limitMs / TICKS, this.#tick);
   };
 
@@ -235,6 +236,7 @@ export class Calls implements EndpointListener {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const call of [...this.#pending]) this.#reject(call, closed());
+    this.#aborts.forgetIdle();
     this.#ticking?.cancel();
     this.endpoints.close();
   }

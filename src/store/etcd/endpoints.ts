@@ -222,7 +222,7 @@ export class Endpoints {
 }
 
 function whereOf({ host, port }: Address): string {
-  return `${host}:${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 function asCallFailure(error: unknown): CallFailure {

@@ -28,8 +28,22 @@ export async function openEtcdUrl(
   return openEtcd({ ...place, ...options, endpoints, tls });
 }
 
-function contents(setting: string, file: string | undefined): Buffer | undefined {
+/** Said here, with its file: what OpenSSL makes of another one is 'no start line', or nothing and no trust in anybody. */
+const PEM = {
+  ca: [/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/, 'certificate'],
+  cert: [/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/, 'certificate'],
+  key: [/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----/, 'private key'],
+} as const;
+
+function contents(setting: keyof typeof PEM, file: string | undefined): Buffer | undefined {
   if (file === undefined) return undefined;
+  const text = read(setting, file);
+  const [pattern, what] = PEM[setting];
+  if (pattern.test(text.toString('latin1'))) return text;
+  throw new Failure('invalid', `${setting} is ${shown(file)}, in which there is no ${what} in PEM format`);
+}
+
+function read(setting: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (cause) {

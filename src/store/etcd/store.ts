@@ -84,8 +84,15 @@ export class EtcdStore implements Store {
     if (result.revision > this.#newest) this.#newest = result.revision;
     if (cuts.length === 0) return done(result);
     const settled = cuts.map(async (cut) => cut.settle(await this.#peers(cut, result.revision)));
-    // Whatever becomes of these reads, the transaction was applied.
-    void Promise.allSettled(settled).then(() => done(result));
+    void Promise.all(settled).then(
+      () => done(result),
+      (cause: unknown) => {
+        // What was written was written, whatever becomes of these reads. Without them, which key is older is not certain.
+        if (readsOnly(transaction))
+          failed(new CallFailure(14, 'which key is older was not answered', false, { cause }));
+        else done(result);
+      },
+    );
   }
 
   #peers({ read, created }: Cut, at: Revision): Promise<readonly KeyValue[]> {

@@ -68,5 +68,7 @@ function refused(code: FailureCode, failure: CallFailure): Verdict {
 /** In etcd's words, and in ours where they leave one alone. */
 function explained({ status, message }: CallFailure): string {
   if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
+  if (/permission denied/.test(message))
+    return `${message}: the user's role has to read and write signalbox's keys, and those of tasks (see docs/etcd.md)`;
   return message;
 }

@@ -17,11 +17,26 @@ export function spokenInstead(head: Buffer): string {
 /** What OpenSSL says when what it reads is no TLS at all. */
 const NO_TLS = /wrong version number|packet length too long|record layer failure|unexpected message/i;
 
+/** What to do about it, by what OpenSSL or Node says. */
+const REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /alert (bad certificate|certificate required|unknown ca|certificate unknown)/i,
+    "it wants a certificate that it knows: cert and key of the store's URL",
+  ],
+  [/UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED/, "ca of the store's URL says whose certificates to trust"],
+  [/ALTNAME_INVALID/, "server-name of the store's URL says which name its certificate has"],
+];
+
 /** By the error of the socket. */
 export function whyNoConnection(error: Error): string {
   // One for each of the addresses that a name stands for, and an empty message of its own.
   if (error instanceof AggregateError) return error.errors.map((each: Error) => each.message).join('; ');
   if (NO_TLS.test(error.message)) return `it does not speak TLS (${error.message.trim()})`;
-  const { code } = error as NodeJS.ErrnoException;
-  return code === undefined || error.message.includes(code) ? error.message : `${error.message} (${code})`;
+  const { code, reason } = error as NodeJS.ErrnoException & { readonly reason?: unknown };
+  // OpenSSL's message is a dump with the line of its source; its reason is the part that is meant for people.
+  const isDump = code?.startsWith('ERR_SSL_') === true && typeof reason === 'string';
+  const message = isDump ? reason : error.message.trim();
+  const told = code === undefined || message.includes(code) ? message : `${message} (${code})`;
+  const remedy = REMEDIES.find(([words]) => words.test(told))?.[1];
+  return remedy === undefined ? told : `${told}; ${remedy}`;
 }
