@@ -49,7 +49,6 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #busy = false;
   #onIdle: (() => void)[] = [];
   #failures = 0;
-  #mustReconcile = false;
   /** A write without an answer may land for as long as the record is still the one of this revision. */
   #inDoubt: Revision | undefined;
   /** Left to another process, and not answered. */
@@ -121,7 +120,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   /** Somebody else wrote the record at `revision`, and says what it knows. */
   hear(report: Report, revision: Revision): void {
     this.#known.hear(report, revision);
-    if (!this.#busy) this.#known.takeOverHeard();
+    if (!this.#busy) this.#takeOverHeard();
+  }
+
+  #takeOverHeard(): void {
+    this.#known.takeOverHeard();
+    this.#resolveDoubt();
   }
 
   /** The whole state, as the store has it now. */
@@ -137,7 +141,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #next(): void {
-    this.#known.takeOverHeard();
+    this.#takeOverHeard();
     const returned = this.#returned.shift();
     if (returned !== undefined) return this.#failed(returned.batch, returned.error);
     const pending = this.#pending;
@@ -249,13 +253,16 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     }
     if (view === undefined) return this.#learn(batch, true);
     this.#known.adopt(view, asked);
-    const hasLanded = this.#inDoubt !== undefined && view.mod !== this.#inDoubt;
-    if (hasLanded) this.#inDoubt = undefined;
-    if (this.#mustReconcile || hasLanded) {
-      this.#mustReconcile = false;
-      this.#office.reconcile(this.resource, new Set(view.state.record.holds.map(({ id }) => id)));
-    }
+    this.#resolveDoubt();
     this.#lookUp(batch, go);
+  }
+
+  /** What was in doubt has landed, or cannot any more: it may have concerned others in this process. */
+  #resolveDoubt(): void {
+    const { mod, state } = this.#known.view;
+    if (this.#inDoubt === undefined || this.#inDoubt === mod) return;
+    this.#inDoubt = undefined;
+    this.#office.reconcile(this.resource, new Set(state.record.holds.map(({ id }) => id)));
   }
 
   /** Holds may name leases that were never heard of: whether these are alive has to be asked before anyone is refused. */
@@ -311,6 +318,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   /** Tickets came or went without a look at the record. If it would let somebody in, nobody else is going to. */
   #recordSeen({ results }: TransactionResult, commit: Commit): void {
     if (!this.#known.sawRecord(results.at(-1) as ReadResult)) return;
+    this.#resolveDoubt();
     const { view } = this.#known;
     if (this.#machine.isClosed(view.state) && !this.#known.mayBeStale()) return;
     if (this.#known.unknownLeases().length > 0) return this.settle();
@@ -413,7 +421,6 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
    */
   #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
     for (const pending of batch) pending.doubt();
-    this.#mustReconcile = true;
     this.#inDoubt = this.#known.view.mod;
     this.#office.fence(
       () => {

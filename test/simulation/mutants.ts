@@ -7,29 +7,34 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { simulate, Workload } from '../../src/testing/simulation/simulate.ts';
 
-export interface Mutant {
-  /** What a user would suffer. */
-  readonly name: string;
+export interface Edit {
   readonly file: string;
   readonly right: string;
   readonly wrong: string;
 }
 
+export interface Mutant extends Edit {
+  /** What a user would suffer. */
+  readonly name: string;
+  /** No bug, but it makes what the bug is about happen more often. */
+  readonly oftener?: Edit;
+}
+
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-export async function simulatorOf(mutant: Mutant): Promise<typeof simulate> {
-  const copy = join(root, '.cache/mutants', mutant.name.replaceAll(/\W+/g, '-'));
+export async function simulatorOf(name: string, edits: readonly Edit[]): Promise<typeof simulate> {
+  const copy = join(root, '.cache/mutants', name.replaceAll(/\W+/g, '-'));
   rmSync(copy, { recursive: true, force: true });
   mkdirSync(copy, { recursive: true });
   cpSync(join(root, 'src'), copy, { recursive: true, filter: (path) => !path.endsWith('.test.ts') });
-  spoil(copy, mutant);
+  for (const edit of edits) spoil(copy, edit);
   const module = (await import(pathToFileURL(join(copy, 'testing/simulation/simulate.ts')).href)) as {
     simulate: typeof simulate;
   };
   return module.simulate;
 }
 
-function spoil(copy: string, { file, right, wrong }: Mutant): void {
+function spoil(copy: string, { file, right, wrong }: Edit): void {
   const path = join(copy, file);
   const source = readFileSync(path, 'utf8');
   const places = source.split(right).length - 1;
@@ -46,9 +51,18 @@ export async function caught(
   seeds: number,
   workload?: Workload,
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
-  const simulateMutant = await simulatorOf(mutant);
+  const { name, oftener } = mutant;
+  const run = await simulatorOf(name, oftener === undefined ? [mutant] : [mutant, oftener]);
+  return firstViolation(run, seeds, workload);
+}
+
+export async function firstViolation(
+  run: typeof simulate,
+  seeds: number,
+  workload?: Workload,
+): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
   for (let seed = 1; seed <= seeds; seed++) {
-    const { violation } = await simulateMutant(seed, workload);
+    const { violation } = await run(seed, workload);
     if (violation !== undefined) return { seed, violation: violation.message };
   }
   return undefined;

@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { caught, type Mutant } from './mutants.ts';
+import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
+
+/** Every lost race is one in a crowd, however old the knowledge was. */
+const crowded: Edit = {
+  file: 'runtime/crowd.ts',
+  right: 'const FRESH_MS = 10;',
+  wrong: 'const FRESH_MS = Number.POSITIVE_INFINITY;',
+};
 
 const mutants: readonly Mutant[] = [
   {
@@ -26,7 +33,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
     file: 'runtime/desk.ts',
-    right: 'this.#mustReconcile = true;',
+    right: 'this.#inDoubt = this.#known.view.mod;',
     wrong: '',
   },
   {
@@ -71,10 +78,41 @@ const mutants: readonly Mutant[] = [
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',
   },
+  {
+    name: 'what was left to another process that does not answer is forgotten',
+    file: 'runtime/crowd.ts',
+    right: 'this.#desk.returned(batch, error);',
+    wrong: '',
+  },
+  {
+    name: 'whoever gives up while another process asks on its behalf keeps what it does not know of',
+    file: 'runtime/crowd.ts',
+    right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
+    wrong: 'pending',
+    oftener: crowded,
+  },
+  {
+    name: 'an errand is carried out although its sender has given up on it',
+    file: 'runtime/commit.ts',
+    right: "this.#relyOn(process, '=', sender.epoch);",
+    wrong: "this.#relyOn(process, '>', 0);",
+    oftener: crowded,
+  },
+  {
+    name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
+    file: 'runtime/errands.ts',
+    right: 'else this.attempts = Number.POSITIVE_INFINITY;',
+    wrong: 'else super.doubt();',
+    oftener: crowded,
+  },
 ];
 
 describe('a planted bug is caught by the simulator', () => {
   it.each(mutants)('$name', { timeout: 300_000 }, async (mutant) => {
     expect(await caught(mutant, SEEDS)).toBeDefined();
+  });
+
+  it('and what only makes it happen more often is none', { timeout: 300_000 }, async () => {
+    expect(await firstViolation(await simulatorOf('crowded', [crowded]), SEEDS / 2)).toBeUndefined();
   });
 });
