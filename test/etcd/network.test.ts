@@ -6,7 +6,7 @@ import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { follow } from '../../src/runtime/follow.ts';
 import { connect } from '../../src/store/etcd/http2/connect.ts';
-import { connectWithNode } from '../../src/store/etcd/node-http2.ts';
+import { connectWithNode } from '../support/etcd/node-http2.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import type { Connect } from '../../src/store/etcd/transport.ts';
 import { Proxy } from '../support/etcd/proxy.ts';

@@ -1,5 +1,5 @@
 import { connect } from '../../src/store/etcd/http2/connect.ts';
-import { connectWithNode } from '../../src/store/etcd/node-http2.ts';
+import { connectWithNode } from '../support/etcd/node-http2.ts';
 import { transportContract } from './transport-contract.ts';
 
 transportContract('our own HTTP/2', connect);

@@ -281,6 +281,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
       while (performance.now() < begun + 1.2 * LIVING_MS) {
         way.drop();
         await box.lock('10-back').inspect();
+        // Nothing is waited for by it. etcd's leases run in real time, and this is so much of it between two cuts.
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
       expect(hold.isValid).toBe(true);

@@ -1,5 +1,5 @@
 /** gRPC inside HTTP/2: each message with its length in front, and the outcome in the trailers. */
-import { CallFailure } from './transport.ts';
+import { CallFailure } from '../../../src/store/etcd/transport.ts';
 
 const PREFIX = 5;
 
