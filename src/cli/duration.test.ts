@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseDuration, spoken } from './duration.ts';
+import { spoken } from '../core/index.ts';
+import { parseDuration } from './duration.ts';
 
 describe('a duration', () => {
   it.each([

@@ -10,7 +10,7 @@ import type {
   RenewOutcome,
 } from '../runtime/resource.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
-import { spoken } from './duration.ts';
+import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';

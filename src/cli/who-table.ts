@@ -7,7 +7,7 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/survey/index.ts';
-import { spoken } from './duration.ts';
+import { spoken } from '../core/index.ts';
 import { type Colour, printable } from './output.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
 

@@ -1,6 +1,7 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
 export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
   all,
   any,

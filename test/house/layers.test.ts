@@ -13,8 +13,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   clock: [],
   host: [],
   store: ['failure', 'clock', 'host'],
-  runtime: ['failure', 'clock', 'core', 'host', 'store'],
-  cli: ['failure', 'clock', 'core', 'host', 'store', 'runtime'],
+  adapters: ['failure', 'clock', 'core', 'host'],
+  document: ['failure', 'core'],
+  runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
+  cli: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document', 'runtime'],
   testing: 'all',
   index: 'all',
 };

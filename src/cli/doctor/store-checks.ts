@@ -2,7 +2,7 @@
 import type { Health } from '../../store/index.ts';
 import type { Probe } from '../../runtime/probe.ts';
 import type { Survey, SurveyedHold } from '../../runtime/survey/index.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { stateOf } from '../who-table.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 

@@ -6,7 +6,7 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { RequestOptions } from '../../runtime/resource.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/together.ts';
-import { asTold, type OuterHolds } from './environment.ts';
+import { asTold, type OuterHolds } from '../../runtime/environment.ts';
 import { resourceOf } from './request.ts';
 
 /** `holder`: of what is not held further out. */

@@ -1,6 +1,6 @@
 /** Ends this process as its command ended. */
+import { type Ended, exitCodeOf } from '../../host/index.ts';
 import { CliExit } from '../exit-code.ts';
-import { type Ended, exitCodeOf } from './gated-child.ts';
 
 /** `interrupted`: by Ctrl-C on our terminal. */
 export type RunEnded = Ended & { readonly interrupted?: boolean };

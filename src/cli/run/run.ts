@@ -6,24 +6,22 @@
  *     release ── nothing of it left ── (stragglers: grace, TERM, KILL) ── it has ended  ◀──────────────┤
  *                       └───────────── TERM, grace, KILL ◀── a hold was lost ◀─────────────────────────┘
  */
-import { randomHex } from '../../host/index.ts';
+import { GatedChild, NotStarted, randomHex } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { Failure } from '../../failure.ts';
+import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/environment.ts';
 import type { Hold } from '../../runtime/hold.ts';
+import { clearLeftovers } from '../../runtime/leftovers.ts';
 import { storeUrl } from '../../runtime/location.ts';
 import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
-import { SemaphoreHold } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { acquire } from './acquire.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
-import { asTold, childEnvironment, type HeldResource, type OuterHolds, outerHolds } from './environment.ts';
-import { GatedChild } from './gated-child.ts';
-import { clearLeftovers } from './leftovers.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import { Signals } from './signals.ts';
@@ -33,6 +31,7 @@ import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
 import { currentHolders, currentWait, waitTold } from './waiting.ts';
 
+const NOT_STARTED = 126;
 /** Almost 25 days; a longer timer would end at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -56,12 +55,14 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
       const mark = randomHex(8);
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
-      const child = await GatedChild.start(program, request.argv, environment, !sharesTerminal, mark, stillOpen(given));
+      const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
+      const child = await GatedChild.start(program, request.argv, environment, gate);
       return await begun(box, request, holds, outer, child, signals, voice, late);
     } finally {
       await box.close();
     }
   } catch (error) {
+    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
     if (signals.left === undefined) throw error;
     return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
   } finally {
@@ -192,12 +193,7 @@ function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
   return Promise.race([opening, left]);
 }
 
-function told(hold: Hold): HeldResource {
-  const { resource, holder, token, id } = hold;
-  return { resource, holder, token, hold: id, ...(hold instanceof SemaphoreHold && { slots: hold.slots }) };
-}
-
 /** Where everything is held further out, that holder is the one. */
-function holderOf(held: readonly HeldResource[], own: string): string {
+function holderOf(held: readonly ReturnType<typeof told>[], own: string): string {
   return held.some(({ holder }) => holder === own) ? own : (held[0]?.holder ?? own);
 }

@@ -1,12 +1,10 @@
 /** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
-import { remainsOf } from '../../host/index.ts';
+import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import type { RunEnded } from './ended.ts';
-import { end, isGoneWithin } from './ending.ts';
-import type { GatedChild } from './gated-child.ts';
 import type { RunRequest } from './request.ts';
 import type { Signals } from './signals.ts';
 import { stopWithChild } from './stopping.ts';

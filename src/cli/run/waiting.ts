@@ -5,7 +5,7 @@ import type { HolderView } from '../../runtime/resource.ts';
 import type { SemaphoreView } from '../../runtime/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/together.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { resourceOf } from './request.ts';
 
 export interface Wait {

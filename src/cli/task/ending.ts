@@ -4,7 +4,7 @@ import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/ending.ts';
 import { given, numberArgument } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';

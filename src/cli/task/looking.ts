@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { blockerTold, type TaskStatus } from '../../core/index.ts';
 import type { TaskView } from '../../runtime/tasks/view.ts';
-import { spoken } from '../duration.ts';
+import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';

@@ -3,7 +3,7 @@ import { commandThrough, GatedChild } from './gated-child.ts';
 
 describe('a child at its gate', () => {
   const start = (script: string): Promise<GatedChild> =>
-    GatedChild.start('/bin/sh', ['sh', '-c', script], { PATH: process.env['PATH'] }, true, 'mark');
+    GatedChild.start('/bin/sh', ['sh', '-c', script], { PATH: process.env['PATH'] }, { leads: true, mark: 'mark' });
 
   it('has run nothing, and never will if it is abandoned', async () => {
     const child = await start('exit 3');

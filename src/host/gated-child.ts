@@ -8,22 +8,43 @@
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import type { Writable } from 'node:stream';
-import { type Offspring, offspringOf } from '../../host/index.ts';
-import { CliExit } from '../exit-code.ts';
+import type { Readable, Writable } from 'node:stream';
+import { type Offspring, offspringOf } from './offspring.ts';
 
-const NOT_STARTED = 126;
 /** A shell need not know descriptors of more than one digit. */
 const GATES = [3, 4, 5, 6, 7, 8, 9];
 
 /** How the child ended. */
 export type Ended = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
+/** Too many arguments, a directory that is not there, or no room for another process. */
+export class NotStarted extends Error {
+  constructor(command: string, cause: unknown) {
+    super(`${command}: cannot be started: ${(cause as Error).message}`, { cause });
+    this.name = 'NotStarted';
+  }
+}
+
+export interface GateOptions {
+  /** In a session of its own, and without our terminal. */
+  readonly leads: boolean;
+  /** See `Offspring`. */
+  readonly mark: string;
+  /** Descriptors beyond stderr that it gets. */
+  readonly given?: readonly number[];
+  /** By default ours. */
+  readonly cwd?: string;
+  /** Nothing to read for it, and what it prints comes to us; otherwise it has our streams. */
+  readonly isCaptured?: boolean;
+}
+
 export class GatedChild {
   readonly pid: number;
   readonly leads: boolean;
   readonly offspring: Offspring;
   readonly ended: Promise<Ended>;
+  /** Its stdout and stderr, if they are captured. They may stay open for longer than it lives. */
+  readonly output: readonly Readable[];
   /** It has ended, but something of it could not be ended. */
   isLeft = false;
   readonly #gate: Writable;
@@ -35,6 +56,7 @@ export class GatedChild {
     this.leads = leads;
     this.offspring = offspringOf(pid, leads, mark);
     this.#gate = gate;
+    this.output = [child.stdout, child.stderr].filter((stream) => stream !== null);
     // It may be killed while it still waits.
     this.#gate.on('error', () => undefined);
     this.ended = new Promise((resolve) => {
@@ -45,22 +67,17 @@ export class GatedChild {
     });
   }
 
-  /**
-   * `leads`: in a session of its own, and without our terminal. `mark`: see `Offspring`. `given`: descriptors beyond
-   * stderr that it gets.
-   */
   static async start(
     program: string,
     argv: readonly [string, ...string[]],
     env: NodeJS.ProcessEnv,
-    leads: boolean,
-    mark: string,
-    given: readonly number[] = [],
+    { leads, mark, given = [], cwd, isCaptured = false }: GateOptions,
   ): Promise<GatedChild> {
     // Where all are taken, the command has to do without one of them.
     const gate = GATES.find((number) => !given.includes(number)) ?? 3;
     const stdio: StdioOptions = Array.from({ length: Math.max(gate, ...given) + 1 }, (_, number) => {
       if (number === gate) return 'pipe';
+      if (isCaptured && number <= 2) return number === 0 ? 'ignore' : 'pipe';
       // Beyond stderr, what is ignored is closed.
       return number <= 2 || given.includes(number) ? number : 'ignore';
     });
@@ -71,12 +88,12 @@ export class GatedChild {
         stdio,
         detached: leads,
         env,
+        ...(cwd !== undefined && { cwd }),
       });
       await once(child, 'spawn');
       return new GatedChild(child, child.pid as number, leads, mark, child.stdio[gate as 3] as Writable);
     } catch (error) {
-      // Too many arguments, or no room for another process.
-      throw new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${(error as Error).message}`);
+      throw new NotStarted(argv[0], error);
     }
   }
 

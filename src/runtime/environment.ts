@@ -10,8 +10,9 @@
  *                                 {"lock/main":{"holder":…,"token":…,"hold":…}}
  *     SIGNALBOX_RUN               marks what this run started, and what the runs around it did
  */
-import { MARK } from '../../host/index.ts';
-import type { HoldTold } from '../../runtime/held-records.ts';
+import { MARK } from '../host/index.ts';
+import type { Hold } from './hold.ts';
+import type { HoldTold } from './held-records.ts';
 
 export interface HeldResource {
   readonly resource: string;
@@ -99,4 +100,9 @@ function variableName(resource: string): string {
     .slice(resource.indexOf('/') + 1)
     .toUpperCase()
     .replace(/[^A-Z0-9]/g, '_');
+}
+
+export function told(hold: Hold & { readonly slots?: readonly number[] }): HeldResource {
+  const { resource, holder, token, id, slots } = hold;
+  return { resource, holder, token, hold: id, ...(slots !== undefined && { slots }) };
 }

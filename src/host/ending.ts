@@ -1,5 +1,5 @@
 /** Ends what is left of a child: TERM, some time, KILL. Signals go only where it is certain who is meant. */
-import { type Offspring, type Remains, remainsOf, signalRemains } from '../../host/index.ts';
+import { type Offspring, type Remains, remainsOf, signalRemains } from './offspring.ts';
 
 const FIRST_LOOK_MS = 5;
 const SLOWEST_LOOK_MS = 100;

@@ -2,10 +2,9 @@
  * Children that earlier holders of our resources left behind, because whoever looked after them was killed, stopped
  * or too slow. They have had the time of the lease; now they are ended, and ours begins when they are gone.
  */
-import { isProvenGone, type Remains, remainsOf, signalRemains } from '../../host/index.ts';
-import type { Children, ChildNote, Leftover } from '../../runtime/children.ts';
-import { spoken } from '../duration.ts';
-import { end, isGone, isGoneWithin } from './ending.ts';
+import { end, isGone, isGoneWithin, isProvenGone, type Remains, remainsOf, signalRemains } from '../host/index.ts';
+import type { Children, ChildNote, Leftover } from './children.ts';
+import { spoken } from '../core/index.ts';
 
 /** What its own parent needs beyond its grace. */
 const PARENT_MS = 2_000;

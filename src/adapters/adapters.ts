@@ -1,0 +1,50 @@
+/**
+ * What guards look at besides the store: git, files, commands, tmux sessions, issues. Each is a small interface, so that a
+ * test can put a fake in its place (`signalbox/testing`).
+ *
+ * All of them answer what they found, in the shapes of `InputValues`, or throw: an adapter that could not find out never
+ * guesses, and whoever asked treats its error as missing input.
+ */
+import type { CommandLine, InputValues, IssueFields, IssueSearch } from '../core/index.ts';
+
+export interface Git {
+  branch(name: string, signal?: AbortSignal): Promise<InputValues['branch']>;
+  /** Every worktree that has the branch checked out. */
+  worktrees(branch: string, signal?: AbortSignal): Promise<InputValues['worktrees']>;
+  merged(branch: string, into: string, signal?: AbortSignal): Promise<InputValues['branchMerged']>;
+}
+
+/** Paths are relative to a root, and never lead out of it. */
+export interface Files {
+  file(path: string, signal?: AbortSignal): Promise<InputValues['file']>;
+  text(path: string, signal?: AbortSignal): Promise<InputValues['fileText']>;
+}
+
+export interface Commands {
+  /** Runs it to its end; what it started is ended with it, also when time is over or `signal` aborts. */
+  run(cmd: CommandLine, signal?: AbortSignal): Promise<CommandResult>;
+}
+
+export interface CommandResult {
+  /** 128+n if signal n ended it. */
+  readonly exitCode: number;
+  /** What it printed, stdout and stderr as they came; of long output the beginning and the end. */
+  readonly output: string;
+}
+
+export interface Sessions {
+  session(name: string, signal?: AbortSignal): Promise<InputValues['session']>;
+}
+
+export interface Issues {
+  issues(filter: IssueFields | IssueSearch, signal?: AbortSignal): Promise<InputValues['issues']>;
+  issue(id: string, signal?: AbortSignal): Promise<InputValues['issue']>;
+}
+
+export interface Adapters {
+  readonly git: Git;
+  readonly files: Files;
+  readonly commands: Commands;
+  readonly sessions: Sessions;
+  readonly issues: Issues;
+}
