@@ -56,7 +56,10 @@ export {
   sessionAlive,
   taskDone,
   type Verdict,
+  type ToldEvent,
   wakePatterns,
+  type Waking,
+  wakingOf,
   wakesOn,
 } from './guard/index.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
