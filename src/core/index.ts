@@ -172,6 +172,8 @@ export {
   type PhaseHold,
   type PhaseWork,
   type Runbook,
+  type Filled,
+  withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
