@@ -4,7 +4,7 @@ import type { IssueFields, IssueId, IssueSearch, IssueStatus } from '../../core/
 import { issueStatuses } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Issues } from '../adapters.ts';
-import { hasFields, hasWords, isSearch, wordsOf } from './matching.ts';
+import { matcherOf } from './matching.ts';
 import { isStatus, makeFolderOf, readTrackerFile, type TrackedIssue, writeTrackerFile } from './tracker-file.ts';
 import { withTurn } from './write-turn.ts';
 
@@ -45,7 +45,7 @@ export function openTracker(path: string): Tracker {
   }
 
   async function list(filter: IssueFields | IssueSearch = {}): Promise<readonly TrackedIssue[]> {
-    const isMeant = isSearch(filter) ? searching(filter) : having(filter);
+    const isMeant = matcherOf(filter);
     return (await all()).filter(isMeant);
   }
 
@@ -105,16 +105,6 @@ export function openTracker(path: string): Tracker {
 }
 
 const FRESH = { title: '', status: 'todo', labels: [], assignee: null, milestone: null } as const;
-
-function searching({ query }: IssueSearch): (issue: TrackedIssue) => boolean {
-  const words = wordsOf(query);
-  return (issue) => hasWords(issue, words);
-}
-
-function having(fields: IssueFields): (issue: TrackedIssue) => boolean {
-  return (issue) =>
-    hasFields({ ...issue, assignees: [issue.assignee ?? []].flat() }, fields, (one, other) => one === other);
-}
 
 function nextId(issues: readonly TrackedIssue[]): string {
   const numbers = issues.map(({ id }) => Number(id)).filter(Number.isSafeInteger);

@@ -11,8 +11,19 @@ export interface Matchable {
   readonly milestone: string | null;
 }
 
+type OneAssignee = Omit<Matchable, 'assignees'> & { readonly assignee: string | null };
+
 export function isSearch(filter: IssueFields | IssueSearch): filter is IssueSearch {
   return 'query' in filter;
+}
+
+/** As the local tracker takes a filter: to the letter. */
+export function matcherOf(filter: IssueFields | IssueSearch): (issue: OneAssignee) => boolean {
+  const same = (one: string, other: string): boolean => one === other;
+  if (!isSearch(filter))
+    return (issue) => hasFields({ ...issue, assignees: [issue.assignee ?? []].flat() }, filter, same);
+  const words = wordsOf(filter.query);
+  return (issue) => hasWords(issue, words);
 }
 
 /** `same` compares labels and people: trackers differ in whether case matters. */
@@ -34,7 +45,7 @@ export function hasFields(
  * Words, all of which have to be in the title or in a label, in whatever case. What looks like the language of another
  * tracker is refused: taken for words it would match nothing, and `all of nothing is done` would pass.
  */
-export function wordsOf(query: string): readonly string[] {
+function wordsOf(query: string): readonly string[] {
   const words = query
     .toLowerCase()
     .split(/\s+/)
@@ -50,7 +61,7 @@ export function wordsOf(query: string): readonly string[] {
   return words;
 }
 
-export function hasWords({ title, labels }: Pick<Matchable, 'title' | 'labels'>, words: readonly string[]): boolean {
+function hasWords({ title, labels }: Pick<Matchable, 'title' | 'labels'>, words: readonly string[]): boolean {
   const text = [title, ...labels].join('\n').toLowerCase();
   return words.every((word) => text.includes(word));
 }
