@@ -32,6 +32,7 @@ export {
   type IssueFilter,
   type IssueId,
   type IssueSearch,
+  issueStatuses,
   type IssueStatus,
   issueStatus,
   lockFree,
