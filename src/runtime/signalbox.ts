@@ -19,6 +19,7 @@ import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
 import { type CheckOptions, Executor } from './guards/executor.ts';
+import { Guards } from './guards/guards.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
@@ -57,6 +58,8 @@ export class Signalbox implements AsyncDisposable {
   readonly children: Children;
   /** Who is there. */
   readonly members: Members;
+  /** Conditions that gate a step: looked at, waited for, registered. */
+  readonly guards: Guards;
   readonly #executor: Executor;
 
   constructor(runtime: Runtime, settings: SignalboxSettings) {
@@ -66,7 +69,10 @@ export class Signalbox implements AsyncDisposable {
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
-    this.#executor = new Executor(runtime, this.#events, { tasks: this.tasks }, settings.adapters);
+    const looks = { tasks: this.tasks };
+    const mayReclaim = settings.maintains && settings.reclaim;
+    this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
+    this.guards = new Guards(runtime, this.#executor);
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 
