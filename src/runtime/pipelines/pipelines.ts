@@ -99,8 +99,8 @@ const PAGE = 100;
 /** What pipelines need of the signalbox that they are part of. */
 export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
   lock(name: string): Lock;
-  /** For guards that look at the world from this directory. */
-  adaptersAt(root: string, issues: string | undefined): Promise<Adapters>;
+  /** What guards look at, if it is not the machine that drives the pipeline. */
+  readonly adapters: Adapters | undefined;
   /** The store, for what is started to find. */
   readonly url: string | undefined;
 }
@@ -259,7 +259,7 @@ export class Pipelines {
     if (record === undefined || book === undefined) throw missing(id);
     const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
-    const adapters = options.adapters ?? (await this.#parts.adaptersAt(cwd, book.issues));
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
@@ -364,6 +364,18 @@ export class Pipelines {
       mod: pair?.modRevision ?? 0,
     };
   }
+}
+
+/** Commands that guards run have the same variables as those of phases. */
+async function adaptersFor(
+  given: Adapters | undefined,
+  root: string,
+  issues: string | undefined,
+): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
+  if (given !== undefined) return () => given;
+  const { localAdapters } = await import('../../adapters/index.ts');
+  return (variables) =>
+    localAdapters({ root, env: { ...process.env, ...variables }, ...(issues !== undefined && { issues }) });
 }
 
 function missing(id: string): Failure {
