@@ -38,5 +38,5 @@ export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } fr
 export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
 export { type ParsedCondition, parseCondition } from './parse.ts';
 export { requiredInputs } from './required-inputs.ts';
-export type { Path, Problem } from './shape.ts';
+export type { Path, Problem } from '../shape.ts';
 export { matches, polledInputs, wakePatterns } from './wake.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_CONDITIONS, MAX_DEPTH, parseCondition } from './parse.ts';
-import type { Problem } from './shape.ts';
+import type { Problem } from '../shape.ts';
 
 function problemsOf(value: unknown): readonly Problem[] {
   const parsed = parseCondition(value);

@@ -16,7 +16,7 @@ import {
   type Shape,
   text,
   unaccepted,
-} from './shape.ts';
+} from '../shape.ts';
 
 export type ParsedCondition =
   { readonly ok: true; readonly condition: Condition } | { readonly ok: false; readonly problems: readonly Problem[] };

@@ -1,6 +1,6 @@
 /** Shapes: what a piece of unknown JSON must look like, and in which words it is told that it does not. */
-import { nameProblem } from '../name.ts';
-import { shown } from '../shown.ts';
+import { nameProblem } from './name.ts';
+import { shown } from './shown.ts';
 
 export type Path = readonly (string | number)[];
 
