@@ -168,6 +168,7 @@ export {
   usedSlots,
   UNUSED,
 } from './semaphore.ts';
+export { nearest } from './nearest.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
@@ -219,3 +220,4 @@ export {
   type SemaphoreAcquire,
   type Together,
 } from './together.ts';
+export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';
