@@ -56,7 +56,10 @@ export {
   sessionAlive,
   taskDone,
   type Verdict,
+  type ToldEvent,
   wakePatterns,
+  type Waking,
+  wakingOf,
   wakesOn,
 } from './guard/index.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
@@ -142,6 +145,34 @@ export {
   type WaitView,
   wokenBy,
 } from './manager/index.ts';
+export {
+  LARGEST_OUTPUTS_BYTES,
+  outputNameProblem,
+  parseOutputs,
+  type ParsedOutputs,
+  type Choice,
+  type DriverCommand,
+  type Effect,
+  effectOf,
+  type PhaseResult,
+  type PipelineCommand,
+  type PipelineOutcome,
+  pipelineTransition,
+  type PipelineTransition,
+  type Blocked,
+  type BlockingGuard,
+  currentPhase,
+  type Driver,
+  hasEnded,
+  type PhaseRecord,
+  type PipelineRecord,
+  type PipelineStep,
+  DEFAULT_BACKOFF_MS,
+  type Phase,
+  type PhaseHold,
+  type PhaseWork,
+  type Runbook,
+} from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
 export {
