@@ -1,6 +1,7 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
 export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
   all,
@@ -149,6 +150,8 @@ export {
   LARGEST_OUTPUTS_BYTES,
   outputNameProblem,
   parseOutputs,
+  parseRunbook,
+  type ParsedRunbook,
   type ParsedOutputs,
   type Choice,
   type DriverCommand,
@@ -199,7 +202,6 @@ export {
   usedSlots,
   UNUSED,
 } from './semaphore.ts';
-export { nearest } from './nearest.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,

@@ -71,8 +71,9 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function unaccepted(value: unknown, path: Path, accepted: string): Problem {
-  return { path, message: `${nounOf(path)} is ${shown(value)}; accepted is ${accepted}` };
+/** `whole`: what it is called if nothing is around it. */
+export function unaccepted(value: unknown, path: Path, accepted: string, whole?: string): Problem {
+  return { path, message: `${nounOf(path, whole)} is ${shown(value)}; accepted is ${accepted}` };
 }
 
 /** `"holdr" is unknown here; did you mean holder? Accepted are name, holder`. */
@@ -83,7 +84,7 @@ export function unknown(key: string, accepted: readonly string[], what = 'is unk
 }
 
 /** `into` for `['branchMerged', 'into']`, `ids[1]` for `['ids', 1]`. */
-function nounOf(path: Path): string {
-  const last = path.at(-1) ?? 'condition';
+function nounOf(path: Path, whole = 'condition'): string {
+  const last = path.at(-1) ?? whole;
   return typeof last === 'number' ? `${path.at(-2)}[${last}]` : last;
 }
