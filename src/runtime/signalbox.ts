@@ -23,6 +23,7 @@ import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
 import { Members } from './members.ts';
+import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './probe.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
@@ -43,6 +44,10 @@ import {
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
   readonly adapters: () => Promise<Adapters>;
+  /** The same from another directory: pipelines are where they were started. */
+  readonly adaptersAt: (root: string, issues: string | undefined) => Promise<Adapters>;
+  /** Where others find the store, if they can. */
+  readonly url: string | undefined;
 }
 
 export class Signalbox implements AsyncDisposable {
@@ -57,6 +62,8 @@ export class Signalbox implements AsyncDisposable {
   readonly children: Children;
   /** Who is there. */
   readonly members: Members;
+  /** Runs of phases that outlive the processes that drive them. */
+  readonly pipelines: Pipelines;
   readonly #executor: Executor;
 
   constructor(runtime: Runtime, settings: SignalboxSettings) {
@@ -66,7 +73,21 @@ export class Signalbox implements AsyncDisposable {
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
-    this.#executor = new Executor(runtime, this.#events, { tasks: this.tasks }, settings.adapters);
+    this.#executor = new Executor(
+      runtime,
+      this.#events,
+      { tasks: this.tasks, pipelines: { look: (id) => this.pipelines.look(id) } },
+      settings.adapters,
+    );
+    this.pipelines = new Pipelines(runtime, {
+      lock: (name) => this.lock(name),
+      acquireAll: (wants, options) => this.acquireAll(wants, options),
+      tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
+      children: this.children,
+      guards: this.#executor,
+      adaptersAt: settings.adaptersAt,
+      url: settings.url,
+    });
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 

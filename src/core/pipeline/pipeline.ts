@@ -40,6 +40,8 @@ export type DriverCommand =
     }
   /** The holds of the phase cannot be had at once. */
   | { readonly kind: 'waits'; readonly resources: readonly string[] }
+  /** They cannot be had at all: more slots than there are, or a deadlock. */
+  | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'begun'; readonly tokens: Readonly<Record<string, Token>> }
   | { readonly kind: 'ended'; readonly result: PhaseResult }
   /** The pause before the next attempt is over. */
@@ -106,7 +108,13 @@ export function pipelineTransition(
 ): PipelineTransition {
   if (command.kind === 'start') return start(runbook, record, command, at);
   if (record === undefined) return { state: record, outcome: { kind: 'missing' }, events: NONE, effect: LEAVE };
-  const turn: Turn = { runbook, record, command: command.command, at };
+  const isDriver = 'token' in command;
+  const turn: Turn = {
+    runbook,
+    record,
+    written: isDriver ? { lastDriven: command.command } : { last: command.command },
+    at,
+  };
   if (hasEnded(record)) return unchanged(turn, { kind: 'over' });
   if (command.kind === 'cancel') return cancel(turn, command);
   if (command.kind === 'drive') return drive(turn, command);
@@ -129,7 +137,7 @@ export function effectOf(runbook: Runbook, record: PipelineRecord): Effect {
 interface Turn {
   readonly runbook: Runbook;
   readonly record: PipelineRecord;
-  readonly command: string;
+  readonly written: Pick<PipelineRecord, 'lastDriven'> | Pick<PipelineRecord, 'last'>;
   readonly at: Moment;
 }
 
@@ -143,6 +151,8 @@ function driven(turn: Turn, command: DriverCommand): PipelineTransition {
       return when === command.when ? judged(turn, command) : misplaced(turn);
     case 'waits':
       return when === 'before' ? waits(turn, command.resources) : misplaced(turn);
+    case 'refused':
+      return when === 'before' ? commandFailed(turn, command.why) : misplaced(turn);
     case 'begun':
       return when === 'before' ? begun(turn, command.tokens) : misplaced(turn);
     case 'ended':
@@ -438,7 +448,7 @@ function reasonsOf(blocked: BlockedOn): readonly string[] {
 }
 
 function moved(turn: Turn, record: PipelineRecord, events: readonly Event[] = NONE): PipelineTransition {
-  const state = { ...record, last: turn.command };
+  const state: PipelineRecord = { ...record, ...turn.written };
   return { state, outcome: { kind: 'ok' }, events, effect: effectOf(turn.runbook, state) };
 }
 

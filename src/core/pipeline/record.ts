@@ -26,7 +26,8 @@ export interface PipelineRecord {
   readonly cancel?: { readonly by: string; readonly reason: string; readonly at: number };
   /** Why it failed or was cancelled. */
   readonly reason?: string;
-  /** The command that made it what it is: an answer that got lost is found by it. */
+  /** The last command of a driver, and of anybody else: an answer that got lost is found by it. */
+  readonly lastDriven?: string;
   readonly last: string;
 }
 

@@ -36,6 +36,8 @@ export interface CheckOptions {
   readonly own?: string;
   /** Else those of the signalbox. */
   readonly adapters?: Adapters;
+  /** Nobody is told `guard:evaluating` and the rest: whoever asks does it. */
+  readonly isQuiet?: boolean;
 }
 
 export interface WatchOptions {
@@ -62,14 +64,15 @@ export class Executor implements GuardExecutor {
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
-    for (const { id } of guards) this.#tell(id, 'evaluating');
+    const tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
+    for (const { id } of guards) tell(id, 'evaluating');
     const inputs = await this.inputsFor(
       guards.map(({ condition }) => condition),
       options,
     );
     return guards.map((guard) => {
       const outcome = checkGuard(guard, inputs);
-      this.#tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
+      tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
       return outcome;
     });
   }
