@@ -146,6 +146,34 @@ export {
   type WaitView,
   wokenBy,
 } from './manager/index.ts';
+export {
+  LARGEST_OUTPUTS_BYTES,
+  outputNameProblem,
+  parseOutputs,
+  type ParsedOutputs,
+  type Choice,
+  type DriverCommand,
+  type Effect,
+  effectOf,
+  type PhaseResult,
+  type PipelineCommand,
+  type PipelineOutcome,
+  pipelineTransition,
+  type PipelineTransition,
+  type Blocked,
+  type BlockingGuard,
+  currentPhase,
+  type Driver,
+  hasEnded,
+  type PhaseRecord,
+  type PipelineRecord,
+  type PipelineStep,
+  DEFAULT_BACKOFF_MS,
+  type Phase,
+  type PhaseHold,
+  type PhaseWork,
+  type Runbook,
+} from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
 export {

@@ -83,12 +83,26 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  return new Signalbox(runtime, { maintenanceMs, reclaim, maintains, adapters: adaptersFrom(options.adapters) });
+  const adaptersAt = async (): Promise<Adapters> => options.adapters ?? ({} as Adapters);
+  const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
+  return new Signalbox(runtime, {
+    maintenanceMs,
+    reclaim,
+    maintains,
+    adapters: adaptersFrom(options.adapters),
+    adaptersAt,
+    url,
+  });
 }
 
 function adaptersFrom(given: Adapters | undefined): () => Promise<Adapters> {
   if (given !== undefined) return () => Promise.resolve(given);
   return () => Promise.reject(new Failure('unavailable', 'this signalbox was opened without adapters to look at it'));
+}
+
+/** Undefined if no other process could open it. */
+function sharedUrl(url: string): string | undefined {
+  return url.startsWith('memory:') ? undefined : url;
 }
 
 export function isStore(given: unknown): given is Store {

@@ -24,6 +24,7 @@ import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
 import { Members } from './members.ts';
+import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './probe.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
@@ -44,6 +45,10 @@ import {
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
   readonly adapters: () => Promise<Adapters>;
+  /** The same from another directory: pipelines are where they were started. */
+  readonly adaptersAt: (root: string, issues: string | undefined) => Promise<Adapters>;
+  /** Where others find the store, if they can. */
+  readonly url: string | undefined;
 }
 
 export class Signalbox implements AsyncDisposable {
@@ -60,6 +65,8 @@ export class Signalbox implements AsyncDisposable {
   readonly members: Members;
   /** Conditions that gate a step: looked at, waited for, registered. */
   readonly guards: Guards;
+  /** Runs of phases that outlive the processes that drive them. */
+  readonly pipelines: Pipelines;
   readonly #executor: Executor;
 
   constructor(runtime: Runtime, settings: SignalboxSettings) {
@@ -69,10 +76,19 @@ export class Signalbox implements AsyncDisposable {
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
-    const looks = { tasks: this.tasks };
+    const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const mayReclaim = settings.maintains && settings.reclaim;
     this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
     this.guards = new Guards(runtime, this.#executor);
+    this.pipelines = new Pipelines(runtime, {
+      lock: (name) => this.lock(name),
+      acquireAll: (wants, options) => this.acquireAll(wants, options),
+      tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
+      children: this.children,
+      guards: this.#executor,
+      adaptersAt: settings.adaptersAt,
+      url: settings.url,
+    });
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 

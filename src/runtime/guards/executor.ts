@@ -40,6 +40,8 @@ export interface CheckOptions {
   readonly own?: string;
   /** Else those of the signalbox. */
   readonly adapters?: Adapters;
+  /** Nobody is told `guard:evaluating` and the rest: whoever asks does it. */
+  readonly isQuiet?: boolean;
 }
 
 export interface WatchOptions {
@@ -74,24 +76,26 @@ export class Executor implements GuardExecutor {
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
-    for (const { id } of guards) this.#tell(id, 'evaluating');
+    const tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
+    for (const { id } of guards) tell(id, 'evaluating');
     const inputs = await this.inputsFor(
       guards.map(({ condition }) => condition),
       options,
     );
-    return guards.map((guard) => this.#judged(guard, inputs));
+    return guards.map((guard) => this.#judged(guard, inputs, tell));
   }
 
   /** One guard, with every node of its condition. */
   async look(guard: Guard, options: CheckOptions = {}): Promise<GuardLook> {
     this.#tell(guard.id, 'evaluating');
     const inputs = await this.inputsFor([guard.condition], options);
-    return { outcome: this.#judged(guard, inputs), explanation: explain(guard.condition, inputs) };
+    const outcome = this.#judged(guard, inputs, this.#tell.bind(this));
+    return { outcome, explanation: explain(guard.condition, inputs) };
   }
 
-  #judged(guard: Guard, inputs: Inputs): GuardOutcome {
+  #judged(guard: Guard, inputs: Inputs, tell: Tell): GuardOutcome {
     const outcome = checkGuard(guard, inputs);
-    this.#tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
+    tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
     return outcome;
   }
 
@@ -137,4 +141,5 @@ export class Executor implements GuardExecutor {
   }
 }
 
+type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
 type Details = Readonly<Record<string, Json>>;

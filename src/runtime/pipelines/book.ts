@@ -1,0 +1,18 @@
+/** What a pipeline is to do, and where: written when it is started, so that any process can go on with it. */
+import { hostname } from 'node:os';
+import type { Runbook } from '../../core/index.ts';
+
+export interface Book {
+  readonly runbook: Runbook;
+  /** Where its commands run, and on which machine that is. */
+  readonly cwd: string;
+  readonly host: string;
+  /** Given when it was started, for all phases. */
+  readonly env: Readonly<Record<string, string>>;
+  /** How often it looks at what nobody announces. */
+  readonly pollMs: number;
+  /** Which issues are meant, if it was said. */
+  readonly issues?: string;
+}
+
+export const thisMachine = (): string => hostname();
