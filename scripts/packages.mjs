@@ -16,6 +16,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 export const FOR_TESTS = [
   { command: 'etcd', debian: 'etcd-server', leavesOut: 'the differential test and the contract on a real etcd' },
   { command: 'etcdctl', debian: 'etcd-client', leavesOut: 'the look at a real etcd through its own client' },
+  { command: 'tmux', debian: 'tmux', leavesOut: 'the look at real tmux sessions' },
 ];
 
 /** @type {readonly Program[]} */

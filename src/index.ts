@@ -1,5 +1,25 @@
 /** signalbox keeps workers, CI jobs and coding agents from stepping on each other. */
 
+export {
+  type Adapters,
+  type AddOutcome,
+  type CommandResult,
+  type Commands,
+  type Files,
+  type Git,
+  githubIssues,
+  type GitHubIssuesOptions,
+  type IssueChanges,
+  type Issues,
+  localAdapters,
+  type LocalAdaptersOptions,
+  type NewIssue,
+  openTracker,
+  type Sessions,
+  type TrackedIssue,
+  type Tracker,
+  type UpdateOutcome,
+} from './adapters/index.ts';
 export { type Clock, type Timer } from './clock.ts';
 export {
   all,

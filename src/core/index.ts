@@ -33,6 +33,7 @@ export {
   type IssueFilter,
   type IssueId,
   type IssueSearch,
+  issueStatuses,
   type IssueStatus,
   issueStatus,
   lockFree,
@@ -173,6 +174,8 @@ export {
   type PhaseHold,
   type PhaseWork,
   type Runbook,
+  type Filled,
+  withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';

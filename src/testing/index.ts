@@ -1,3 +1,10 @@
+export type { Question } from './adapters/fake.ts';
+export { type FakeAdapters, fakeAdapters, type FakeWorld } from './adapters/fake-adapters.ts';
+export { FakeCommands, type FakeRun } from './adapters/fake-commands.ts';
+export { FakeFiles } from './adapters/fake-files.ts';
+export { FakeGit, type FakeGitState } from './adapters/fake-git.ts';
+export { type FakeIssue, FakeIssues } from './adapters/fake-issues.ts';
+export { FakeSessions } from './adapters/fake-sessions.ts';
 export type { After, Before, Call, Decision, Faults } from './faults.ts';
 export { faultyStore } from './faulty-store.ts';
 export { type Fate, ScriptedFaults } from './scripted-faults.ts';

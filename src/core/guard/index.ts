@@ -1,11 +1,12 @@
-export type {
-  CommandLine,
-  Condition,
-  IssueFields,
-  IssueFilter,
-  IssueId,
-  IssueSearch,
-  IssueStatus,
+export {
+  type CommandLine,
+  type Condition,
+  type IssueFields,
+  type IssueFilter,
+  type IssueId,
+  type IssueSearch,
+  issueStatuses,
+  type IssueStatus,
 } from './condition.ts';
 export {
   all,

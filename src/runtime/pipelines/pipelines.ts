@@ -12,6 +12,7 @@ import {
   outputNameProblem,
   type PipelineRecord,
   type Runbook,
+  withVariables,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
@@ -126,9 +127,12 @@ export class Pipelines {
   /** Starts it, for somebody else to drive: `resume` does. */
   async start(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
-    const runbook = 'runbook' in what ? what.runbook : what;
+    const written = 'runbook' in what ? what.runbook : what;
     const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
     if (problem !== undefined) throw new Failure('invalid', problem);
+    const filled = withVariables(written, options.env ?? {});
+    if (!filled.ok) throw new Failure('invalid', filled.problem);
+    const { runbook } = filled;
     const id = checkedId(options.id ?? `${runbook.name}-${timeTold(this.#runtime.clock.now())}-${randomHex(2)}`);
     const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, issues, by = defaultHolder() } = options;
     const book: Book = {

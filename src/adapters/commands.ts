@@ -1,0 +1,123 @@
+/**
+ * Commands. Each runs in a session of its own, so that everything it started can be found and ended: when it has
+ * exited, when its time is over, and when whoever asked no longer wants to know. What moves to another session of its
+ * own accord means to stay, and stays.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
+import type { CommandLine } from '../core/index.ts';
+import { Failure, shown } from '../failure.ts';
+import { end, type Ended, exitCodeOf, MARK, offspringOf, randomHex } from '../host/index.ts';
+import type { CommandResult, Commands } from './adapters.ts';
+import { KeptOutput } from './kept-output.ts';
+
+export interface CommandsOptions {
+  /** Where commands run. */
+  readonly root: string;
+  /** Default 60 s. */
+  readonly timeoutMs?: number;
+  /** Between TERM and KILL. Default 2 s. */
+  readonly graceMs?: number;
+  /** So much of the output is kept in all. Default 64 KiB. */
+  readonly outputLimitBytes?: number;
+  /** Default: that of this process. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+const DEFAULTS = { timeoutMs: 60_000, graceMs: 2_000, outputLimitBytes: 64 * 1024 };
+/** A process that waits for a broken disk cannot be killed. */
+const GIVE_UP_MS = 5_000;
+/** So long the rest of the output is waited for where somebody who stays has the pipes. */
+const REST_MS = 500;
+
+export function realCommands(options: CommandsOptions): Commands {
+  const { root, timeoutMs, graceMs, outputLimitBytes, env = process.env } = { ...DEFAULTS, ...options };
+  return {
+    async run(cmd, signal) {
+      const [program, ...args] = programOf(cmd);
+      signal?.throwIfAborted();
+      await checkDirectory(root);
+      const mark = randomHex(8);
+      const around = env[MARK];
+      const child = await start(program, args, root, { ...env, [MARK]: around ? `${around}.${mark}` : mark });
+      const offspring = offspringOf(child.pid as number, true, mark);
+      const output = new KeptOutput(outputLimitBytes);
+      for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.add(chunk));
+      const closed = new Promise((resolve) => child.once('close', resolve));
+      const reason = await over(child, timeoutMs, signal);
+      await end(offspring, { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS });
+      await within(REST_MS, closed);
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      if (reason === 'late') throw late(cmd, timeoutMs, output.text);
+      if (reason === 'aborted') throw signal?.reason;
+      return { exitCode: exitCodeOf(reason), output: output.text } satisfies CommandResult;
+    },
+  };
+}
+
+function programOf(cmd: CommandLine): readonly [string, ...string[]] {
+  const parts = typeof cmd === 'string' ? [cmd] : cmd;
+  const [program = '', ...args] = parts;
+  if (program.trim() === '') throw new Failure('invalid', `${shown(cmd)} is no command`);
+  if (parts.some((part) => part.includes('\0'))) throw new Failure('invalid', `${shown(cmd)}: a NUL cannot be passed`);
+  if (typeof cmd !== 'string') return [program, ...args];
+  // Both into one pipe, so that what is printed stays in the order in which it was.
+  return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', '/bin/sh', '-c', cmd];
+}
+
+async function start(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Promise<ChildProcess> {
+  try {
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    await once(child, 'spawn');
+    return child;
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const why = { ENOENT: 'there is no such program', EACCES: 'permission denied' }[code ?? ''] ?? message;
+    throw new Failure('unavailable', `${shown(program)} cannot be started: ${why}`, { cause });
+  }
+}
+
+/** How it ended, or why it is to be ended. */
+function over(child: ChildProcess, timeoutMs: number, signal?: AbortSignal): Promise<Ended | 'late' | 'aborted'> {
+  return new Promise((resolve) => {
+    const done = (reason: Ended | 'late' | 'aborted'): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', aborted);
+      resolve(reason);
+    };
+    const aborted = (): void => done('aborted');
+    const timer = setTimeout(() => done('late'), timeoutMs);
+    child.once('exit', (code, by) => done(by === null ? { code: code ?? 0 } : { signal: by }));
+    signal?.addEventListener('abort', aborted);
+    if (signal?.aborted === true) aborted();
+  });
+}
+
+function late(cmd: CommandLine, timeoutMs: number, output: string): Failure {
+  const last = output.trimEnd().split('\n').at(-1) ?? '';
+  const words = last === '' ? 'it had printed nothing' : `it had printed last: ${shown(last)}`;
+  return new Failure('unavailable', `${shown(cmd)} took longer than ${timeoutMs} ms and was ended; ${words}`);
+}
+
+/** Otherwise it would be the program that is said to be missing. */
+async function checkDirectory(path: string): Promise<void> {
+  const found = await stat(path).catch((error: Error) => error);
+  if (!(found instanceof Error) && found.isDirectory()) return;
+  const why = found instanceof Error ? found.message : 'it is not a directory';
+  throw new Failure('unavailable', `no command can run in ${path}: ${why}`);
+}
+
+async function within(ms: number, event: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const time = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([event, time]).finally(() => clearTimeout(timer));
+}

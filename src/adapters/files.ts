@@ -1,0 +1,153 @@
+/**
+ * Files under a root. A path is relative to it, or absolute and inside it; `..` is taken as written. Where links lead is
+ * found out before anything is opened, and what lies outside is refused, whether it exists or not.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, relative, resolve, sep } from 'node:path';
+import { Failure, type FailureCode, shown } from '../failure.ts';
+import type { Files } from './adapters.ts';
+import { textOf } from './text.ts';
+
+export interface FilesOptions {
+  readonly root: string;
+  /** Larger files are not read. Default 1 MiB. */
+  readonly limitBytes?: number;
+}
+
+const LIMIT_BYTES = 1024 * 1024;
+/** A FIFO would block until somebody writes to it, and a terminal would become ours. */
+const CAREFULLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
+
+export function realFiles({ root, limitBytes = LIMIT_BYTES }: FilesOptions): Files {
+  return {
+    async file(path, signal) {
+      signal?.throwIfAborted();
+      return { exists: (await placeOf(path, root)) !== undefined };
+    },
+
+    async text(path, signal) {
+      signal?.throwIfAborted();
+      const place = await placeOf(path, root);
+      return place === undefined ? null : readText(place, path, limitBytes, signal);
+    },
+  };
+}
+
+interface Place {
+  readonly root: string;
+  readonly path: string;
+}
+
+/** The file itself, behind all links; undefined if there is none. */
+async function placeOf(path: string, root: string): Promise<Place | undefined> {
+  if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is no path`);
+  const realRoot = await realpath(root).catch((error: unknown) => {
+    throw trouble(root, error);
+  });
+  const named = resolve(root, path);
+  // An absolute path may name the root by where it really is.
+  if (!isInside(named, resolve(root)) && !isInside(named, realRoot)) throw outside(path, root);
+  const real = await realpath(named).catch(absent(path));
+  if (real === undefined) {
+    if (!isInside(await nearest(dirname(named), path), realRoot)) throw outside(path, root);
+    return undefined;
+  }
+  if (!isInside(real, realRoot)) throw outside(path, root);
+  return { root: realRoot, path: real };
+}
+
+/** The first directory above that exists: what is missing would be in there. */
+async function nearest(directory: string, path: string): Promise<string> {
+  for (let above = directory; ; above = dirname(above)) {
+    const real = await realpath(above).catch(absent(path));
+    if (real !== undefined || above === dirname(above)) return real ?? above;
+  }
+}
+
+async function readText(
+  place: Place,
+  path: string,
+  limitBytes: number,
+  signal?: AbortSignal,
+): Promise<{ readonly text: string } | null> {
+  // Opening a device can do something to it.
+  const before = await stat(place.path).catch(absent(path));
+  if (before === undefined) return null;
+  checkKind(before, path);
+  const file = await open(place.path, CAREFULLY).catch(absent(path));
+  if (file === undefined) return null;
+  try {
+    await checkUnmoved(file, place, path);
+    const now = await file.stat();
+    checkKind(now, path);
+    if (now.size > limitBytes) throw tooLarge(path, limitBytes);
+    return { text: textOf(await readAll(file, path, limitBytes, signal), path) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Some files do not know their size, and others grow. */
+async function readAll(file: FileHandle, path: string, limitBytes: number, signal?: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for (let length = 0; ;) {
+    signal?.throwIfAborted();
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(limitBytes - length, 64 * 1024) + 1));
+    if (bytesRead === 0) return Buffer.concat(chunks);
+    length += bytesRead;
+    if (length > limitBytes) throw tooLarge(path, limitBytes);
+    chunks.push(buffer.subarray(0, bytesRead));
+  }
+}
+
+/** Somebody may have put a link in place of a directory since it was looked at. Only Linux tells. */
+async function checkUnmoved(file: FileHandle, { root }: Place, path: string): Promise<void> {
+  const opened = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined);
+  if (opened !== undefined && !isInside(opened, root)) throw outside(path, root);
+}
+
+function checkKind(stats: { isFile(): boolean; isDirectory(): boolean }, path: string): void {
+  if (stats.isFile()) return;
+  throw new Failure(
+    'invalid',
+    `${shown(path)} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}: it has no text`,
+  );
+}
+
+function isInside(path: string, root: string): boolean {
+  const way = relative(root, path);
+  return way !== '..' && !way.startsWith(`..${sep}`);
+}
+
+function outside(path: string, root: string): Failure {
+  return new Failure('invalid', `${shown(path)} leads out of ${root}: only what is inside is looked at`);
+}
+
+function tooLarge(path: string, limitBytes: number): Failure {
+  return new Failure(
+    'unavailable',
+    `${shown(path)} is larger than ${limitBytes} bytes, the most that is read of a file`,
+  );
+}
+
+/** Undefined if there is no such file; whatever else went wrong is thrown. */
+function absent(path: string): (error: unknown) => undefined {
+  return (error) => {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw trouble(path, error);
+  };
+}
+
+const TROUBLES: Readonly<Record<string, readonly [FailureCode, string]>> = {
+  ELOOP: ['invalid', 'its links lead round in a circle, or it changed meanwhile'],
+  EACCES: ['forbidden', 'permission denied'],
+  ENAMETOOLONG: ['invalid', 'the name is too long'],
+};
+
+function trouble(path: string, cause: unknown): Failure {
+  const { code = '', message } = cause as NodeJS.ErrnoException;
+  const [kind, words] = TROUBLES[code] ?? ['unavailable', message];
+  return new Failure(kind, `${shown(path)} cannot be looked at: ${words}`, { cause });
+}

@@ -1,0 +1,32 @@
+/** How git is called, so that it looks at the repository we mean, asks nobody, changes nothing and runs nothing. */
+
+/**
+ * In a hook git's variables name the repository of the hook; others trace or change what git prints. These few say how
+ * git is set up on this machine.
+ */
+const KEPT =
+  /^GIT_(CONFIG_(GLOBAL|SYSTEM|NOSYSTEM|COUNT|KEY_\d+|VALUE_\d+)|EXEC_PATH|CEILING_DIRECTORIES|DISCOVERY_ACROSS_FILESYSTEM)$/;
+
+export function gitEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = Object.entries(env).filter(([name]) => !name.startsWith('GIT_') || KEPT.test(name));
+  return {
+    ...Object.fromEntries(kept),
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    // Looking must not write, nor wait for somebody who writes.
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_NO_LAZY_FETCH: '1',
+  };
+}
+
+/** A repository's own configuration can name programs. None of these is needed for looking. */
+export const QUIET: readonly string[] = [
+  '--no-pager',
+  ...[
+    'core.fsmonitor=false',
+    'core.hooksPath=/dev/null',
+    'core.askPass=',
+    'credential.helper=',
+    'protocol.allow=never',
+  ].flatMap((setting) => ['-c', setting]),
+];

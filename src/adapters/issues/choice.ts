@@ -1,0 +1,44 @@
+/** Which tracker is meant: a path, `github:OWNER/NAME`, or what is found. */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Failure, shown } from '../../failure.ts';
+import type { Issues } from '../adapters.ts';
+import { githubIssues, type GitHubIssuesOptions } from './github.ts';
+import { openTracker } from './local.ts';
+
+/** Under the root. */
+export const USUAL_TRACKER = join('.signalbox', 'issues.json');
+
+export interface ChoiceOptions {
+  readonly root: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
+}
+
+/** Decided at the first question, and again until there is something to decide for. */
+export function chosenIssues(meant: string | Issues | undefined, options: ChoiceOptions): Issues {
+  if (typeof meant === 'object') return meant;
+  let chosen: Issues | undefined;
+  const issues = (): Issues => (chosen ??= choose(meant ?? (options.env['SIGNALBOX_ISSUES'] || undefined), options));
+  return {
+    async issues(filter, signal) {
+      return issues().issues(filter, signal);
+    },
+    async issue(id, signal) {
+      return issues().issue(id, signal);
+    },
+  };
+}
+
+function choose(meant: string | undefined, { root, env, github }: ChoiceOptions): Issues {
+  if (meant === undefined) {
+    const usual = join(root, USUAL_TRACKER);
+    if (existsSync(usual)) return openTracker(usual);
+    const ways = `set SIGNALBOX_ISSUES to github:OWNER/NAME or to the path of a local tracker, or make ${usual}`;
+    throw new Failure('not-found', `nobody said where the issues are: ${ways}`);
+  }
+  const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(meant) ?? [];
+  if (scheme === undefined) return openTracker(resolve(root, meant));
+  if (scheme === 'github') return githubIssues({ env, ...github, repository: rest });
+  throw new Failure('invalid', `${shown(meant)}: issues are at github:OWNER/NAME or at the path of a local tracker`);
+}

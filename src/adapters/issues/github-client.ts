@@ -1,0 +1,235 @@
+/**
+ * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
+ * costs nothing of the limit. Only ever reads, so that it may ask again.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import { Failure } from '../../failure.ts';
+import { findToken } from './github-token.ts';
+import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
+
+export interface GitHubOptions {
+  /** By default from GITHUB_TOKEN, GH_TOKEN or `gh auth token`. An empty one: none. */
+  readonly token?: string;
+  /** Of the REST API: `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
+  readonly baseUrl?: string;
+  /** For each request. Default 30 s. */
+  readonly timeoutMs?: number;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface Page {
+  readonly body: unknown;
+  /** The address of the page after it. */
+  readonly next?: string;
+}
+
+interface Remembered {
+  readonly etag: string;
+  readonly page: Page;
+}
+
+const TIMEOUT_MS = 30_000;
+/** Whoever waits for an answer is better told than kept for longer than this. */
+const LONGEST_PAUSE_MS = 5_000;
+const PAUSE_MS = 1_000;
+const REMEMBERED = 500;
+const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
+const REDIRECTS = 3;
+
+export class GitHubClient {
+  readonly repository: string;
+  readonly #base: URL;
+  readonly #options: GitHubOptions;
+  readonly #env: NodeJS.ProcessEnv;
+  /** Undefined: not looked for yet. */
+  #token: Promise<string | undefined> | undefined;
+  readonly #remembered = new Map<string, Remembered>();
+
+  constructor(repository: string, options: GitHubOptions) {
+    this.repository = repository;
+    this.#options = options;
+    this.#env = options.env ?? process.env;
+    this.#base = baseOf(options.baseUrl ?? (this.#env['GITHUB_API_URL'] || 'https://api.github.com'));
+  }
+
+  address(path: string, query: Readonly<Record<string, string>> = {}): string {
+    const url = new URL(`${this.#base.pathname.replace(/\/$/, '')}${path}`, this.#base);
+    url.search = new URLSearchParams(query).toString();
+    return url.href;
+  }
+
+  /** Answers what `missing` says where there is nothing (404) or no longer (410). */
+  async get(
+    address: string,
+    signal?: AbortSignal,
+    missing?: (status: number) => Promise<Page> | undefined,
+  ): Promise<Page> {
+    const token = await this.#findToken(signal);
+    for (let isAgain = false; ; isAgain = true) {
+      const answer = await this.#ask(address, token, signal);
+      if ('page' in answer) return answer.page;
+      const { refused } = answer;
+      const instead = refused.status === 404 || refused.status === 410 ? await missing?.(refused.status) : undefined;
+      if (instead !== undefined) return instead;
+      const waitMs = isAgain ? undefined : pauseBefore(refused);
+      if (waitMs === undefined) {
+        if (refused.status === 401) this.#token = undefined;
+        throw refusal(refused, this.repository, token !== undefined, Date.now());
+      }
+      await pause(waitMs, undefined, { signal });
+    }
+  }
+
+  async #ask(
+    address: string,
+    token: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<{ page: Page } | { refused: Refused }> {
+    const remembered = this.#remembered.get(address);
+    const timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS;
+    const late = AbortSignal.timeout(timeoutMs);
+    const over = signal === undefined ? late : AbortSignal.any([signal, late]);
+    try {
+      const response = await this.#fetch(address, headersFor(token, remembered), over);
+      if (response.status === 304 && remembered !== undefined) {
+        await response.body?.cancel();
+        return { page: remembered.page };
+      }
+      const text = await textOf(response, this.repository);
+      if (!response.ok)
+        return { refused: { status: response.status, headers: response.headers, message: said(text, token) } };
+      const next = this.#nextOf(response.headers.get('link'));
+      const page = { body: parsed(text, this.repository), ...(next !== undefined && { next }) };
+      this.#remember(address, response.headers.get('etag'), page);
+      return { page };
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof Failure) throw error;
+      const why = late.aborted ? `no answer within ${timeoutMs} ms` : networkTrouble(error);
+      return { refused: { status: 0, headers: new Headers(), message: why } };
+    }
+  }
+
+  /** A token goes nowhere but where it was meant to go. */
+  async #fetch(address: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
+    for (let url = address, redirects = 0; ; redirects++) {
+      const response = await fetch(url, { headers, signal, redirect: 'manual' });
+      const location = response.headers.get('location');
+      const isMoved = [301, 302, 307, 308].includes(response.status) && location !== null;
+      if (!isMoved) return response;
+      await response.body?.cancel();
+      if (redirects === REDIRECTS) throw new Failure('unavailable', `GitHub, ${this.repository}: moved too often`);
+      url = this.#sameOrigin(new URL(location, url).href);
+    }
+  }
+
+  #nextOf(link: string | null): string | undefined {
+    const found = /<([^>]*)>\s*;[^,]*\brel="next"/.exec(link ?? '')?.[1];
+    return found === undefined ? undefined : this.#sameOrigin(new URL(found, this.#base).href);
+  }
+
+  #sameOrigin(address: string): string {
+    const { origin } = new URL(address);
+    if (origin === this.#base.origin) return address;
+    throw new Failure(
+      'unavailable',
+      `GitHub, ${this.repository}: the answer goes on at another place, ${origin}; not followed`,
+    );
+  }
+
+  #findToken(signal?: AbortSignal): Promise<string | undefined> {
+    const { token } = this.#options;
+    if (token === '') return Promise.resolve(undefined);
+    // `gh` knows the place by the name of its pages.
+    const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
+    const finding = (this.#token ??= findToken(token, host, this.#env, signal));
+    // A search that was given up is no answer to the next who asks.
+    finding.catch(() => (this.#token = undefined));
+    return finding;
+  }
+
+  #remember(address: string, etag: string | null, page: Page): void {
+    this.#remembered.delete(address);
+    if (etag === null) return;
+    this.#remembered.set(address, { etag, page });
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+}
+
+function baseOf(text: string): URL {
+  const bad = (why: string): Failure => new Failure('invalid', `the address of GitHub's API ${why}`);
+  if (!URL.canParse(text)) throw bad('is no URL');
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '') throw bad('must not contain a password: give the token as such');
+  const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback))
+    throw bad(`has to be https: ${url.origin}`);
+  return url;
+}
+
+function headersFor(token: string | undefined, remembered: Remembered | undefined): Readonly<Record<string, string>> {
+  return {
+    accept: 'application/vnd.github+json',
+    'user-agent': 'signalbox',
+    'x-github-api-version': '2022-11-28',
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(remembered !== undefined && { 'if-none-match': remembered.etag }),
+  };
+}
+
+/** How long before it is asked once more; undefined if that is of no use, or would take too long. */
+function pauseBefore(refused: Refused): number | undefined {
+  const now = Date.now();
+  const isBroken = refused.status === 0 || refused.status >= 500;
+  const waitMs =
+    limitedForMs(refused, now) ?? (isBroken ? (retryAfterMs(refused.headers, now) ?? PAUSE_MS) : undefined);
+  return waitMs !== undefined && waitMs <= LONGEST_PAUSE_MS ? waitMs : undefined;
+}
+
+async function textOf(response: Response, repository: string): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += (chunk as Uint8Array).length;
+    if (bytes > BODY_LIMIT_BYTES) throw new Failure('unavailable', `GitHub, ${repository}: the answer is too long`);
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parsed(text: string, repository: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw new Failure('unavailable', `GitHub, ${repository}: the answer is not JSON; is that address its API?`, {
+      cause,
+    });
+  }
+}
+
+/** Some servers repeat what they were sent. */
+function said(text: string, token: string | undefined): string {
+  let message = '';
+  try {
+    const body = JSON.parse(text) as {
+      readonly message?: unknown;
+      readonly errors?: readonly { readonly message?: unknown }[];
+    };
+    message = [body.message, ...(body.errors ?? []).map((error) => error.message)]
+      .filter((each) => typeof each === 'string')
+      .join('; ');
+  } catch {
+    // Not GitHub itself, but something in between; its page would say nothing here.
+  }
+  const safe = token === undefined ? message : message.replaceAll(token, '***');
+  return safe.length > 300 ? `${safe.slice(0, 297)}…` : safe;
+}
+
+function networkTrouble(error: unknown): string {
+  const { cause, message } = error as Error & {
+    readonly cause?: { readonly code?: string; readonly message?: string };
+  };
+  return cause?.code ?? cause?.message ?? message;
+}

@@ -1,0 +1,37 @@
+/** Where the token for GitHub comes from. It is never shown, in no message. */
+import { Failure } from '../../failure.ts';
+import { printedBy } from '../program.ts';
+
+const GH_TIMEOUT_MS = 10_000;
+
+/** Undefined where nobody has one: what is public can be read without. `host` as `gh` knows it: `github.com`. */
+export async function findToken(
+  given: string | undefined,
+  host: string,
+  env: NodeJS.ProcessEnv,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const named: readonly (readonly [string, string | undefined])[] = [
+    ['the token that was given', given],
+    ['GITHUB_TOKEN', env['GITHUB_TOKEN']],
+    ['GH_TOKEN', env['GH_TOKEN']],
+  ];
+  for (const [source, value] of named) if (value !== undefined && value !== '') return checked(value, source);
+  const printed = await printedBy('gh', ['auth', 'token', '--hostname', host], {
+    env,
+    timeoutMs: GH_TIMEOUT_MS,
+    signal,
+  }).catch(
+    // It is not installed, or hangs; but whoever gave up is to be told.
+    () => signal?.throwIfAborted(),
+  );
+  const found = printed?.exitCode === 0 ? printed.stdout.trim() : '';
+  return found === '' ? undefined : checked(found, '`gh auth token`');
+}
+
+/** In a header it would be refused with a message that shows it. */
+function checked(value: string, source: string): string {
+  const token = value.trim();
+  if (/^[\u0021-\u007e]+$/.test(token)) return token;
+  throw new Failure('invalid', `${source} is not a token for GitHub: it has characters that no token has`);
+}

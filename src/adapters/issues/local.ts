@@ -1,0 +1,134 @@
+/** A tracker in a file of its own, for those who have no other. Reading takes no lock: a file is replaced as a whole. */
+import { resolve } from 'node:path';
+import type { IssueFields, IssueId, IssueSearch, IssueStatus } from '../../core/index.ts';
+import { issueStatuses } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import type { Issues } from '../adapters.ts';
+import { matcherOf } from './matching.ts';
+import { isStatus, makeFolderOf, readTrackerFile, type TrackedIssue, writeTrackerFile } from './tracker-file.ts';
+import { withTurn } from './write-turn.ts';
+
+export interface NewIssue {
+  /** By default the next number. */
+  readonly id?: IssueId;
+  readonly title: string;
+  /** Default `todo`. */
+  readonly status?: IssueStatus;
+  readonly labels?: readonly string[];
+  readonly assignee?: string | null;
+  readonly milestone?: string | null;
+}
+
+export type IssueChanges = Partial<Omit<TrackedIssue, 'id'>>;
+
+export type AddOutcome = { readonly kind: 'added' | 'exists'; readonly issue: TrackedIssue };
+export type UpdateOutcome = { readonly kind: 'updated'; readonly issue: TrackedIssue } | { readonly kind: 'missing' };
+
+export interface Tracker extends Issues {
+  readonly path: string;
+  list(filter?: IssueFields | IssueSearch): Promise<readonly TrackedIssue[]>;
+  get(id: IssueId): Promise<TrackedIssue | undefined>;
+  /** Makes the file if there is none. */
+  add(issue: NewIssue, signal?: AbortSignal): Promise<AddOutcome>;
+  update(id: IssueId, changes: IssueChanges, signal?: AbortSignal): Promise<UpdateOutcome>;
+}
+
+/** Nothing is read or made yet. */
+export function openTracker(path: string): Tracker {
+  const file = resolve(path);
+
+  async function all(): Promise<readonly TrackedIssue[]> {
+    const issues = await readTrackerFile(file);
+    // Nothing to be found is not the same as nothing left to do.
+    if (issues === undefined) throw new Failure('not-found', `there are no issues in ${file}: there is no such file`);
+    return issues;
+  }
+
+  async function list(filter: IssueFields | IssueSearch = {}): Promise<readonly TrackedIssue[]> {
+    const isMeant = matcherOf(filter);
+    return (await all()).filter(isMeant);
+  }
+
+  async function get(id: IssueId): Promise<TrackedIssue | undefined> {
+    return (await all()).find((issue) => issue.id === String(id));
+  }
+
+  return {
+    path: file,
+    list,
+    get,
+
+    async add(issue, signal) {
+      checkIssue(issue);
+      await makeFolderOf(file);
+      const change = async (): Promise<AddOutcome> => {
+        const issues = (await readTrackerFile(file)) ?? [];
+        const { id = nextId(issues), ...rest } = issue;
+        const added: TrackedIssue = { id: String(id), ...FRESH, ...defined(rest) };
+        const same = issues.find(({ id }) => id === added.id);
+        if (same !== undefined) return { kind: 'exists', issue: same };
+        await writeTrackerFile(file, [...issues, added]);
+        return { kind: 'added', issue: added };
+      };
+      return withTurn(file, change, signal);
+    },
+
+    async update(id, changes, signal) {
+      checkIssue(changes);
+      // Before anything is made beside a file that is not there.
+      await all();
+      const change = async (): Promise<UpdateOutcome> => {
+        const issues = await all();
+        const before = issues.find((issue) => issue.id === String(id));
+        if (before === undefined) return { kind: 'missing' };
+        const issue = { ...before, ...defined(changes), id: before.id };
+        await writeTrackerFile(
+          file,
+          issues.map((each) => (each === before ? issue : each)),
+        );
+        return { kind: 'updated', issue };
+      };
+      return withTurn(file, change, signal);
+    },
+
+    async issues(filter, signal) {
+      signal?.throwIfAborted();
+      return (await list(filter)).map(({ id, status }) => ({ id, status }));
+    },
+
+    async issue(id, signal) {
+      signal?.throwIfAborted();
+      const found = await get(id);
+      return found === undefined ? null : { status: found.status };
+    },
+  };
+}
+
+const FRESH = { title: '', status: 'todo', labels: [], assignee: null, milestone: null } as const;
+
+function nextId(issues: readonly TrackedIssue[]): string {
+  const numbers = issues.map(({ id }) => Number(id)).filter(Number.isSafeInteger);
+  return String(Math.max(0, ...numbers) + 1);
+}
+
+function defined<T extends object>(given: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+  const entries = Object.entries(given).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
+}
+
+/** From JavaScript anything may come, and what is written has to be readable again. */
+function checkIssue({ id, title, status, labels, assignee, milestone }: Partial<NewIssue>): void {
+  const check = (isRight: boolean, what: string): void => {
+    if (!isRight) throw new Failure('invalid', what);
+  };
+  const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
+  check(id === undefined || id !== '', 'an issue needs an id that is not empty');
+  check(title === undefined || typeof title === 'string', `${shown(title)} is no title`);
+  check(status === undefined || isStatus(status), `${shown(status)} is no status: ${issueStatuses.join(', ')}`);
+  check(
+    labels === undefined || (Array.isArray(labels) && labels.every((label) => typeof label === 'string')),
+    `${shown(labels)} is no list of labels`,
+  );
+  check(assignee === undefined || isTextOrNull(assignee), `${shown(assignee)} is no assignee`);
+  check(milestone === undefined || isTextOrNull(milestone), `${shown(milestone)} is no milestone`);
+}

@@ -1,0 +1,67 @@
+/** What a command printed: the beginning and the end of it, however much that was. */
+
+export class KeptOutput {
+  readonly #headLimit: number;
+  readonly #tailLimit: number;
+  #total = 0;
+  readonly #head: Buffer[] = [];
+  /** Round and round, once the head is full. */
+  #tail: Buffer | undefined;
+  #tailTotal = 0;
+
+  constructor(limitBytes: number) {
+    this.#tailLimit = Math.ceil(limitBytes / 2);
+    this.#headLimit = limitBytes - this.#tailLimit;
+  }
+
+  add(chunk: Buffer): void {
+    const room = Math.max(0, this.#headLimit - this.#total);
+    this.#total += chunk.length;
+    // Copied, because a short piece would keep the whole chunk that it was cut from.
+    if (room > 0) this.#head.push(Buffer.from(chunk.subarray(0, room)));
+    const rest = chunk.subarray(room);
+    if (rest.length > 0) this.#addToTail(rest);
+  }
+
+  #addToTail(chunk: Buffer): void {
+    const limit = this.#tailLimit;
+    this.#tail ??= Buffer.alloc(limit);
+    // Of a long chunk only the end can stay; it has to come to lie where it would have.
+    const skipped = Math.max(0, chunk.length - limit);
+    const kept = chunk.subarray(skipped);
+    const at = (this.#tailTotal + skipped) % limit;
+    const first = kept.copy(this.#tail, at);
+    if (first < kept.length) kept.copy(this.#tail, 0, first);
+    this.#tailTotal += chunk.length;
+  }
+
+  /** Where something was left out it says how much. */
+  get text(): string {
+    const head = Buffer.concat(this.#head);
+    if (this.#tail === undefined) return head.toString();
+    const limit = this.#tailLimit;
+    if (this.#tailTotal <= limit) return Buffer.concat([head, this.#tail.subarray(0, this.#tailTotal)]).toString();
+    const seam = this.#tailTotal % limit;
+    const begin = withoutBrokenEnd(head);
+    const end = withoutBrokenBeginning(Buffer.concat([this.#tail.subarray(seam), this.#tail.subarray(0, seam)]));
+    const left = this.#total - begin.length - end.length;
+    return `${begin.toString()}\n[... ${left} bytes left out ...]\n${end.toString()}`;
+  }
+}
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+/** In UTF-8 a character has at most three bytes after its first. */
+function withoutBrokenBeginning(bytes: Buffer): Buffer {
+  let start = 0;
+  while (start < 3 && isContinuation(bytes[start])) start++;
+  return bytes.subarray(start);
+}
+
+function withoutBrokenEnd(bytes: Buffer): Buffer {
+  let last = bytes.length - 1;
+  while (last > bytes.length - 4 && isContinuation(bytes[last])) last--;
+  const first = bytes[last] ?? 0;
+  const expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+  return bytes.length - last < expected ? bytes.subarray(0, last) : bytes;
+}

@@ -1,0 +1,51 @@
+/** The adapters to this machine. Making them looks at nothing yet. */
+import type { Adapters, Issues } from './adapters.ts';
+import { type CommandsOptions, realCommands } from './commands.ts';
+import { realFiles } from './files.ts';
+import { realGit } from './git.ts';
+import { chosenIssues } from './issues/choice.ts';
+import type { GitHubIssuesOptions } from './issues/github.ts';
+import { realSessions } from './sessions.ts';
+
+export interface LocalAdaptersOptions {
+  /** The repository that is looked at; files and commands stay in it. */
+  readonly root: string;
+  /**
+   * A path of a local tracker, relative to the root, or `github:OWNER/NAME`. By default what `SIGNALBOX_ISSUES` says, or
+   * `.signalbox/issues.json` under the root.
+   */
+  readonly issues?: string | Issues;
+  readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
+  /** Default 60 s. */
+  readonly commandTimeoutMs?: number;
+  /** Between TERM and KILL. Default 2 s. */
+  readonly commandGraceMs?: number;
+  /** So much of what a command prints is kept. Default 64 KiB. */
+  readonly outputLimitBytes?: number;
+  /** Default 30 s. */
+  readonly gitTimeoutMs?: number;
+  /** Larger files are not read. Default 1 MiB. */
+  readonly fileLimitBytes?: number;
+  /** The tmux server, as for `tmux -L`. */
+  readonly tmuxSocketName?: string;
+  /** Default: that of this process. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export function localAdapters(options: LocalAdaptersOptions): Adapters {
+  const { root, env = process.env, issues, github, fileLimitBytes, gitTimeoutMs, tmuxSocketName } = options;
+  const { commandTimeoutMs, commandGraceMs, outputLimitBytes } = options;
+  const commands: CommandsOptions = {
+    ...{ root, env },
+    ...(commandTimeoutMs !== undefined && { timeoutMs: commandTimeoutMs }),
+    ...(commandGraceMs !== undefined && { graceMs: commandGraceMs }),
+    ...(outputLimitBytes !== undefined && { outputLimitBytes }),
+  };
+  return {
+    git: realGit({ root, env, ...(gitTimeoutMs !== undefined && { timeoutMs: gitTimeoutMs }) }),
+    files: realFiles({ root, ...(fileLimitBytes !== undefined && { limitBytes: fileLimitBytes }) }),
+    commands: realCommands(commands),
+    sessions: realSessions({ env, ...(tmuxSocketName !== undefined && { socketName: tmuxSocketName }) }),
+    issues: chosenIssues(issues, { root, env, ...(github !== undefined && { github }) }),
+  };
+}

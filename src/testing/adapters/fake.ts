@@ -1,0 +1,36 @@
+/** What the fakes have in common: they remember what they were asked, and can be told to fail. */
+
+/** The method and its arguments: `['branch', 'main']`. */
+export type Question = readonly [method: string, ...args: unknown[]];
+
+export abstract class Fake {
+  readonly #asked: Question[] = [];
+  #trouble: Error | undefined;
+
+  /** Everything it was asked, in order. */
+  get asked(): readonly Question[] {
+    return this.#asked;
+  }
+
+  forget(): void {
+    this.#asked.length = 0;
+  }
+
+  /** From now on every question fails so; until it is told otherwise by `undefined`. */
+  failWith(trouble: Error | string | undefined): void {
+    this.#trouble = typeof trouble === 'string' ? new Error(trouble) : trouble;
+  }
+
+  protected async answer<T>(
+    question: Question,
+    signal: AbortSignal | undefined,
+    find: () => T | Promise<T>,
+  ): Promise<T> {
+    this.#asked.push(question);
+    signal?.throwIfAborted();
+    if (this.#trouble !== undefined) throw this.#trouble;
+    const found = await find();
+    signal?.throwIfAborted();
+    return found;
+  }
+}
