@@ -89,10 +89,8 @@ export class Executor implements GuardExecutor {
   async look(guard: Guard, options: CheckOptions = {}): Promise<GuardLook> {
     this.#tell(guard.id, 'evaluating');
     const inputs = await this.inputsFor([guard.condition], options);
-    return {
-      outcome: this.#judged(guard, inputs, this.#tell.bind(this)),
-      explanation: explain(guard.condition, inputs),
-    };
+    const outcome = this.#judged(guard, inputs, this.#tell.bind(this));
+    return { outcome, explanation: explain(guard.condition, inputs) };
   }
 
   #judged(guard: Guard, inputs: Inputs, tell: Tell): GuardOutcome {
@@ -143,5 +141,6 @@ export class Executor implements GuardExecutor {
   }
 }
 
+type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
 type Details = Readonly<Record<string, Json>>;
 type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
