@@ -85,6 +85,18 @@ export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runti
 export { storeUrl } from './runtime/location.ts';
 export type { Swept, SweptHold } from './runtime/maintenance.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
+export {
+  type DefinedRunbook,
+  defineRunbook,
+  type GuardDefinition,
+  type HoldsDefinition,
+  type OnFailureDefinition,
+  type PhaseDefinition,
+  type RunbookDefinition,
+  type SlotsDefinition,
+  type VariablesDefinition,
+} from './runtime/pipelines/define.ts';
+export type { PhaseContext, PhaseFunction } from './runtime/pipelines/functions.ts';
 export type { Probe } from './runtime/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {
