@@ -143,4 +143,3 @@ export class Executor implements GuardExecutor {
 
 type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
 type Details = Readonly<Record<string, Json>>;
-type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
