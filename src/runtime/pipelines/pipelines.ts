@@ -10,6 +10,7 @@ import {
   currentPhase,
   nameProblem,
   outputNameProblem,
+  type Phase,
   type PipelineRecord,
   type Runbook,
   withVariables,
@@ -26,6 +27,7 @@ import { shapeProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
 import { type Book, thisMachine } from './book.ts';
+import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
 import type { PhaseFunction } from './functions.ts';
@@ -117,17 +119,20 @@ export class Pipelines {
   }
 
   /** Starts a pipeline and drives it until it is over, or cannot go on without a person. */
-  async run(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
-    const started = await this.start(what, options);
+  async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
+    const defined = asDefined(what);
+    const started = await this.start(defined, options);
     if (started.kind === 'exists') return started;
-    const functions = 'functions' in what ? what.functions : new Map<string, PhaseFunction>();
-    return this.#drive(started.id, { ...options, functions });
+    return this.#drive(started.id, { ...options, functions: defined.functions });
   }
 
   /** Starts it, for somebody else to drive: `resume` does. */
-  async start(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<StartOutcome> {
+  async start(
+    what: RunbookDefinition | Runbook | RunbookWithFunctions,
+    options: RunOptions = {},
+  ): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
-    const written = 'runbook' in what ? what.runbook : what;
+    const written = asDefined(what).runbook;
     const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
@@ -364,6 +369,18 @@ export class Pipelines {
       mod: pair?.modRevision ?? 0,
     };
   }
+}
+
+/** As somebody writes it, as `defineRunbook` gives it, or as `parseRunbook` does. */
+function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): RunbookWithFunctions {
+  if (typeof what === 'object' && what !== null && 'runbook' in what) return what;
+  if (!isParsed(what)) return defineRunbook(what as RunbookDefinition);
+  return { runbook: what, functions: new Map() };
+}
+
+function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
+  const phases: unknown = what?.phases;
+  return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
 }
 
 /** Commands that guards run have the same variables as those of phases. */
