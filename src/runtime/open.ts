@@ -18,7 +18,7 @@ import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
 import { shapeProblem } from './options.ts';
 import { Runtime } from './runtime.ts';
-import { Signalbox } from './signalbox.ts';
+import { Signalbox, type SignalboxSettings } from './signalbox.ts';
 
 export interface OpenOptions {
   /** How long the store keeps what this process holds after it was last heard of; renewed at a third of it. */
@@ -83,21 +83,25 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  const adaptersAt = async (): Promise<Adapters> => options.adapters ?? ({} as Adapters);
   const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
   return new Signalbox(runtime, {
     maintenanceMs,
     reclaim,
     maintains,
-    adapters: adaptersFrom(options.adapters),
-    adaptersAt,
+    ...adapterSettings(options.adapters),
     url,
   });
 }
 
-function adaptersFrom(given: Adapters | undefined): () => Promise<Adapters> {
-  if (given !== undefined) return () => Promise.resolve(given);
-  return () => Promise.reject(new Failure('unavailable', 'this signalbox was opened without adapters to look at it'));
+/** Loaded when something is to be looked at: whoever only wants a lock does not wait for it. */
+function adapterSettings(given: Adapters | undefined): Pick<SignalboxSettings, 'adapters' | 'adaptersAt'> {
+  const adaptersAt = async (root: string, issues: string | undefined): Promise<Adapters> => {
+    if (given !== undefined) return given;
+    const { localAdapters } = await import('../adapters/index.ts');
+    return localAdapters({ root, ...(issues !== undefined && { issues }) });
+  };
+  let here: Promise<Adapters> | undefined;
+  return { adaptersAt, adapters: async () => (here ??= adaptersAt(process.cwd(), undefined)) };
 }
 
 /** Undefined if no other process could open it. */
