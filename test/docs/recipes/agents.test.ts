@@ -1,9 +1,9 @@
 // docs/agents.md: three agents in three worktrees of a real repository, as it is printed.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built } from '../../support/run-processes.ts';
-import { mostAtOnce, Workshop } from './workshop.ts';
+import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
 
 const AGENTS = ['ada', 'ben', 'cy'];
 /** Long enough for the others to begin beside it, if they may. */
@@ -96,8 +96,9 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
     const going = shop.try('agents-go', { in: 'app', env });
     await until((all) => all.filter(({ state }) => state === 'done').length === 2);
     // Its machine goes down: the driver, and what it started.
-    for (const pid of processesOf('SIGNALBOX_PIPELINE=ben')) process.kill(pid, 'SIGKILL');
-    for (const pid of driversOf('ben')) process.kill(pid, 'SIGKILL');
+    const ours = processesWith(`LOG=${shop.place.path('log')}`);
+    const ofBen = ours.filter((pid) => isChildOf(pid, 'ben') || isDriverOf(pid, 'ben'));
+    for (const pid of ofBen) process.kill(pid, 'SIGKILL');
     await going.ended;
 
     const resumed = await shop.try('agents-resume', { in: 'app', env }).ended;
@@ -111,21 +112,13 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
   });
 });
 
-function processesOf(variable: string): readonly number[] {
-  return pids().filter((pid) => read(pid, 'environ').split('\0').includes(variable));
+function isChildOf(pid: number, pipeline: string): boolean {
+  return read(pid, 'environ').includes(`SIGNALBOX_PIPELINE=${pipeline}`);
 }
 
-function driversOf(id: string): readonly number[] {
-  return pids().filter((pid) => {
-    const words = read(pid, 'cmdline').split('\0');
-    return words.includes('pipeline') && words.includes('--id') && words.includes(id);
-  });
-}
-
-function pids(): readonly number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
+function isDriverOf(pid: number, pipeline: string): boolean {
+  const words = read(pid, 'cmdline').split('\0');
+  return words.includes('pipeline') && words.includes('--id') && words.includes(pipeline);
 }
 
 function read(pid: number, file: string): string {
