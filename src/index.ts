@@ -95,6 +95,28 @@ export { storeUrl } from './runtime/location.ts';
 export type { Swept, SweptHold } from './runtime/maintenance.ts';
 export type { JoinOutcome, Member, Members, Membership } from './runtime/members.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
+export {
+  type DefinedRunbook,
+  defineRunbook,
+  type GuardDefinition,
+  type HoldsDefinition,
+  type OnFailureDefinition,
+  type PhaseDefinition,
+  type RunbookDefinition,
+  type SlotsDefinition,
+  type VariablesDefinition,
+} from './runtime/pipelines/define.ts';
+export type { PhaseContext, PhaseFunction } from './runtime/pipelines/functions.ts';
+export type { PhaseLog } from './runtime/pipelines/log.ts';
+export type {
+  DriveOptions,
+  DriveOutcome,
+  Pipelines,
+  ResumeOptions,
+  RunOptions as PipelineRunOptions,
+  StartOutcome,
+} from './runtime/pipelines/pipelines.ts';
+export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {

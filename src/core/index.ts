@@ -1,6 +1,7 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
 export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
   all,
@@ -151,6 +152,8 @@ export {
   LARGEST_OUTPUTS_BYTES,
   outputNameProblem,
   parseOutputs,
+  parseRunbook,
+  type ParsedRunbook,
   type ParsedOutputs,
   type Choice,
   type DriverCommand,
@@ -254,3 +257,4 @@ export {
   type SemaphoreAcquire,
   type Together,
 } from './together.ts';
+export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';

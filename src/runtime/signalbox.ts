@@ -45,8 +45,8 @@ import {
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
   readonly adapters: () => Promise<Adapters>;
-  /** The same from another directory: pipelines are where they were started. */
-  readonly adaptersAt: (root: string, issues: string | undefined) => Promise<Adapters>;
+  /** Those that were given, if they were: pipelines look from where they were started. */
+  readonly given: Adapters | undefined;
   /** Where others find the store, if they can. */
   readonly url: string | undefined;
 }
@@ -86,7 +86,7 @@ export class Signalbox implements AsyncDisposable {
       tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
       children: this.children,
       guards: this.#executor,
-      adaptersAt: settings.adaptersAt,
+      adapters: settings.given,
       url: settings.url,
     });
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);

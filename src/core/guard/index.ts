@@ -40,5 +40,5 @@ export { guardProblem } from './guard-problem.ts';
 export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
 export { type ParsedCondition, parseCondition } from './parse.ts';
 export { requiredInputs } from './required-inputs.ts';
-export type { Path, Problem } from './shape.ts';
+export type { Path, Problem } from '../shape.ts';
 export { matches, polledInputs, type ToldEvent, wakePatterns, type Waking, wakingOf } from './wake.ts';

@@ -1,4 +1,5 @@
 export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './outputs.ts';
+export { parseRunbook, type ParsedRunbook } from './parse.ts';
 export {
   type Choice,
   type DriverCommand,

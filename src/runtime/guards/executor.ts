@@ -76,7 +76,7 @@ export class Executor implements GuardExecutor {
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
-    const tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
+    const tell: Tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
     for (const { id } of guards) tell(id, 'evaluating');
     const inputs = await this.inputsFor(
       guards.map(({ condition }) => condition),
@@ -134,7 +134,7 @@ export class Executor implements GuardExecutor {
     return gathered;
   }
 
-  #tell(id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome): void {
+  #tell(...[id, what, outcome]: Parameters<Tell>): void {
     const { kind: _kind, guard: _guard, ...details } = outcome ?? { kind: 'passed', guard: id };
     const event: Event = { type: `guard:${what}`, at: this.#runtime.clock.now(), holder: '', ...(details as Details) };
     this.#runtime.emit(`guard/${id}`, [event]);
