@@ -23,6 +23,7 @@ export {
   type Gathered,
   type Guard,
   type GuardOutcome,
+  guardProblem,
   type Input,
   type InputKey,
   type InputKind,

@@ -9,6 +9,7 @@ import {
   type GuardOutcome,
   type Guard,
   hasEnded,
+  type Phase,
   type PipelineRecord,
   pipelineHolder,
 } from '../../core/index.ts';
@@ -18,7 +19,7 @@ import type { LockHold } from '../lock.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
-import type { Book } from './book.ts';
+import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
@@ -35,7 +36,8 @@ export interface DriverParts extends RunParts {
 }
 
 export interface DriveTerms {
-  readonly adapters: Adapters;
+  /** What guards look at, with the variables that the commands of the phase have. */
+  readonly adapters: (variables: Readonly<Record<string, string>>) => Adapters;
   /** Aborted, the command is ended and the pipeline left for somebody else. */
   readonly signal?: AbortSignal | undefined;
   /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
@@ -125,14 +127,14 @@ export class PipelineDriver {
     let watch: GuardWatch | undefined;
     try {
       for (;;) {
-        const outcomes = await this.#check(guards, phase.name);
+        const outcomes = await this.#check(guards, phase);
         if (this.#over.aborted) return undefined;
         const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
         if (effect.kind !== 'evaluate') return effect;
         if (!this.#terms.waits) return undefined;
         if (watch === undefined) {
           const { pollMs } = this.#book;
-          watch = await this.#parts.guards.watch(guards, { pollMs, adapters: this.#terms.adapters });
+          watch = await this.#parts.guards.watch(guards, { pollMs });
           // What happened between the look and the watch was not heard.
           continue;
         }
@@ -144,7 +146,7 @@ export class PipelineDriver {
     }
   }
 
-  async #check(guards: readonly Guard[], phase: string): Promise<readonly GuardOutcome[]> {
+  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[]> {
     if (guards.length === 0) return [];
     const { runtime } = this.#parts;
     const told = guards.map(({ id }) => ({
@@ -152,10 +154,10 @@ export class PipelineDriver {
       at: runtime.clock.now(),
       holder: this.#hold.holder,
       guard: id,
-      phase,
+      phase: phase.name,
     }));
     runtime.emit(pipelineResource(this.#ledger.id), told);
-    const { adapters } = this.#terms;
+    const adapters = this.#terms.adapters(variablesOf(this.#book, this.#ledger.record, phase));
     return this.#parts.guards.check(guards, { signal: this.#over, own: this.#holder, adapters, isQuiet: true });
   }
 
@@ -196,7 +198,7 @@ export class PipelineDriver {
       throw error;
     }
     // It may have taken long: what was true before need not be now.
-    const outcomes = await this.#check(phase.pre, phase.name);
+    const outcomes = await this.#check(phase.pre, phase);
     if (this.#over.aborted) return undefined;
     const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
     if (effect.kind !== 'begin') await this.#release();

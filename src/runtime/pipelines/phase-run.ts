@@ -5,7 +5,7 @@ import type { Children } from '../children.ts';
 import { childEnvironment, type OuterHolds, told } from '../environment.ts';
 import type { Hold } from '../hold.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Book } from './book.ts';
+import { type Book, variablesOf } from './book.ts';
 import { PhaseCommand } from './command.ts';
 import type { PhaseFunction } from './functions.ts';
 import { pipelineKeys } from './keys.ts';
@@ -116,10 +116,8 @@ export class PhaseRun {
     }
   }
 
-  /** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
   #variables(): Readonly<Record<string, string>> {
-    const { runbook, env } = this.#book;
-    return { ...runbook.env, ...env, ...this.#ledger.record?.outputs, ...this.#phase.env };
+    return variablesOf(this.#book, this.#ledger.record, this.#phase);
   }
 
   #environment(mark: string): NodeJS.ProcessEnv {

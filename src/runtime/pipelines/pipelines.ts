@@ -10,6 +10,7 @@ import {
   currentPhase,
   nameProblem,
   outputNameProblem,
+  type Phase,
   type PipelineRecord,
   type Runbook,
   withVariables,
@@ -26,6 +27,7 @@ import { shapeProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
 import { type Book, thisMachine } from './book.ts';
+import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
 import type { PhaseFunction } from './functions.ts';
@@ -99,8 +101,8 @@ const PAGE = 100;
 /** What pipelines need of the signalbox that they are part of. */
 export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
   lock(name: string): Lock;
-  /** For guards that look at the world from this directory. */
-  adaptersAt(root: string, issues: string | undefined): Promise<Adapters>;
+  /** What guards look at, if it is not the machine that drives the pipeline. */
+  readonly adapters: Adapters | undefined;
   /** The store, for what is started to find. */
   readonly url: string | undefined;
 }
@@ -117,17 +119,20 @@ export class Pipelines {
   }
 
   /** Starts a pipeline and drives it until it is over, or cannot go on without a person. */
-  async run(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
-    const started = await this.start(what, options);
+  async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
+    const defined = asDefined(what);
+    const started = await this.start(defined, options);
     if (started.kind === 'exists') return started;
-    const functions = 'functions' in what ? what.functions : new Map<string, PhaseFunction>();
-    return this.#drive(started.id, { ...options, functions });
+    return this.#drive(started.id, { ...options, functions: defined.functions });
   }
 
   /** Starts it, for somebody else to drive: `resume` does. */
-  async start(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<StartOutcome> {
+  async start(
+    what: RunbookDefinition | Runbook | RunbookWithFunctions,
+    options: RunOptions = {},
+  ): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
-    const written = 'runbook' in what ? what.runbook : what;
+    const written = asDefined(what).runbook;
     const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
@@ -259,7 +264,7 @@ export class Pipelines {
     if (record === undefined || book === undefined) throw missing(id);
     const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
-    const adapters = options.adapters ?? (await this.#parts.adaptersAt(cwd, book.issues));
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
@@ -364,6 +369,30 @@ export class Pipelines {
       mod: pair?.modRevision ?? 0,
     };
   }
+}
+
+/** As somebody writes it, as `defineRunbook` gives it, or as `parseRunbook` does. */
+function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): RunbookWithFunctions {
+  if (typeof what === 'object' && what !== null && 'runbook' in what) return what;
+  if (!isParsed(what)) return defineRunbook(what as RunbookDefinition);
+  return { runbook: what, functions: new Map() };
+}
+
+function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
+  const phases: unknown = what?.phases;
+  return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
+}
+
+/** Commands that guards run have the same variables as those of phases. */
+async function adaptersFor(
+  given: Adapters | undefined,
+  root: string,
+  issues: string | undefined,
+): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
+  if (given !== undefined) return () => given;
+  const { localAdapters } = await import('../../adapters/index.ts');
+  return (variables) =>
+    localAdapters({ root, env: { ...process.env, ...variables }, ...(issues !== undefined && { issues }) });
 }
 
 function missing(id: string): Failure {
