@@ -17,6 +17,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'lock', summary: 'acquire, renew, release and look at locks by hand', load: () => import('./lock.ts') },
   { name: 'sem', summary: 'the same for semaphores', load: () => import('./sem.ts') },
   { name: 'task', summary: 'publish, claim, finish and look at tasks', load: () => import('./task.ts') },
+  { name: 'pipeline', summary: 'run phases in order, gated by guards', load: () => import('./pipeline.ts') },
   { name: 'who', summary: 'who holds what, since when, why, and who waits for whom', load: () => import('./who.ts') },
   { name: 'events', summary: 'follow what happens', load: () => import('./events.ts') },
   { name: 'maintain', summary: 'warn of stale holds and free them, now', load: () => import('./maintain.ts') },
