@@ -8,14 +8,16 @@ import { join } from 'node:path';
 import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
-import type { Children } from '../children.ts';
+import type { Children, Entered } from '../children.ts';
 import type { Hold } from '../hold.ts';
 import { clearLeftovers } from '../leftovers.ts';
+import { isTrouble } from '../tasks/sending.ts';
 import { Stop } from './stop.ts';
 
 /** After the last process of the command has gone, somebody outside may still have its output open. */
 const LAST_WORDS_MS = 500;
 const GIVE_UP_MS = 10_000;
+const ENTER_AGAIN_MS = 100;
 
 export interface CommandTerms {
   readonly children: Children;
@@ -73,7 +75,8 @@ export class PhaseCommand {
 
   async #entered(child: GatedChild, terms: CommandTerms): Promise<PhaseResult> {
     const { children, holds, graceMs, stop, tell } = terms;
-    const entered = await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+    const entered = await this.#enter(child, terms);
+    if (entered === undefined) return Stop.of(stop).result;
     if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
     let isLeft = false;
     try {
@@ -89,6 +92,19 @@ export class PhaseCommand {
     }
   }
 
+  /** A store that does not answer is asked again: nothing has run yet. Undefined if it is to stop before that. */
+  async #enter(child: GatedChild, { children, holds, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+    while (!stop.aborted) {
+      try {
+        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+      } catch (error) {
+        if (!isTrouble(error)) throw error;
+        await Promise.race([pause(ENTER_AGAIN_MS), whenAborted(stop)]);
+      }
+    }
+    return undefined;
+  }
+
   /** What came of it, and whether nothing of it is left. */
   async #let(child: GatedChild, { graceMs, stop, output, tell }: CommandTerms): Promise<[PhaseResult, boolean]> {
     const closed = child.output.map((stream) => {
@@ -98,7 +114,9 @@ export class PhaseCommand {
     child.letGo();
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS };
     const first = await Promise.race([child.ended, whenAborted(stop)]);
-    if (first === 'aborted') await end(child.offspring, patience);
+    if (first === 'aborted') {
+      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+    }
     const ended = await child.ended;
     const isGone =
       (await isGoneWithin(child.offspring, true, graceMs, stop)) || (await this.#endRest(child, graceMs, tell));

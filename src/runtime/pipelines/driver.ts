@@ -23,6 +23,7 @@ import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
+import { MARGIN } from '../session.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -94,6 +95,9 @@ export class PipelineDriver {
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
+    } catch (error) {
+      // Whatever could not be done after that, could not be done because of that.
+      throw this.#hold.lost ?? error;
     } finally {
       unlisten();
       alive?.cancel();
@@ -261,7 +265,8 @@ export class PipelineDriver {
   async #run(run: PhaseRun, timeoutMs: number | undefined): ReturnType<PhaseRun['run']> {
     const stop = new AbortController();
     const listeners: [AbortSignal, () => Stop][] = [
-      [this.#hold.signal, () => Stop.stopped('its driver lost its hold')],
+      // Half of the time between the loss and the end of the lease.
+      [this.#hold.signal, () => Stop.replaced((this.#parts.runtime.options.sessionTtlMs * MARGIN) / 2)],
       [this.#taken.signal, () => Stop.cancelled],
     ];
     if (this.#held !== undefined && this.#held.holds.length > 0) {
