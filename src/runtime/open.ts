@@ -18,7 +18,7 @@ import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
 import { shapeProblem } from './options.ts';
 import { Runtime } from './runtime.ts';
-import { Signalbox, type SignalboxSettings } from './signalbox.ts';
+import { Signalbox } from './signalbox.ts';
 
 export interface OpenOptions {
   /** How long the store keeps what this process holds after it was last heard of; renewed at a third of it. */
@@ -88,33 +88,17 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     maintenanceMs,
     reclaim,
     maintains,
-<<<<<<< HEAD
     adapters: adaptersFrom(options.adapters),
     given: options.adapters,
-=======
-    ...adapterSettings(options.adapters),
->>>>>>> h-guards
     url,
   });
 }
 
-<<<<<<< HEAD
 /** Loaded when a guard first needs them. */
 function adaptersFrom(given: Adapters | undefined): () => Promise<Adapters> {
   let loaded = given === undefined ? undefined : Promise.resolve(given);
   return () =>
     (loaded ??= import('../adapters/index.ts').then(({ localAdapters }) => localAdapters({ root: process.cwd() })));
-=======
-/** Loaded when something is to be looked at: whoever only wants a lock does not wait for it. */
-function adapterSettings(given: Adapters | undefined): Pick<SignalboxSettings, 'adapters' | 'adaptersAt'> {
-  const adaptersAt = async (root: string, issues: string | undefined): Promise<Adapters> => {
-    if (given !== undefined) return given;
-    const { localAdapters } = await import('../adapters/index.ts');
-    return localAdapters({ root, ...(issues !== undefined && { issues }) });
-  };
-  let here: Promise<Adapters> | undefined;
-  return { adaptersAt, adapters: async () => (here ??= adaptersAt(process.cwd(), undefined)) };
->>>>>>> h-guards
 }
 
 /** Undefined if no other process could open it. */
