@@ -1,7 +1,8 @@
 /** How much room text takes on a terminal, in columns. */
 
 /** Letters of East Asia and most pictures take two. Rather one too many: a line that is too long breaks the picture. */
-const WIDE = /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
 export function columnsOf(text: string): number {
   let columns = 0;
@@ -38,6 +39,8 @@ export function wrapped(text: string, width: number): readonly string[] {
 
 /** Text without what moves the cursor or changes colours: sequences that begin with ESC. */
 export function withoutEscapes(text: string): string {
-  // eslint-disable-next-line no-control-regex
-  return text.replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g, '');
+  return text.replace(
+    /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g,
+    '',
+  );
 }

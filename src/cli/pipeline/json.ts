@@ -3,7 +3,8 @@ import { currentPhase, type PipelineRecord } from '../../core/index.ts';
 import { timeOf } from '../events.ts';
 
 export function pipelineJson(record: PipelineRecord): object {
-  const { id, name, state, step, phases, blocked, driver, outputs, startedBy, startedAt, endedAt, cancel, reason } = record;
+  const { id, name, state, step, phases, blocked, driver, outputs, startedBy, startedAt, endedAt, cancel, reason } =
+    record;
   return {
     pipeline: id,
     name,

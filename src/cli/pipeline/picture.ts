@@ -99,7 +99,8 @@ function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, 
   if (isCurrent && record.blocked !== undefined) {
     return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `run ${runs} is over` : '');
   }
-  if (isCurrent && record.step.when !== 'during') return record.step.when === 'after' ? 'looks at its last guards' : 'looks at its guards';
+  if (isCurrent && record.step.when !== 'during')
+    return record.step.when === 'after' ? 'looks at its last guards' : 'looks at its guards';
   switch (state) {
     case 'waiting':
       return '';
@@ -144,17 +145,21 @@ function windowOf(
   room: number,
   frame: Frame,
 ): readonly PictureLine[] {
-  const count = (from: number, to: number): number => phases.slice(from, to).reduce((sum, lines) => sum + lines.length, 0);
+  const count = (from: number, to: number): number =>
+    phases.slice(from, to).reduce((sum, lines) => sum + lines.length, 0);
   if (count(0, phases.length) <= room) return phases.flat();
   const at = record.step.phase;
   let [from, to] = [at, at + 1];
   // Two lines are for what is left out.
-  for (let grew = true; grew; ) {
+  for (let grew = true; grew;) {
     grew = false;
     if (to < phases.length && count(from, to + 1) <= room - 2) grew = ++to > 0;
     if (from > 0 && count(from - 1, to) <= room - 2) grew = --from >= 0;
   }
-  const shown = phases.slice(from, to).flat().slice(0, Math.max(1, room - 2));
+  const shown = phases
+    .slice(from, to)
+    .flat()
+    .slice(0, Math.max(1, room - 2));
   const before = from === 0 ? [] : [line(`  … ${from} before`, frame, 'dim')];
   const after = to === phases.length ? [] : [line(`  … ${phases.length - to} more`, frame, 'dim')];
   return [...before, ...shown, ...after].slice(0, Math.max(0, room));

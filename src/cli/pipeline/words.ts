@@ -51,7 +51,8 @@ function phaseChanges(before: PhaseRecord | undefined, after: PhaseRecord, isFir
   const { name, state, runs, ended, warnings = [] } = after;
   const warned = warnings.filter((warning) => before?.warnings?.includes(warning) !== true);
   const lines = warned.map((warning) => `${name}: warning: ${warning}`);
-  if (state === 'running' && runs !== before?.runs) return [...lines, `${name}: begins${runs > 1 ? ` (run ${runs})` : ''}`];
+  if (state === 'running' && runs !== before?.runs)
+    return [...lines, `${name}: begins${runs > 1 ? ` (run ${runs})` : ''}`];
   if (state === before?.state) return lines;
   if (state === 'done') return [...lines, `${name}: done after ${spoken(lengthOf(after, 0))}`];
   if (state === 'failed') return [...lines, `${name}: failed: ${ended ?? 'a guard'}`];
