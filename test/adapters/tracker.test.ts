@@ -166,10 +166,14 @@ describe('the file of a tracker', () => {
 
 describe('several writers', () => {
   it('in one process lose nothing', async () => {
+    const numbers = Array.from({ length: 40 }, (_, number) => number);
+    // Half of them by one tracker, half by another.
     const trackers = [openTracker(path), openTracker(path)];
-    const adding = Array.from({ length: 40 }, (_, number) => trackers[number % 2]?.add({ title: String(number) }));
-    const ids = (await Promise.all(adding)).map((outcome) => Number(outcome?.issue.id));
-    expect(ids.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 40 }, (_, number) => number + 1));
+    const adding = trackers.flatMap((tracker, half) =>
+      numbers.filter((number) => number % 2 === half).map((number) => tracker.add({ title: String(number) })),
+    );
+    const ids = (await Promise.all(adding)).map(({ issue }) => Number(issue.id));
+    expect(ids.toSorted((one, other) => one - other)).toEqual(numbers.map((number) => number + 1));
     expect(await openTracker(path).list()).toHaveLength(40);
   });
 
