@@ -38,6 +38,8 @@ export class FakeGitHub {
   /** Issues that were deleted, or moved to another address. */
   readonly gone = new Set<number>();
   readonly moved = new Map<number, string>();
+  hasIssues = true;
+  formerName: string | undefined;
   /** Put in front of the address of the next page. */
   nextOrigin: string | undefined;
   readonly #issues = new Map<number, KeptIssue>();
@@ -132,7 +134,9 @@ export class FakeGitHub {
       reply(request.headers['if-none-match'] === etag ? 304 : 200, body, { ...headers, etag });
     };
     const base = `/repos/${this.repository}`;
-    if (path === base) return ok({ full_name: this.repository });
+    if (path === base) return ok({ full_name: this.repository, has_issues: this.hasIssues });
+    if (path === `/repos/${this.formerName}`) return reply(301, {}, { location: `${this.url}${base}` });
+    if (!this.hasIssues && path.startsWith(base)) return reply(410, { message: 'Issues are disabled for this repo' });
     if (path === `${base}/issues`) return this.#pages(path, query, this.#listed(query).map(shownIssue), ok);
     if (path === `${base}/milestones`)
       return this.#pages(
