@@ -1,6 +1,7 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
 export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
   all,
@@ -22,6 +23,7 @@ export {
   type Gathered,
   type Guard,
   type GuardOutcome,
+  guardProblem,
   type Input,
   type InputKey,
   type InputKind,
@@ -57,7 +59,10 @@ export {
   sessionAlive,
   taskDone,
   type Verdict,
+  type ToldEvent,
   wakePatterns,
+  type Waking,
+  wakingOf,
   wakesOn,
 } from './guard/index.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
@@ -143,6 +148,40 @@ export {
   type WaitView,
   wokenBy,
 } from './manager/index.ts';
+export {
+  LARGEST_OUTPUTS_BYTES,
+  outputNameProblem,
+  parseOutputs,
+  parseGuard,
+  type ParsedGuard,
+  parseRunbook,
+  type ParsedRunbook,
+  type ParsedOutputs,
+  type Choice,
+  type DriverCommand,
+  type Effect,
+  effectOf,
+  type PhaseResult,
+  type PipelineCommand,
+  type PipelineOutcome,
+  pipelineTransition,
+  type PipelineTransition,
+  type Blocked,
+  type BlockingGuard,
+  currentPhase,
+  type Driver,
+  hasEnded,
+  type PhaseRecord,
+  type PipelineRecord,
+  type PipelineStep,
+  DEFAULT_BACKOFF_MS,
+  type Phase,
+  type PhaseHold,
+  type PhaseWork,
+  type Runbook,
+  type Filled,
+  withVariables,
+} from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
 export {
@@ -220,3 +259,4 @@ export {
   type SemaphoreAcquire,
   type Together,
 } from './together.ts';
+export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';

@@ -126,6 +126,23 @@ export class Children {
     return { kind: 'entered', keys: noted, leftovers: await this.#leftoversAmong(found.slice(0, holds.length)) };
   }
 
+  /** What earlier holders of these resources left behind. */
+  async leftovers(holds: readonly Hold[]): Promise<readonly Leftover[]> {
+    const keys = holds.map(({ resource }) => keysOf(resource));
+    const success = keys.flatMap(({ children, record }): Operation[] => [
+      { do: 'read', ...prefixed(children) },
+      { do: 'read', key: record },
+    ]);
+    const { store, stopped } = this.#runtime;
+    const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
+    return this.#leftoversAmong(
+      holds.map(({ resource }, place) => {
+        const [notes, record] = results.slice(READS_EACH * place) as [ReadResult, ReadResult];
+        return { resource, notes: notes.pairs, holds: holdsIn(record) };
+      }),
+    );
+  }
+
   /** Nothing is left of these children, or nothing was let go. */
   async forget(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;

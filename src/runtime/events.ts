@@ -6,8 +6,8 @@
  * nobody. A queue that overflows is emptied, and the subscriber is told `resync`: it has missed something, and
  * should look at the state itself. Nothing is lost silently.
  */
-import { type Event, type Json, matches } from '../core/index.ts';
-import type { Change, Changes, Revision } from '../store/index.ts';
+import { type Event, type Json, matches, type ToldEvent } from '../core/index.ts';
+import type { Change, Changes, KeyValue, Revision } from '../store/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { follow } from './follow.ts';
 import {
@@ -15,11 +15,14 @@ import {
   type RecordDocument,
   RECORDS,
   resourceOfRecord,
+  resourceOfState,
   resourceOfTicket,
+  STATES,
   type TicketDocument,
   TICKETS,
 } from './layout.ts';
 import { afterPrefix } from '../store/index.ts';
+import { memberLeft } from './members.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { TaskEvents } from './tasks/events.ts';
@@ -30,8 +33,13 @@ export type LockEventType =
 export type SemaphoreEventType =
   `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
 export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`;
-export type EventType = LockEventType | SemaphoreEventType | TaskEventType | 'resync';
-export type EventPattern = EventType | 'lock:*' | 'semaphore:*' | 'task:*' | '*';
+export type PipelineEventType =
+  `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelling' | 'cancelled'}`;
+export type MemberEventType = `member:${'joined' | 'left'}`;
+export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
+export type EventType =
+  LockEventType | SemaphoreEventType | TaskEventType | PipelineEventType | MemberEventType | GuardEventType | 'resync';
+export type EventPattern = EventType | `${'lock' | 'semaphore' | 'task' | 'pipeline' | 'member' | 'guard'}:*` | '*';
 
 export interface SignalboxEvent {
   readonly type: EventType;
@@ -40,7 +48,7 @@ export interface SignalboxEvent {
   readonly holder: string;
   /** When, by the clock of the process that did it. */
   readonly at: number;
-  /** Revision and place in it: the same for everyone, and absent for what only this process saw (`denied`). */
+  /** Revision and place in it: the same for everyone, and absent for what only this process saw (`denied`, `guard:*`). */
   readonly id?: string;
   readonly [detail: string]: Json | undefined;
 }
@@ -51,8 +59,19 @@ export interface Subscription extends Disposable {
   unsubscribe(): void;
 }
 
+/** For the runtime itself: told on the path of the watch, so it must not throw and must not wait. */
+export interface RevisionListener {
+  /** What one revision made happen, in order. Of tasks apart from the rest. */
+  told(events: readonly ToldEvent[]): void;
+  /** Something was missed. */
+  missed(): void;
+}
+
+/** Tasks are elsewhere in the store than everything else. */
+export type EventSource = 'records' | 'tasks';
+
 const LONGEST_QUEUE = 1000;
-const PATTERN = /^(\*|resync|(lock|semaphore|task):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener {
   readonly #runtime: Runtime;
@@ -60,6 +79,7 @@ export class Events implements FeedListener {
   #following: Promise<unknown> | undefined;
   readonly #feed: TaskFeed;
   readonly #taskEvents = new TaskEvents();
+  readonly #listeners: Readonly<Record<EventSource, Set<RevisionListener>>> = { records: new Set(), tasks: new Set() };
 
   constructor(runtime: Runtime, feed: TaskFeed) {
     this.#runtime = runtime;
@@ -96,6 +116,21 @@ export class Events implements FeedListener {
     return { unsubscribe, [Symbol.dispose]: unsubscribe };
   }
 
+  /** For the runtime itself. Resolves once the store has confirmed it. */
+  async listen(source: EventSource, listener: RevisionListener): Promise<Subscription> {
+    this.#runtime.refuseIfClosed();
+    const listeners = this.#listeners[source];
+    const unsubscribe = (): void => void listeners.delete(listener);
+    listeners.add(listener);
+    try {
+      await (source === 'records' ? this.#followRecords() : this.#feed.listen(this));
+    } catch (error) {
+      unsubscribe();
+      throw error;
+    }
+    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+  }
+
   async #followRecords(): Promise<void> {
     try {
       await (this.#following ??= this.#follow());
@@ -107,18 +142,21 @@ export class Events implements FeedListener {
 
   #follow(): Promise<unknown> {
     const { store, clock, stopped } = this.#runtime;
-    // Records and tickets lie side by side: one watch, one order.
+    // Tickets, records and states lie side by side: one watch, one order.
     return follow(
       store,
       clock,
-      { key: TICKETS, end: afterPrefix(RECORDS) },
+      { key: TICKETS, end: afterPrefix(STATES) },
       {
-        changes: ({ revision, changes }) =>
+        changes: ({ revision, changes }) => {
+          const now = clock.now();
           this.#tellAll(
+            'records',
             revision,
-            changes.flatMap((change) => [...eventsOf(change)]),
-          ),
-        resync: () => this.#missed((subscriber) => !subscriber.pattern.startsWith('task:')),
+            changes.flatMap((change) => [...eventsOf(change, now)]),
+          );
+        },
+        resync: () => this.#missed('records', (subscriber) => !subscriber.pattern.startsWith('task:')),
       },
       stopped,
     );
@@ -126,22 +164,30 @@ export class Events implements FeedListener {
 
   /** Of tasks. */
   changes(changes: Changes): void {
-    this.#tellAll(changes.revision, [...this.#taskEvents.of(changes, this.#runtime.clock.now())]);
+    const events = [...this.#taskEvents.of(changes, this.#runtime.clock.now())];
+    this.#tellAll(
+      'tasks',
+      changes.revision,
+      events.map(([event, resource]) => ({ ...event, resource })),
+    );
   }
 
   resync(): Promise<Revision> {
-    return this.#missed(({ pattern }) => !/^(lock|semaphore):/.test(pattern));
+    return this.#missed('tasks', ({ pattern }) => /^(task:|\*|resync)/.test(pattern));
   }
 
-  async #missed(concerns: (subscriber: Subscriber) => boolean): Promise<Revision> {
+  async #missed(source: EventSource, concerns: (subscriber: Subscriber) => boolean): Promise<Revision> {
     const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
     for (const subscriber of this.#subscribers) if (concerns(subscriber)) subscriber.missed(this.#runtime.clock.now());
+    for (const listener of this.#listeners[source]) listener.missed();
     return revision;
   }
 
-  #tellAll(revision: Revision, events: readonly [Event, string][]): void {
-    events.forEach(([event, resource], index) => {
-      this.#tell({ ...publicEvent(event, resource), id: `${revision}.${index}` });
+  #tellAll(source: EventSource, revision: Revision, events: readonly ToldEvent[]): void {
+    if (events.length === 0) return;
+    for (const listener of this.#listeners[source]) listener.told(events);
+    events.forEach(({ isNew: _isNew, ...event }, index) => {
+      this.#tell({ ...(event as SignalboxEvent), id: `${revision}.${index}` });
     });
   }
 
@@ -150,18 +196,29 @@ export class Events implements FeedListener {
   }
 }
 
-function* eventsOf(change: Change): Iterable<[Event, string]> {
-  if (change.kind === 'delete') return;
-  const { pair } = change;
-  if (pair.key.startsWith(RECORDS)) {
-    const resource = resourceOfRecord(pair.key);
-    for (const event of decode<RecordDocument<unknown>>(pair).events ?? []) yield [event, resource];
-  } else if (pair.version === 1) {
-    const { request, at } = decode<TicketDocument<{ holder: string; priority: number }>>(pair);
-    const resource = resourceOfTicket(pair.key);
-    const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
-    yield [{ type, at, holder: request.holder, priority: request.priority }, resource];
+function* eventsOf(change: Change, now: number): Iterable<ToldEvent> {
+  if (change.kind === 'delete') {
+    const left = memberLeft(change.key, now);
+    if (left !== undefined) yield left;
+    return;
   }
+  const { pair } = change;
+  const { key } = pair;
+  if (key.startsWith(TICKETS)) {
+    if (pair.version === 1) yield queued(pair);
+    return;
+  }
+  const resource = key.startsWith(RECORDS) ? resourceOfRecord(key) : resourceOfState(key);
+  const isNew = pair.version === 1 ? { isNew: true as const } : undefined;
+  for (const event of decode<RecordDocument<unknown>>(pair).events ?? []) yield { ...event, resource, ...isNew };
+}
+
+/** A ticket that appears is itself the news that somebody waits. */
+function queued(pair: KeyValue): ToldEvent {
+  const { request, at } = decode<TicketDocument<{ holder: string; priority: number }>>(pair);
+  const resource = resourceOfTicket(pair.key);
+  const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
+  return { type, at, holder: request.holder, priority: request.priority, resource };
 }
 
 function publicEvent(event: Event, resource: string): SignalboxEvent {

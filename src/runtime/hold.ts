@@ -53,6 +53,11 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.grant.holder;
   }
 
+  /** Its holder had it already: it ends with the hold that it rests on. */
+  get isReentry(): boolean {
+    return this.#reentry;
+  }
+
   /** The lease it rests on; of a re-entry, the one that the outer hold rests on. */
   get lease(): string {
     return this.grant.lease;

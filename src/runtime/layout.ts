@@ -6,6 +6,8 @@
  *     m/P                                   mailbox of process P, on P's lease: each put is one letter
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
+ *     s/<kind>/<id>                         state of something that is followed, in the shape of a record: a pipeline; or
+ *                                           a member, on the lease of the session that joined
  *     p/<id>                                a probe: somebody tries whether the store works; gone in a moment
  *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
  *                                           lease, since the child may outlive the one who started it
@@ -21,6 +23,7 @@ export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
 export const TICKETS = 'q/';
+export const STATES = 's/';
 export const PROBES = 'p/';
 export const CHILDREN = 'c/';
 
@@ -61,6 +64,17 @@ export function resourceKeys(kind: ResourceKind, name: string): ResourceKeys {
 /** `lock/main` of `r/lock/main`. */
 export function resourceOfRecord(key: string): string {
   return readable(key.slice(RECORDS.length));
+}
+
+export type StateKind = 'pipeline' | 'member';
+
+export function stateKey(kind: StateKind, id: string): string {
+  return `${STATES}${kind}/${encodeURIComponent(id)}`;
+}
+
+/** `pipeline/release-7` of `s/pipeline/release-7`. */
+export function resourceOfState(key: string): string {
+  return readable(key.slice(STATES.length));
 }
 
 /** `lock/main` of `q/lock/main/100/p.1`. */

@@ -1,5 +1,6 @@
 /** From a URL to a signalbox. */
 import { hostname } from 'node:os';
+import type { Adapters } from '../adapters/adapters.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
@@ -31,6 +32,8 @@ export interface OpenOptions {
   readonly maintains?: boolean;
   /** About this process, for people. */
   readonly about?: Json;
+  /** What guards look at besides the store; this machine, from the current directory, if not given. */
+  readonly adapters?: Adapters;
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
   readonly newId?: () => string;
@@ -43,6 +46,7 @@ const OPTIONS = [
   'reclaim',
   'maintains',
   'about',
+  'adapters',
   'clock',
   'newId',
 ];
@@ -79,7 +83,27 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  return new Signalbox(runtime, { maintenanceMs, reclaim, maintains });
+  const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
+  return new Signalbox(runtime, {
+    maintenanceMs,
+    reclaim,
+    maintains,
+    adapters: adaptersFrom(options.adapters),
+    given: options.adapters,
+    url,
+  });
+}
+
+/** Loaded when a guard first needs them. */
+function adaptersFrom(given: Adapters | undefined): () => Promise<Adapters> {
+  let loaded = given === undefined ? undefined : Promise.resolve(given);
+  return () =>
+    (loaded ??= import('../adapters/index.ts').then(({ localAdapters }) => localAdapters({ root: process.cwd() })));
+}
+
+/** Undefined if no other process could open it. */
+function sharedUrl(url: string): string | undefined {
+  return url.startsWith('memory:') ? undefined : url;
 }
 
 export function isStore(given: unknown): given is Store {

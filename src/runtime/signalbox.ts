@@ -1,6 +1,9 @@
 /** What `open` gives: one store, and all primitives on it. */
+import type { Adapters } from '../adapters/adapters.ts';
 import {
   type Condition,
+  evaluate,
+  explain,
   type Explanation,
   type Inputs,
   nameProblem,
@@ -15,10 +18,13 @@ import { Children } from './children.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
-import { checkCondition, explainCondition } from './guard.ts';
+import { type CheckOptions, Executor } from './guards/executor.ts';
+import { Guards } from './guards/guards.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
+import { Members } from './members.ts';
+import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './probe.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
 import { refuseUnlessFunction } from './options.ts';
@@ -36,6 +42,15 @@ import {
   type Want,
 } from './together.ts';
 
+export interface SignalboxSettings extends MaintenanceSettings {
+  /** What guards look at besides the store; loaded when a guard needs it. */
+  readonly adapters: () => Promise<Adapters>;
+  /** Those that were given, if they were: pipelines look from where they were started. */
+  readonly given: Adapters | undefined;
+  /** Where others find the store, if they can. */
+  readonly url: string | undefined;
+}
+
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
@@ -46,13 +61,34 @@ export class Signalbox implements AsyncDisposable {
   readonly tasks: Tasks;
   /** Which child processes work under which holds. */
   readonly children: Children;
+  /** Who is there. */
+  readonly members: Members;
+  /** Conditions that gate a step: looked at, waited for, registered. */
+  readonly guards: Guards;
+  /** Runs of phases that outlive the processes that drive them. */
+  readonly pipelines: Pipelines;
+  readonly #executor: Executor;
 
-  constructor(runtime: Runtime, settings: MaintenanceSettings) {
+  constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
     this.tasks = new Tasks(runtime, settings.maintains);
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
+    this.members = new Members(runtime);
+    const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
+    const mayReclaim = settings.maintains && settings.reclaim;
+    this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
+    this.guards = new Guards(runtime, this.#executor);
+    this.pipelines = new Pipelines(runtime, {
+      lock: (name) => this.lock(name),
+      acquireAll: (wants, options) => this.acquireAll(wants, options),
+      tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
+      children: this.children,
+      guards: this.#executor,
+      adapters: settings.given,
+      url: settings.url,
+    });
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
   }
 
@@ -126,14 +162,14 @@ export class Signalbox implements AsyncDisposable {
     }
   }
 
-  /** Whether a condition holds now. What the store knows is looked up; the rest (`fileExists` …) has to be given. */
-  check(condition: Condition, given: Partial<Inputs> = {}): Promise<Verdict> {
-    return checkCondition(this, condition, given);
+  /** Whether a condition holds now. What is given is not looked at; whatever cannot be looked at is told as missing. */
+  async check(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Verdict> {
+    return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */
-  explain(condition: Condition, given: Partial<Inputs> = {}): Promise<Explanation> {
-    return explainCondition(this, condition, given);
+  async explain(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Explanation> {
+    return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
   /** Warns of stale holds, frees them, and forgets what is not needed: what is done every 30 s anyway. */

@@ -1,0 +1,26 @@
+export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './outputs.ts';
+export { parseRunbook, type ParsedRunbook } from './parse.ts';
+export { parseGuard, type ParsedGuard } from './parse-guard.ts';
+export {
+  type Choice,
+  type DriverCommand,
+  type Effect,
+  effectOf,
+  type PhaseResult,
+  type PipelineCommand,
+  type PipelineOutcome,
+  pipelineTransition,
+  type PipelineTransition,
+} from './pipeline.ts';
+export {
+  type Blocked,
+  type BlockingGuard,
+  currentPhase,
+  type Driver,
+  hasEnded,
+  type PhaseRecord,
+  type PipelineRecord,
+  type PipelineStep,
+} from './record.ts';
+export { DEFAULT_BACKOFF_MS, type Phase, type PhaseHold, type PhaseWork, type Runbook } from './runbook.ts';
+export { type Filled, withVariables } from './variables.ts';

@@ -1,0 +1,114 @@
+/** What the outcomes of a phase's guards mean for the pipeline: it goes on, it is blocked, or it fails. */
+import { type Guard, type GuardOutcome, type Missing, type OnFailure, polledInputs, wakesOn } from '../guard/index.ts';
+import { type Event, event, type Moment } from '../machine.ts';
+import type { Blocked, BlockingGuard } from './record.ts';
+import type { Phase } from './runbook.ts';
+
+export type Judgement = { readonly events: readonly Event[] } & (
+  | { readonly kind: 'passes'; readonly warnings: readonly string[] }
+  | { readonly kind: 'blocks'; readonly blocked: Omit<Extract<Blocked, { on: 'guard' }>, 'since'> }
+  | { readonly kind: 'fails'; readonly why: string }
+);
+
+const MOST_REASONS = 20;
+const LONGEST_REASON = 500;
+
+export function judge(
+  phase: Phase,
+  when: 'before' | 'after',
+  outcomes: readonly GuardOutcome[],
+  holder: string,
+  at: Moment,
+): Judgement {
+  const guards = when === 'before' ? phase.pre : phase.post;
+  const judged = guards.map((guard) => ({ guard, ...findingOf(guard, outcomes) }));
+  const events = judged.map(({ guard, reasons, isPassed }) =>
+    event(isPassed ? 'guard:passed' : 'guard:failed', { holder }, at, {
+      guard: guard.id,
+      phase: phase.name,
+      ...(!isPassed && { reasons, action: actionTold(actionOf(guard)) }),
+    }),
+  );
+  const open = judged.filter(({ isPassed }) => !isPassed);
+  const hopeless = open.find(({ guard, outlook }) => isFatal(actionOf(guard), outlook));
+  if (hopeless !== undefined) {
+    return { kind: 'fails', why: failureTold(phase, hopeless.guard, hopeless.outlook, hopeless.reasons), events };
+  }
+  const blocking = open.filter(({ guard }) => actionOf(guard) !== 'warn');
+  if (blocking.length > 0) return { kind: 'blocks', blocked: blockedOn(blocking), events };
+  const warnings = open.map(({ guard, reasons }) => `guard ${guard.id}: ${reasons.join('; ')}`);
+  return { kind: 'passes', warnings, events };
+}
+
+interface Finding {
+  readonly isPassed: boolean;
+  readonly reasons: readonly string[];
+  readonly outlook: BlockingGuard['outlook'];
+}
+
+/** One that was not judged has not passed. */
+function findingOf(guard: Guard, outcomes: readonly GuardOutcome[]): Finding {
+  const outcome = outcomes.find(({ guard: id }) => id === guard.id);
+  if (outcome?.kind === 'passed') return { isPassed: true, reasons: [], outlook: 'open' };
+  if (outcome?.kind === 'failed') return { isPassed: false, reasons: short(outcome.reasons), outlook: outcome.outlook };
+  const reasons = outcome === undefined ? ['it was not judged'] : short(outcome.missing.map(missingTold));
+  return { isPassed: false, reasons, outlook: 'unknown' };
+}
+
+function blockedOn(
+  blocking: readonly (Finding & { readonly guard: Guard })[],
+): Omit<Extract<Blocked, { on: 'guard' }>, 'since'> {
+  const pauses = blocking.flatMap(({ guard }) => {
+    const action = actionOf(guard);
+    return typeof action === 'object' && 'retry' in action ? [action.retry] : [];
+  });
+  return {
+    on: 'guard',
+    guards: blocking.map(({ guard, reasons, outlook }) => ({ id: guard.id, reasons, outlook })),
+    wakeOn: [...new Set(blocking.flatMap(({ guard }) => wakesOn(guard)))],
+    polled: [...new Set(blocking.flatMap(({ guard }) => polledInputs(guard.condition).map(({ key }) => key)))],
+    ...(pauses.length > 0 && { againMs: Math.min(...pauses) }),
+  };
+}
+
+function actionOf({ onFailure = 'block' }: Guard): OnFailure {
+  return onFailure;
+}
+
+/** What could not be found out fails nothing: it may be known in a moment. */
+function isFatal(action: OnFailure, outlook: Finding['outlook']): boolean {
+  if (outlook === 'unknown' || action === 'warn') return false;
+  // To wait for what can never be is to wait for ever, and say nothing.
+  return outlook === 'never' || (typeof action === 'object' && 'fail' in action);
+}
+
+function failureTold(
+  phase: Phase,
+  { id, onFailure }: Guard,
+  outlook: Finding['outlook'],
+  reasons: readonly string[],
+): string {
+  const own = typeof onFailure === 'object' && 'fail' in onFailure && onFailure.fail !== '' ? `${onFailure.fail} ` : '';
+  const never = outlook === 'never' ? 'can never pass: ' : '';
+  const told = `phase ${phase.name}, guard ${id}: ${never}${reasons.join('; ')}`;
+  return own === '' ? told : `${own}(${told})`;
+}
+
+function actionTold(action: OnFailure): string {
+  return typeof action === 'string' ? action : 'retry' in action ? 'retry' : 'fail';
+}
+
+function missingTold({ key, error }: Missing): string {
+  return error === undefined ? `${key} has not been looked at` : `${key} could not be looked at: ${error}`;
+}
+
+/** They become part of the record, and a list of issues has no end. */
+function short(reasons: readonly string[]): readonly string[] {
+  const first = reasons.slice(0, MOST_REASONS).map(cut);
+  return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;
+}
+
+/** What somebody else put into words has no end either. */
+export function cut(reason: string): string {
+  return reason.length > LONGEST_REASON ? `${reason.slice(0, LONGEST_REASON)}…` : reason;
+}

@@ -1,0 +1,488 @@
+/**
+ * The pipeline: phases in order, each gated by guards, driven by one process at a time.
+ *
+ *     start      drive                    guards pass, holds are there       command succeeds
+ *       ─▶ pending ─▶ before phase ─────────────────────────────▶ during ─────────────────▶ after phase ─▶ next … done
+ *                      ▲     │ a guard fails, holds are taken       │ │                        │     ▲
+ *                      │     ▼                                      │ │                        ▼     │
+ *                      └─ blocked ◀── it fails, and has retries ────┘ │                      blocked ┘
+ *                      └─ blocked, for a person ◀── its driver died ──┤
+ *                         (rerun or skip)                             └─ fails for good ─▶ failed
+ *
+ *     cancel, from anywhere ─▶ cancelled; during a phase only once nothing of its command runs any more
+ *
+ * What is to be done next is returned as data, an `Effect`, and whoever drives the pipeline carries it out. Nothing is
+ * decided there: what came of it is the next command. A driver that takes over asks for the effect of the record as it
+ * finds it. Commands of a driver carry the token of its hold; one that was replaced is refused.
+ */
+import type { GuardOutcome } from '../guard/index.ts';
+import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
+import { cut, judge } from './judge.ts';
+import { withOutputs } from './outputs.ts';
+import { type Blocked, hasEnded, type PhaseRecord, type PipelineRecord, type PipelineStep } from './record.ts';
+import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.ts';
+
+export type PipelineCommand = { readonly command: string } & (
+  | { readonly kind: 'start'; readonly id: string; readonly by: string }
+  /** Somebody has the driver's hold, and nothing runs any more of what an earlier driver began. */
+  | { readonly kind: 'drive'; readonly holder: string; readonly token: Token }
+  | { readonly kind: 'cancel'; readonly by: string; readonly reason: string }
+  | ({ readonly token: Token } & DriverCommand)
+);
+
+export type DriverCommand =
+  /** What came of an `evaluate`; `isHeld`: the holds of the phase are there already. */
+  | {
+      readonly kind: 'judged';
+      readonly when: 'before' | 'after';
+      readonly outcomes: readonly GuardOutcome[];
+      readonly isHeld?: boolean;
+    }
+  /** The holds of the phase cannot be had at once. */
+  | { readonly kind: 'waits'; readonly resources: readonly string[] }
+  /** They cannot be had at all: more slots than there are, or a deadlock. */
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'begun'; readonly tokens: Readonly<Record<string, Token>> }
+  | { readonly kind: 'ended'; readonly result: PhaseResult }
+  /** The pause before the next attempt is over. */
+  | { readonly kind: 'rested' }
+  /** What a person decided. */
+  | { readonly kind: 'decided'; readonly choice: Choice; readonly by: string };
+
+/** To run the phase again, or to take it as done. */
+export type Choice = 'rerun' | 'skip';
+
+export type PhaseResult =
+  | { readonly kind: 'succeeded'; readonly outputs: Readonly<Record<string, string>> }
+  /** In words: `exit code 3`, `timed out after 10 min`. */
+  | { readonly kind: 'failed'; readonly why: string }
+  /** It was ended because the driver was told to stop; it is as if the driver had died, but nothing of it is left. */
+  | { readonly kind: 'stopped'; readonly why: string }
+  /** It was ended because somebody cancelled the pipeline. */
+  | { readonly kind: 'cancelled' };
+
+export type PipelineOutcome =
+  | { readonly kind: 'started' }
+  /** There is a pipeline of this id. */
+  | { readonly kind: 'exists' }
+  | { readonly kind: 'missing' }
+  /** What was asked has been done, or need not be. */
+  | { readonly kind: 'ok' }
+  /** Its driver ends the command first. */
+  | { readonly kind: 'cancelling' }
+  /** It is over, and nothing can be done about it. */
+  | { readonly kind: 'over' }
+  /** Somebody else drives it by now. */
+  | { readonly kind: 'replaced' }
+  /** The command is not about where the pipeline is. */
+  | { readonly kind: 'misplaced' };
+
+/** What the driver is to do next. */
+export type Effect =
+  | { readonly kind: 'evaluate'; readonly when: 'before' | 'after'; readonly phase: Phase; readonly againMs?: number }
+  | { readonly kind: 'acquire'; readonly phase: Phase; readonly holds: readonly PhaseHold[] }
+  /** With the holds of the phase: say `begun`, then run it. */
+  | { readonly kind: 'begin'; readonly phase: Phase; readonly attempt: number }
+  | { readonly kind: 'run'; readonly phase: Phase; readonly attempt: number }
+  | { readonly kind: 'pause'; readonly ms: number }
+  /** Nothing can be done by a driver: it waits for a person. */
+  | { readonly kind: 'ask'; readonly why: string }
+  /** It is over. */
+  | { readonly kind: 'leave' };
+
+export interface PipelineTransition {
+  /** The very same object if nothing changed. */
+  readonly state: PipelineRecord | undefined;
+  readonly outcome: PipelineOutcome;
+  readonly events: readonly Event[];
+  readonly effect: Effect;
+}
+
+const LEAVE: Effect = { kind: 'leave' };
+const MOST_WARNINGS = 20;
+
+export function pipelineTransition(
+  runbook: Runbook,
+  record: PipelineRecord | undefined,
+  command: PipelineCommand,
+  at: Moment,
+): PipelineTransition {
+  if (command.kind === 'start') return start(runbook, record, command, at);
+  if (record === undefined) return { state: record, outcome: { kind: 'missing' }, events: NONE, effect: LEAVE };
+  const isDriver = 'token' in command;
+  const turn: Turn = {
+    runbook,
+    record,
+    written: isDriver ? { lastDriven: command.command } : { last: command.command },
+    at,
+  };
+  if (hasEnded(record)) return unchanged(turn, { kind: 'over' });
+  if (command.kind === 'cancel') return cancel(turn, command);
+  if (command.kind === 'drive') return drive(turn, command);
+  if (command.token !== record.driver?.token) return replaced(turn);
+  return driven(turn, command);
+}
+
+/** What is to be done about a pipeline as it stands. */
+export function effectOf(runbook: Runbook, record: PipelineRecord): Effect {
+  const { step, blocked } = record;
+  if (hasEnded(record)) return LEAVE;
+  if (blocked?.on === 'person') return { kind: 'ask', why: blocked.why };
+  if (blocked?.on === 'backoff') return { kind: 'pause', ms: blocked.againMs };
+  const phase = phaseAt(runbook, step);
+  if (step.when === 'during') return { kind: 'run', phase, attempt: step.attempt };
+  const againMs = blocked?.on === 'guard' ? blocked.againMs : undefined;
+  return { kind: 'evaluate', when: step.when, phase, ...(againMs !== undefined && { againMs }) };
+}
+
+interface Turn {
+  readonly runbook: Runbook;
+  readonly record: PipelineRecord;
+  readonly written: Pick<PipelineRecord, 'lastDriven'> | Pick<PipelineRecord, 'last'>;
+  readonly at: Moment;
+}
+
+function driven(turn: Turn, command: DriverCommand): PipelineTransition {
+  const { step, blocked } = turn.record;
+  // Somebody decides first, or the pause ends first.
+  const isResting = blocked?.on === 'person' || blocked?.on === 'backoff';
+  const when = isResting ? 'never' : step.when;
+  switch (command.kind) {
+    case 'judged':
+      return when === command.when ? judged(turn, command) : misplaced(turn);
+    case 'waits':
+      return when === 'before' ? waits(turn, command.resources) : misplaced(turn);
+    case 'refused':
+      return when === 'before' ? commandFailed(turn, command.why) : misplaced(turn);
+    case 'begun':
+      return when === 'before' ? begun(turn, command.tokens) : misplaced(turn);
+    case 'ended':
+      return when === 'during' ? ended(turn, command.result) : misplaced(turn);
+    case 'rested':
+      return blocked?.on === 'backoff' ? moved(turn, freed(turn.record), resumption(turn)) : misplaced(turn);
+    case 'decided':
+      return blocked?.on === 'person' ? decided(turn, command) : misplaced(turn);
+    default:
+      return unreachable(command);
+  }
+}
+
+function start(
+  runbook: Runbook,
+  record: PipelineRecord | undefined,
+  { id, by, command }: Extract<PipelineCommand, { kind: 'start' }>,
+  at: Moment,
+): PipelineTransition {
+  if (record !== undefined) {
+    const outcome = record.last === command ? ({ kind: 'started' } as const) : ({ kind: 'exists' } as const);
+    return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
+  }
+  const state: PipelineRecord = {
+    version: 1,
+    id,
+    name: runbook.name,
+    state: 'pending',
+    step: { when: 'before', phase: 0, attempt: 1 },
+    phases: runbook.phases.map(({ name }) => ({ name, state: 'waiting', runs: 0 })),
+    lastToken: 0,
+    outputs: {},
+    startedBy: by,
+    startedAt: at.now,
+    last: command,
+  };
+  const events = [event('pipeline:started', { holder: by }, at, { name: runbook.name })];
+  return { state, outcome: { kind: 'started' }, events, effect: effectOf(runbook, state) };
+}
+
+// A driver takes over
+
+function drive(turn: Turn, { holder, token }: Extract<PipelineCommand, { kind: 'drive' }>): PipelineTransition {
+  const { record, at } = turn;
+  if (token < record.lastToken) return replaced(turn);
+  if (token === record.driver?.token) return unchanged(turn, { kind: 'ok' });
+  const isFirst = record.state === 'pending';
+  const driving: PipelineRecord = { ...record, driver: { holder, token, since: at.now }, lastToken: token };
+  const began = { ...turn, record: driving };
+  const takenOver = isFirst ? [] : [event('pipeline:resumed', { holder }, at, { why: 'a driver took over', token })];
+  if (record.step.when === 'during') return after(interrupted(began, 'its driver was lost'), takenOver);
+  if (record.blocked?.on === 'holds' || isFirst) return moved(began, freed(driving), takenOver);
+  return moved(began, driving, takenOver);
+}
+
+/** The command had begun, and nobody knows how far it came. */
+function interrupted(turn: Turn, why: string): PipelineTransition {
+  const { record, runbook } = turn;
+  if (record.cancel !== undefined) return finished(turn, 'cancelled', record.cancel.reason);
+  const { name, idempotent } = phaseAt(runbook, record.step);
+  const back = inStep(record, 'before');
+  if (idempotent) return moved(turn, freed(withPhase(back, { state: 'waiting', ended: `interrupted: ${why}` })));
+  const told =
+    `phase ${name} had begun when ${why}, and nobody knows how far it came; it is not marked idempotent. ` +
+    'Look, then resume with rerun (run it again) or skip (take it as done)';
+  return blockedOn(turn, withPhase(back, { ended: `interrupted: ${why}` }), { on: 'person', why: told });
+}
+
+function decided(turn: Turn, { choice, by }: Extract<DriverCommand, { readonly kind: 'decided' }>): PipelineTransition {
+  const { record, at } = turn;
+  const { phase, attempt } = record.step;
+  const told = [event('pipeline:resumed', { holder: by }, at, { why: `${by} decided: ${choice}` })];
+  if (choice === 'skip') {
+    const skipped = withPhase(record, { state: 'skipped', endedAt: at.now });
+    return after(commandDone(withRecord(turn, freed(skipped))), told);
+  }
+  // One that was interrupted has not failed.
+  const next = record.phases[phase]?.state === 'failed' ? attempt + 1 : attempt;
+  const again = { ...freed(record), step: { when: 'before', phase, attempt: next } } as const;
+  return moved(turn, withPhase(again, { state: 'waiting' }), told);
+}
+
+// Guards
+
+function judged(
+  turn: Turn,
+  { when, outcomes, isHeld = false }: Extract<DriverCommand, { readonly kind: 'judged' }>,
+): PipelineTransition {
+  const { runbook, record, at } = turn;
+  const phase = phaseAt(runbook, record.step);
+  const verdict = judge(phase, when, outcomes, driverOf(record), at);
+  if (verdict.kind === 'fails') {
+    return after(
+      finished(withRecord(turn, withPhase(record, { state: 'failed' })), 'failed', verdict.why),
+      verdict.events,
+    );
+  }
+  if (verdict.kind === 'blocks') return blockedOn(turn, record, verdict.blocked, verdict.events);
+  const warned = verdict.warnings.length === 0 ? record : withWarnings(record, verdict.warnings);
+  if (when === 'after') {
+    return after(phaseDone(withRecord(turn, freed(warned))), [...verdict.events, ...resumption(turn)]);
+  }
+  // Nothing is written for it: what follows at once is, and says so too.
+  const { attempt } = record.step;
+  const effect: Effect =
+    isHeld || phase.holds.length === 0
+      ? { kind: 'begin', phase, attempt }
+      : { kind: 'acquire', phase, holds: phase.holds };
+  if (warned === record) return { ...unchanged(turn, { kind: 'ok' }), events: verdict.events, effect };
+  return { ...moved(turn, warned, verdict.events), effect };
+}
+
+function waits(turn: Turn, resources: readonly string[]): PipelineTransition {
+  const { record } = turn;
+  const phase = phaseAt(turn.runbook, record.step);
+  const effect: Effect = { kind: 'acquire', phase, holds: phase.holds };
+  return { ...blockedOn(turn, record, { on: 'holds', resources }), effect };
+}
+
+// The command
+
+function begun(turn: Turn, tokens: Readonly<Record<string, Token>>): PipelineTransition {
+  const { record, at, runbook } = turn;
+  const { name } = phaseAt(runbook, record.step);
+  const { attempt } = record.step;
+  const before = record.phases[record.step.phase] as PhaseRecord;
+  const running = withPhase(inStep(freed(record), 'during'), {
+    state: 'running',
+    runs: before.runs + 1,
+    startedAt: before.startedAt ?? at.now,
+    ...(Object.keys(tokens).length > 0 && { tokens }),
+  });
+  const who = { holder: driverOf(record) };
+  return moved(turn, running, [...resumption(turn), event('pipeline:phase', who, at, { phase: name, attempt })]);
+}
+
+function ended(turn: Turn, result: PhaseResult): PipelineTransition {
+  const { record, at } = turn;
+  // Whatever became of the command: nobody wants the rest.
+  if (record.cancel !== undefined || result.kind === 'cancelled') {
+    return finished(turn, 'cancelled', record.cancel?.reason ?? 'cancelled');
+  }
+  switch (result.kind) {
+    case 'stopped':
+      return interrupted(turn, cut(result.why));
+    case 'failed':
+      return commandFailed(turn, result.why);
+    case 'succeeded': {
+      const merged = withOutputs(record.outputs, result.outputs);
+      if (!merged.ok) return commandFailed(turn, merged.problem);
+      const done = withPhase(record, { state: 'done', endedAt: at.now, ended: 'succeeded' });
+      return commandDone(withRecord(turn, { ...done, outputs: merged.outputs }));
+    }
+    default:
+      return unreachable(result);
+  }
+}
+
+function commandFailed(turn: Turn, reason: string): PipelineTransition {
+  const { runbook, record, at } = turn;
+  const why = cut(reason);
+  const phase = phaseAt(runbook, record.step);
+  const { attempt } = record.step;
+  const failed = withPhase(record, { state: 'failed', endedAt: at.now, ended: why });
+  if (attempt <= phase.retries) return again(turn, failed, why, backoffMs(phase, attempt + 1));
+  const tries = attempt === 1 ? '' : ` (tried ${attempt} times)`;
+  const told = `phase ${phase.name}: ${why}${tries}`;
+  const action = phase.onFailure ?? { fail: '' };
+  if (action === 'warn') {
+    // It may have waited for holds that it was refused in the end.
+    return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+  }
+  if (action === 'block') {
+    const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
+    return blockedOn(turn, inStep(failed, 'before'), { on: 'person', why: person });
+  }
+  if ('retry' in action) return again(turn, failed, why, action.retry);
+  return finished(withRecord(turn, failed), 'failed', action.fail === '' ? told : `${action.fail} (${told})`);
+}
+
+function again(turn: Turn, record: PipelineRecord, why: string, againMs: number): PipelineTransition {
+  const { phase, attempt } = record.step;
+  const next: PipelineRecord = { ...record, step: { when: 'before', phase, attempt: attempt + 1 } };
+  return blockedOn(turn, withPhase(next, { state: 'waiting' }), { on: 'backoff', why, againMs });
+}
+
+/** Its last guards, if it has any, are still to pass. */
+function commandDone(turn: Turn): PipelineTransition {
+  const { runbook, record } = turn;
+  if (phaseAt(runbook, record.step).post.length === 0) return phaseDone(turn);
+  return moved(turn, inStep(record, 'after'));
+}
+
+function phaseDone(turn: Turn): PipelineTransition {
+  const { runbook, record } = turn;
+  const phase = record.step.phase + 1;
+  if (phase === runbook.phases.length) return finished(turn, 'done');
+  return moved(turn, { ...record, step: { when: 'before', phase, attempt: 1 } });
+}
+
+// Ending
+
+function cancel(turn: Turn, { by, ...asking }: Extract<PipelineCommand, { kind: 'cancel' }>): PipelineTransition {
+  const { record, at } = turn;
+  const reason = cut(asking.reason);
+  if (record.cancel !== undefined) return unchanged(turn, { kind: 'cancelling' });
+  const asked: PipelineRecord = { ...record, cancel: { by, reason, at: at.now } };
+  if (record.step.when !== 'during') return finished(withRecord(turn, asked), 'cancelled', reason);
+  const told = [event('pipeline:cancelling', { holder: by }, at, { reason })];
+  return { ...moved(turn, asked, told), outcome: { kind: 'cancelling' } };
+}
+
+function finished(turn: Turn, state: 'done' | 'failed' | 'cancelled', reason?: string): PipelineTransition {
+  const { record, at } = turn;
+  const { blocked: _, driver: __, ...rest } = record;
+  const running = record.phases[record.step.phase]?.state === 'running';
+  const last: PipelineRecord = {
+    ...(state === 'cancelled' && running ? withPhase(rest, { state: 'cancelled', endedAt: at.now }) : rest),
+    state,
+    endedAt: at.now,
+    ...(reason !== undefined && { reason }),
+  };
+  const who = { holder: state === 'cancelled' ? (record.cancel?.by ?? driverOf(record)) : driverOf(record) };
+  const detail = {
+    ...(state !== 'done' && { phase: record.phases[record.step.phase]?.name ?? '' }),
+    ...(reason !== undefined && { reason }),
+  };
+  return moved(turn, last, [event(`pipeline:${state}`, who, at, detail)]);
+}
+
+// The parts of a record
+
+function phaseAt(runbook: Runbook, { phase }: PipelineStep): Phase {
+  return runbook.phases[phase] as Phase;
+}
+
+function driverOf({ driver, startedBy }: PipelineRecord): string {
+  return driver?.holder ?? startedBy;
+}
+
+function withRecord(turn: Turn, record: PipelineRecord): Turn {
+  return { ...turn, record };
+}
+
+function inStep(record: PipelineRecord, when: PipelineStep['when']): PipelineRecord {
+  return { ...record, step: { ...record.step, when } };
+}
+
+/** Of the phase that the record is at. */
+function withPhase(record: PipelineRecord, change: Partial<PhaseRecord>): PipelineRecord {
+  const phases = record.phases.map((phase, at) => (at === record.step.phase ? { ...phase, ...change } : phase));
+  return { ...record, phases };
+}
+
+function withWarnings(record: PipelineRecord, warnings: readonly string[]): PipelineRecord {
+  const before = record.phases[record.step.phase]?.warnings ?? [];
+  const fresh = warnings.map(cut).filter((warning) => !before.includes(warning));
+  if (fresh.length === 0) return record;
+  // One that is tried again and again may be warned of something else every time.
+  return withPhase(record, { warnings: [...before, ...new Set(fresh)].slice(-MOST_WARNINGS) });
+}
+
+function freed({ blocked: _, ...record }: PipelineRecord): PipelineRecord {
+  return { ...record, state: 'running' };
+}
+
+/** To be told when it is blocked no longer. */
+function resumption({ record, at }: Turn): readonly Event[] {
+  if (record.blocked === undefined) return NONE;
+  const phase = record.phases[record.step.phase]?.name ?? '';
+  return [event('pipeline:resumed', { holder: driverOf(record) }, at, { phase })];
+}
+
+type BlockedOn = Blocked extends infer Each ? (Each extends Blocked ? Omit<Each, 'since'> : never) : never;
+
+/** Blocked on the same as before, it is as it was, and nobody is told again. */
+function blockedOn(
+  turn: Turn,
+  record: PipelineRecord,
+  on: BlockedOn,
+  events: readonly Event[] = NONE,
+): PipelineTransition {
+  const { at } = turn;
+  const { since, ...before } = turn.record.blocked ?? { since: at.now };
+  if (record === turn.record && JSON.stringify(before) === JSON.stringify(on)) {
+    return { ...unchanged(turn, { kind: 'ok' }), events };
+  }
+  const blocked = { since: turn.record.blocked?.on === on.on ? since : at.now, ...on } as Blocked;
+  const phase = record.phases[record.step.phase]?.name ?? '';
+  const told = event('pipeline:blocked', { holder: driverOf(record) }, at, {
+    phase,
+    on: on.on,
+    reasons: reasonsOf(on),
+  });
+  return moved(turn, { ...record, state: 'blocked', blocked }, [...events, told]);
+}
+
+function reasonsOf(blocked: BlockedOn): readonly string[] {
+  switch (blocked.on) {
+    case 'guard':
+      return blocked.guards.flatMap(({ reasons }) => reasons);
+    case 'holds':
+      return [`waits for ${blocked.resources.join(', ')}`];
+    case 'backoff':
+    case 'person':
+      return [blocked.why];
+    default:
+      return unreachable(blocked);
+  }
+}
+
+function moved(turn: Turn, record: PipelineRecord, events: readonly Event[] = NONE): PipelineTransition {
+  const state: PipelineRecord = { ...record, ...turn.written };
+  return { state, outcome: { kind: 'ok' }, events, effect: effectOf(turn.runbook, state) };
+}
+
+function after(transition: PipelineTransition, events: readonly Event[]): PipelineTransition {
+  return { ...transition, events: [...events, ...transition.events] };
+}
+
+function unchanged({ runbook, record }: Turn, outcome: PipelineOutcome): PipelineTransition {
+  return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
+}
+
+/** What is to be done is for its successor to do: one that was told to run a command would run it a second time. */
+function replaced(turn: Turn): PipelineTransition {
+  return { ...unchanged(turn, { kind: 'replaced' }), effect: LEAVE };
+}
+
+function misplaced(turn: Turn): PipelineTransition {
+  return unchanged(turn, { kind: 'misplaced' });
+}

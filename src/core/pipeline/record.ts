@@ -1,0 +1,100 @@
+/** What is known of a pipeline: how far it is, what it waits for, who drives it, and what became of each phase. */
+import type { PipelineState } from '../guard/inputs.ts';
+import type { Outlook } from '../guard/index.ts';
+import type { Token } from '../machine.ts';
+
+export interface PipelineRecord {
+  readonly version: 1;
+  readonly id: string;
+  readonly name: string;
+  readonly state: PipelineState;
+  /** Where it is; after the end, where it ended. */
+  readonly step: PipelineStep;
+  readonly phases: readonly PhaseRecord[];
+  /** What it waits for. With the state `blocked`, and only then. */
+  readonly blocked?: Blocked;
+  /** The one whose commands are heard. Whoever comes with a smaller token has been replaced. */
+  readonly driver?: Driver;
+  /** Of all drivers so far. */
+  readonly lastToken: Token;
+  /** What the phases that are done have passed on. */
+  readonly outputs: Readonly<Record<string, string>>;
+  readonly startedBy: string;
+  readonly startedAt: number;
+  readonly endedAt?: number;
+  /** Somebody wants it to end; its driver has to end the command first. */
+  readonly cancel?: { readonly by: string; readonly reason: string; readonly at: number };
+  /** Why it failed or was cancelled. */
+  readonly reason?: string;
+  /** The last command of a driver, and of anybody else: an answer that got lost is found by it. */
+  readonly lastDriven?: string;
+  readonly last: string;
+}
+
+/**
+ * `before`: the guards of the phase have not passed yet, or its holds are not there. `during`: its command has begun.
+ * `after`: its command is done, its last guards have not passed yet.
+ */
+export interface PipelineStep {
+  readonly when: 'before' | 'during' | 'after';
+  readonly phase: number;
+  /** Of the command: 1 for the first. */
+  readonly attempt: number;
+}
+
+export interface Driver {
+  readonly holder: string;
+  readonly token: Token;
+  readonly since: number;
+}
+
+export interface PhaseRecord {
+  readonly name: string;
+  /** `skipped`: somebody decided to go on without knowing how it ended. */
+  readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'skipped' | 'cancelled';
+  /** How often its command was begun. */
+  readonly runs: number;
+  readonly startedAt?: number;
+  readonly endedAt?: number;
+  /** How its command ended the last time, in words. */
+  readonly ended?: string;
+  /** What went wrong and was let pass. */
+  readonly warnings?: readonly string[];
+  /** Of what it held when its command last began. */
+  readonly tokens?: Readonly<Record<string, Token>>;
+}
+
+export type Blocked = { readonly since: number } & (
+  | {
+      readonly on: 'guard';
+      readonly guards: readonly BlockingGuard[];
+      /** The events after which it is looked at again … */
+      readonly wakeOn: readonly string[];
+      /** … and what is looked at again and again, because nobody announces its changes. */
+      readonly polled: readonly string[];
+      /** It is looked at again after so long, whatever happens. */
+      readonly againMs?: number;
+    }
+  | { readonly on: 'holds'; readonly resources: readonly string[] }
+  /** The command failed and is run again after so long. */
+  | { readonly on: 'backoff'; readonly why: string; readonly againMs: number }
+  /** Only a person can decide how to go on. */
+  | { readonly on: 'person'; readonly why: string }
+);
+
+export interface BlockingGuard {
+  readonly id: string;
+  /** Every one of them. */
+  readonly reasons: readonly string[];
+  readonly outlook: Outlook | 'unknown';
+}
+
+export function hasEnded({ state }: PipelineRecord): boolean {
+  return state === 'done' || state === 'failed' || state === 'cancelled';
+}
+
+/** The phase it is in or blocked at; null before the first and after the last. */
+export function currentPhase(record: PipelineRecord): string | null {
+  if (record.state === 'pending' || hasEnded(record)) return null;
+  return record.phases[record.step.phase]?.name ?? null;
+}

@@ -1,0 +1,145 @@
+/**
+ * The guard executor: gathers what guards need to know, has each judged purely, and tells when one is worth another look.
+ *
+ *     check ──▶ requiredInputs ──▶ gather, each once and all at a time ──▶ checkGuard ──▶ outcome
+ *     watch ──▶ next ──▶ an event, a poll or a resync ──▶ check again
+ */
+import type { Adapters } from '../../adapters/adapters.ts';
+import {
+  checkGuard,
+  type Condition,
+  type Event,
+  explain,
+  type Guard,
+  type GuardOutcome,
+  type Inputs,
+  type Json,
+  requiredInputs,
+} from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import type { Events } from '../events.ts';
+import type { Runtime } from '../runtime.ts';
+import { Board } from './board.ts';
+import { Gatherer } from './gather.ts';
+import { LeftBehind } from './left-behind.ts';
+import type { Looks } from './looks.ts';
+import { Reads } from './reads.ts';
+import type { GuardLook } from './wait.ts';
+import type { GuardWatch } from './watch.ts';
+
+export interface GuardExecutor {
+  /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
+  check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]>;
+  /** Resolves once nothing can be missed any more. */
+  watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch>;
+}
+
+export interface CheckOptions {
+  readonly signal?: AbortSignal;
+  /** Holds of this holder do not count: a phase that looks whether its own lock is free. */
+  readonly own?: string;
+  /** Else those of the signalbox. */
+  readonly adapters?: Adapters;
+  /** Nobody is told `guard:evaluating` and the rest: whoever asks does it. */
+  readonly isQuiet?: boolean;
+}
+
+export interface WatchOptions {
+  /** How often what nobody announces is looked at again. */
+  readonly pollMs?: number;
+  readonly adapters?: Adapters;
+}
+
+export interface ExecutorSettings {
+  /** What guards look at besides the store; loaded when one needs it. */
+  readonly adapters: () => Promise<Adapters>;
+  /** Whether this process may free stale holds. */
+  readonly mayReclaim: boolean;
+}
+
+export const DEFAULT_POLL_MS = 2_000;
+
+export class Executor implements GuardExecutor {
+  readonly #runtime: Runtime;
+  readonly #gatherer: Gatherer;
+  readonly #board: Board;
+  readonly #adapters: () => Promise<Adapters>;
+  /** What could not be looked at when it was last tried. */
+  readonly #failing = new Set<string>();
+
+  constructor(runtime: Runtime, events: Events, looks: Looks, settings: ExecutorSettings) {
+    const leftBehind = new LeftBehind(runtime, settings.mayReclaim);
+    this.#runtime = runtime;
+    this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, leftBehind.saw);
+    this.#board = new Board(runtime, events, leftBehind);
+    this.#adapters = settings.adapters;
+  }
+
+  async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
+    const tell: Tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
+    for (const { id } of guards) tell(id, 'evaluating');
+    const inputs = await this.inputsFor(
+      guards.map(({ condition }) => condition),
+      options,
+    );
+    return guards.map((guard) => this.#judged(guard, inputs, tell));
+  }
+
+  /** One guard, with every node of its condition. */
+  async look(guard: Guard, options: CheckOptions = {}): Promise<GuardLook> {
+    this.#tell(guard.id, 'evaluating');
+    const inputs = await this.inputsFor([guard.condition], options);
+    const outcome = this.#judged(guard, inputs, this.#tell.bind(this));
+    return { outcome, explanation: explain(guard.condition, inputs) };
+  }
+
+  #judged(guard: Guard, inputs: Inputs, tell: Tell): GuardOutcome {
+    const outcome = checkGuard(guard, inputs);
+    tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
+    return outcome;
+  }
+
+  /** `keepsAlive`: whether a process that only waits for this goes on. */
+  async watch(
+    guards: readonly Guard[],
+    { pollMs = DEFAULT_POLL_MS }: WatchOptions = {},
+    keepsAlive = true,
+  ): Promise<GuardWatch> {
+    this.#runtime.refuseIfClosed();
+    if (!Number.isFinite(pollMs) || pollMs <= 0) {
+      throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
+    }
+    return this.#board.watch(guards, { pollMs, keepsAlive, isFailing: (key) => this.#failing.has(key) });
+  }
+
+  /** `given`: what is known already. */
+  async inputsFor(
+    conditions: readonly Condition[],
+    { signal, own, adapters }: CheckOptions,
+    given?: Partial<Inputs>,
+  ): Promise<Inputs> {
+    this.#runtime.refuseIfClosed();
+    const wanted = requiredInputs({ all: conditions });
+    const gathered = await this.#gatherer.gather(wanted, {
+      signal,
+      own,
+      given,
+      adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
+    });
+    for (const { key } of wanted) {
+      const found = gathered[key];
+      if (found === undefined || 'error' in found) this.#failing.add(key);
+      else this.#failing.delete(key);
+    }
+    return gathered;
+  }
+
+  #tell(...[id, what, outcome]: Parameters<Tell>): void {
+    const { kind: _kind, guard: _guard, ...details } = outcome ?? { kind: 'passed', guard: id };
+    const event: Event = { type: `guard:${what}`, at: this.#runtime.clock.now(), holder: '', ...(details as Details) };
+    this.#runtime.emit(`guard/${id}`, [event]);
+  }
+}
+
+type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
+type Details = Readonly<Record<string, Json>>;

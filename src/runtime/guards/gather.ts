@@ -1,0 +1,125 @@
+/**
+ * Gathers what conditions need to be judged: each input once, all at the same time. An input that could not be looked at
+ * is told as an error and never as a guess, so that nothing passes by it.
+ */
+import type { Adapters } from '../../adapters/adapters.ts';
+import type { Gathered, Input, Inputs } from '../../core/index.ts';
+import { Gate } from './gate.ts';
+import {
+  lockInput,
+  type Looks,
+  memberInput,
+  pipelineInput,
+  type SawHolds,
+  semaphoreInput,
+  taskInput,
+} from './looks.ts';
+import type { Reads } from './reads.ts';
+
+/** A machine that is asked to look at many things at once would look at none of them well. */
+const MOST_CHILDREN = 8;
+/** Commands take long; meanwhile there must be room for whoever only wants to know whether a branch exists. */
+const MOST_COMMANDS = 4;
+
+export interface GatherOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Holds of this holder do not count: a phase that looks whether its own lock is free. */
+  readonly own?: string | undefined;
+  readonly adapters: () => Promise<Adapters>;
+  /** What is known already is not looked at. */
+  readonly given?: Partial<Inputs> | undefined;
+}
+
+export class Gatherer {
+  readonly #reads: Reads;
+  readonly #looks: Looks;
+  readonly #saw: SawHolds;
+  readonly #children = new Gate(MOST_CHILDREN);
+  readonly #commands = new Gate(MOST_COMMANDS);
+
+  constructor(reads: Reads, looks: Looks, saw: SawHolds) {
+    this.#reads = reads;
+    this.#looks = looks;
+    this.#saw = saw;
+  }
+
+  async gather(inputs: readonly Input[], options: GatherOptions): Promise<Inputs> {
+    options.signal?.throwIfAborted();
+    const gathered: Record<string, unknown> = { ...options.given };
+    const wanted = new Map(inputs.filter(({ key }) => !(key in gathered)).map((input) => [input.key, input]));
+    const looking = [...wanted.values()].map(async (input) => {
+      gathered[input.key] = await this.#gatherOne(input, options);
+    });
+    await unlessAborted(Promise.all(looking), options.signal);
+    return gathered as Inputs;
+  }
+
+  async #gatherOne(input: Input, options: GatherOptions): Promise<Gathered> {
+    try {
+      return { value: await this.#look(input, options) };
+    } catch (error) {
+      return { error: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  #look(
+    input: Input,
+    { signal, own, adapters }: GatherOptions,
+  ): Promise<Extract<Gathered, { value: unknown }>['value']> {
+    const child = async <T>(work: (found: Adapters) => Promise<T>, gate = this.#children): Promise<T> => {
+      const found = await adapters();
+      return gate.run(() => {
+        signal?.throwIfAborted();
+        return work(found);
+      });
+    };
+    switch (input.kind) {
+      case 'lock':
+        return lockInput(this.#reads, input.name, own, this.#saw);
+      case 'semaphore':
+        return semaphoreInput(this.#reads, input.name, own, this.#saw);
+      case 'task':
+        return taskInput(this.#looks.tasks, input.id);
+      case 'pipeline':
+        return pipelineInput(this.#looks.pipelines, input.id);
+      case 'member':
+        return memberInput(this.#reads, input.id);
+      case 'branch':
+        return child(({ git }) => git.branch(input.name, signal));
+      case 'worktrees':
+        return child(({ git }) => git.worktrees(input.branch, signal));
+      case 'branchMerged':
+        return child(({ git }) => git.merged(input.branch, input.into, signal));
+      case 'session':
+        return child(({ sessions }) => sessions.session(input.name, signal));
+      case 'command':
+        return child(async ({ commands }) => {
+          const { exitCode } = await commands.run(input.cmd, signal);
+          return { exitCode };
+        }, this.#commands);
+      case 'file':
+        return adapters().then(({ files }) => files.file(input.path, signal));
+      case 'fileText':
+        return adapters().then(({ files }) => files.text(input.path, signal));
+      case 'issues':
+        return adapters().then(({ issues }) => issues.issues(input.filter, signal));
+      case 'issue':
+        return adapters().then(({ issues }) => issues.issue(input.id, signal));
+    }
+  }
+}
+
+/** A look that does not heed the signal must not keep whoever gave up. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let stop = (): void => undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}

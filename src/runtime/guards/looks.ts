@@ -1,0 +1,80 @@
+/** What the store itself can tell guards: locks, semaphores, tasks, pipelines, members. */
+import { type Hold, type InputValues, isStale, type Lock, type Semaphore } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
+import { lockMachine, semaphoreMachine } from '../machines.ts';
+import type { Tasks } from '../tasks/tasks.ts';
+import { recordOf } from '../view.ts';
+import type { Reads } from './reads.ts';
+
+export interface Looks {
+  readonly tasks: Pick<Tasks, 'status'>;
+  readonly pipelines?: PipelineLooks | undefined;
+}
+
+export interface PipelineLooks {
+  /** Null if there is no such pipeline. */
+  look(id: string): Promise<InputValues['pipeline']>;
+}
+
+/** Told which leases keep the holds of a resource. */
+export type SawHolds = (resource: string, leases: readonly string[]) => void;
+
+/** `own`: holds of this holder do not count. */
+export async function lockInput(
+  reads: Reads,
+  name: string,
+  own: string | undefined,
+  saw: SawHolds,
+): Promise<InputValues['lock']> {
+  const { record, resource } = resourceKeys('lock', name);
+  const pair = await reads.read(record);
+  if (pair === undefined) return null;
+  const holds = recordOf<Lock>(lockMachine, pair).holds.filter(({ holder }) => holder !== own);
+  saw(resource, leasesOf(holds));
+  const gone = await goneOf(reads, holds);
+  const at = { now: 0, revision: 0, gone: (lease: string) => gone.has(lease) };
+  return { holders: holds.map((hold) => ({ holder: hold.holder, stale: isStale(hold, at) })) };
+}
+
+export async function semaphoreInput(
+  reads: Reads,
+  name: string,
+  own: string | undefined,
+  saw: SawHolds,
+): Promise<InputValues['semaphore']> {
+  const { record, resource } = resourceKeys('semaphore', name);
+  const pair = await reads.read(record);
+  if (pair === undefined) return null;
+  const { capacity, holds } = recordOf<Semaphore>(semaphoreMachine, pair);
+  // One that was configured and never given a capacity.
+  if (capacity === 0) return null;
+  const counted = holds.filter(({ holder }) => holder !== own);
+  saw(resource, leasesOf(counted));
+  return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
+}
+
+export async function taskInput(tasks: Looks['tasks'], id: string): Promise<InputValues['task']> {
+  const status = await tasks.status(id);
+  return status === undefined ? null : { status };
+}
+
+export async function memberInput(reads: Reads, id: string): Promise<InputValues['member']> {
+  return { alive: (await reads.read(stateKey('member', id))) !== undefined };
+}
+
+export async function pipelineInput(pipelines: Looks['pipelines'], id: string): Promise<InputValues['pipeline']> {
+  if (pipelines === undefined) throw new Failure('unavailable', 'this signalbox has no pipelines to look at');
+  return pipelines.look(id);
+}
+
+/** Those of their leases that have ended. */
+async function goneOf(reads: Reads, holds: readonly Hold[]): Promise<ReadonlySet<string>> {
+  const leases = leasesOf(holds);
+  const found = await Promise.all(leases.map((lease) => reads.read(anchorKey(lease))));
+  return new Set(leases.filter((_, place) => found[place] === undefined));
+}
+
+function leasesOf(holds: readonly Hold[]): readonly string[] {
+  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+}

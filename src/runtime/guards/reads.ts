@@ -1,0 +1,57 @@
+/**
+ * Reads of the store, put together: what is asked for in one turn of the event loop is read in one transaction, each key
+ * once. So many guards that are woken by one event cost one read, and what they ask for is seen at one revision.
+ *
+ * Nobody joins a read that is on its way: it may have been answered before the event that woke the one who asks.
+ */
+import type { KeyValue, Operation, ReadResult, Store } from '../../store/index.ts';
+
+/** A transaction holds so many operations. */
+const MOST_AT_ONCE = 128;
+
+interface Wanted {
+  readonly answer: Promise<KeyValue | undefined>;
+  readonly resolve: (pair: KeyValue | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class Reads {
+  readonly #store: Store;
+  readonly #stopped: AbortSignal;
+  #wanted = new Map<string, Wanted>();
+
+  constructor(store: Store, stopped: AbortSignal) {
+    this.#store = store;
+    this.#stopped = stopped;
+  }
+
+  /** Undefined if there is no such key. */
+  read(key: string): Promise<KeyValue | undefined> {
+    const there = this.#wanted.get(key);
+    if (there !== undefined) return there.answer;
+    if (this.#wanted.size === 0) setImmediate(() => this.#send());
+    let resolve: Wanted['resolve'] = () => undefined;
+    let reject: Wanted['reject'] = () => undefined;
+    const answer = new Promise<KeyValue | undefined>((...settle) => ([resolve, reject] = settle));
+    this.#wanted.set(key, { answer, resolve, reject });
+    return answer;
+  }
+
+  #send(): void {
+    const wanted = [...this.#wanted];
+    this.#wanted = new Map();
+    for (let from = 0; from < wanted.length; from += MOST_AT_ONCE) {
+      void this.#readAll(wanted.slice(from, from + MOST_AT_ONCE));
+    }
+  }
+
+  async #readAll(wanted: readonly (readonly [key: string, Wanted])[]): Promise<void> {
+    try {
+      const success = wanted.map(([key]): Operation => ({ do: 'read', key }));
+      const { results } = await this.#store.transaction({ compare: [], success, failure: [] }, this.#stopped);
+      wanted.forEach(([, { resolve }], place) => resolve((results[place] as ReadResult).pairs[0]));
+    } catch (error) {
+      for (const [, { reject }] of wanted) reject(error);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+/** One who waits for guards to be worth another look. */
+import { type Guard, polledInputs, requiredInputs, type ToldEvent, type Waking, wakingOf } from '../../core/index.ts';
+import type { Runtime } from '../runtime.ts';
+
+export interface GuardWatch {
+  /**
+   * Resolves with why when one of the guards is worth another look. However much happened since the last call, one look
+   * is owed.
+   */
+  next(signal?: AbortSignal): Promise<'event' | 'poll' | 'resync' | 'aborted'>;
+  close(): void;
+}
+
+export interface WatchSettings {
+  readonly pollMs: number;
+  /** Whether this could not be looked at when it was last tried. */
+  readonly isFailing: (key: string) => boolean;
+  /** Whether a process that only waits for this goes on. */
+  readonly keepsAlive: boolean;
+}
+
+type Why = 'event' | 'poll' | 'resync' | 'aborted';
+
+/** Told by a watch. */
+export interface WatchCalls {
+  /** It has looked, and has nothing left to do but to wait. */
+  waits(): void;
+  closed(): void;
+}
+
+export class Watch implements GuardWatch {
+  readonly #runtime: Runtime;
+  readonly #guards: readonly Guard[];
+  readonly #wakings: readonly Waking[];
+  readonly #settings: WatchSettings;
+  readonly #calls: WatchCalls;
+  readonly #waiting = new Set<(why: Why) => void>();
+  #owed: 'event' | 'resync' | undefined;
+  #closed = false;
+
+  constructor(runtime: Runtime, guards: readonly Guard[], settings: WatchSettings, calls: WatchCalls) {
+    this.#runtime = runtime;
+    this.#guards = guards;
+    this.#wakings = guards.map(({ condition, wakeOn }) => wakingOf(condition, wakeOn));
+    this.#settings = settings;
+    this.#calls = calls;
+  }
+
+  told(events: readonly ToldEvent[]): void {
+    if (this.#owed !== undefined) return;
+    const isWoken = this.#wakings.some(
+      ({ resources, isWokenBy }) =>
+        (resources === undefined || events.some(({ resource }) => resources.has(resource))) && isWokenBy(events),
+    );
+    if (isWoken) this.#wake('event');
+  }
+
+  missed(): void {
+    this.#wake('resync');
+  }
+
+  next(signal?: AbortSignal): Promise<Why> {
+    const { stopped, clock } = this.#runtime;
+    if (this.#closed || stopped.aborted || signal?.aborted === true) return Promise.resolve('aborted');
+    const owed = this.#owed;
+    this.#owed = undefined;
+    if (owed !== undefined) return Promise.resolve(owed);
+    this.#calls.waits();
+    return new Promise((resolve) => {
+      const alive = this.#settings.keepsAlive ? clock.keepAlive?.() : undefined;
+      const settle = (why: Why): void => {
+        this.#waiting.delete(settle);
+        alive?.cancel();
+        timer?.cancel();
+        for (const one of [stopped, signal]) one?.removeEventListener('abort', abort);
+        resolve(why);
+      };
+      const abort = (): void => settle('aborted');
+      const timer = this.#mustPoll() ? clock.timer(this.#settings.pollMs, () => settle('poll')) : undefined;
+      for (const one of [stopped, signal]) one?.addEventListener('abort', abort);
+      this.#waiting.add(settle);
+    });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#calls.closed();
+    for (const settle of [...this.#waiting]) settle('aborted');
+  }
+
+  #wake(why: 'event' | 'resync'): void {
+    if (this.#waiting.size === 0) this.#owed = why;
+    else for (const settle of [...this.#waiting]) settle(why);
+  }
+
+  /** What nobody announces; and what could not be looked at, since a store that comes back announces nothing either. */
+  #mustPoll(): boolean {
+    return this.#guards.some(
+      ({ condition }) =>
+        polledInputs(condition).length > 0 ||
+        requiredInputs(condition).some(({ key }) => this.#settings.isFailing(key)),
+    );
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * Members: who is there. A member's key hangs on the session of the process that joined, so it goes with that process,
+ * and nobody has to send heartbeats for it.
+ */
+import { type Event, type Json, nameProblem, type ToldEvent } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
+import { anchorKey, decode, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
+import type { Runtime } from './runtime.ts';
+import type { Session } from './session.ts';
+import { Sending } from './tasks/sending.ts';
+
+export interface Member {
+  readonly id: string;
+  readonly metadata: Json | undefined;
+  /** When, by the clock of the process that joined. */
+  readonly joinedAt: number;
+}
+
+export type JoinOutcome =
+  | { readonly kind: 'joined'; readonly membership: Membership }
+  /** A member of this id is alive. */
+  | { readonly kind: 'taken'; readonly member: Member };
+
+interface MemberRecord extends Member {
+  readonly v: 1;
+  readonly session: string;
+  /** Which attempt to join: one whose answer got lost is told by it. */
+  readonly attempt: string;
+}
+
+const MEMBERS = `${STATES}member/`;
+
+export class Members {
+  readonly #runtime: Runtime;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** For as long as this process is alive, or until it leaves. Of any number who want an id at once, one gets it. */
+  async join(id: string, metadata?: Json): Promise<JoinOutcome> {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessNamed(id);
+    const runtime = this.#runtime;
+    const attempt = runtime.options.newId();
+    const sending = new Sending(runtime);
+    return sending.persistently(async () => {
+      const session = await runtime.ready();
+      const record: MemberRecord = {
+        v: 1,
+        id,
+        metadata: metadata ?? null,
+        joinedAt: runtime.clock.now(),
+        session: session.id,
+        attempt,
+      };
+      return this.#tryJoin(sending, session, record);
+    });
+  }
+
+  async #tryJoin(sending: Sending, session: Session, record: MemberRecord): Promise<JoinOutcome> {
+    const runtime = this.#runtime;
+    const key = stateKey('member', record.id);
+    const anchor = anchorKey(session.id);
+    const events: Event[] = [{ type: 'member:joined', at: record.joinedAt, holder: record.id }];
+    const document: RecordDocument<MemberRecord> = { record, events, by: session.id };
+    const result = await sending.send({
+      compare: [
+        { key, target: 'version', is: '=', than: 0 },
+        { key: anchor, target: 'version', is: '=', than: session.epoch },
+      ],
+      success: [{ do: 'put', key, value: encode(document), lease: session.leaseId }],
+      failure: [
+        { do: 'read', key },
+        { do: 'read', key: anchor },
+      ],
+    });
+    const joined = (member: MemberRecord, since: Revision): JoinOutcome => ({
+      kind: 'joined',
+      membership: new Membership(runtime, session, member, since),
+    });
+    if (result.succeeded) return joined(record, result.revision);
+    const [found, own] = result.results as readonly [ReadResult, ReadResult];
+    const [pair] = found.pairs;
+    if (pair !== undefined) {
+      const there = memberIn(pair);
+      // An earlier attempt of ours, whose answer got lost.
+      if (there.attempt === record.attempt && there.session === session.id) return joined(there, pair.createRevision);
+      return { kind: 'taken', member: shownMember(there) };
+    }
+    // Our session is over, or a fence has raised its epoch: with what was learnt, once more.
+    runtime.sawLease(session.id, own.pairs[0]?.version, result.revision);
+    throw new Failure('unavailable', `member/${record.id}: the session of this process ended; try again`);
+  }
+
+  /** By id. */
+  async list(): Promise<readonly Member[]> {
+    const { pairs } = await this.#read(prefixed(MEMBERS));
+    return pairs.map((pair) => shownMember(memberIn(pair))).sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  async isAlive(id: string): Promise<boolean> {
+    refuseUnlessNamed(id);
+    return (await this.#read({ key: stateKey('member', id), countOnly: true })).count > 0;
+  }
+
+  async #read(range: { readonly key: string; readonly end?: string; readonly countOnly?: true }): Promise<ReadResult> {
+    this.#runtime.refuseIfClosed();
+    const { store, stopped } = this.#runtime;
+    const { results } = await store.transaction(
+      { compare: [], success: [{ do: 'read', ...range }], failure: [] },
+      stopped,
+    );
+    return results[0] as ReadResult;
+  }
+}
+
+export class Membership implements AsyncDisposable {
+  readonly id: string;
+  readonly metadata: Json | undefined;
+  readonly #runtime: Runtime;
+  readonly #session: Session;
+  readonly #since: Revision;
+  #hasLeft = false;
+
+  constructor(runtime: Runtime, session: Session, member: Member, since: Revision) {
+    this.#runtime = runtime;
+    this.#session = session;
+    this.#since = since;
+    ({ id: this.id, metadata: this.metadata } = shownMember(member));
+  }
+
+  /** Whether this process may still count as a member: not after it left, nor when the store has not heard of it in time. */
+  get isValid(): boolean {
+    return !this.#hasLeft && this.#session.isValid();
+  }
+
+  /** Leaving twice, or after the session ended, changes nothing; nor for whoever has joined by this id since. */
+  async leave(): Promise<void> {
+    this.#hasLeft = true;
+    const key = stateKey('member', this.id);
+    const sending = new Sending(this.#runtime);
+    await sending.persistently(() =>
+      sending.send({
+        compare: [{ key, target: 'create', is: '=', than: this.#since }],
+        success: [{ do: 'delete', key }],
+        failure: [],
+      }),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.leave();
+  }
+}
+
+/** A member that leaves, or whose process dies, says nothing; that its key is gone does. */
+export function memberLeft(key: string, at: number): ToldEvent | undefined {
+  if (!key.startsWith(MEMBERS)) return undefined;
+  const resource = resourceOfState(key);
+  return { type: 'member:left', at, holder: resource.slice(resource.indexOf('/') + 1), resource };
+}
+
+function memberIn(pair: KeyValue): MemberRecord {
+  return decode<RecordDocument<MemberRecord>>(pair).record;
+}
+
+function shownMember({ id, metadata, joinedAt }: Member): Member {
+  return { id, metadata: metadata ?? undefined, joinedAt };
+}
+
+function refuseUnlessNamed(id: string): void {
+  const problem = nameProblem(id, 'member');
+  if (problem !== undefined) throw new Failure('invalid', problem);
+}

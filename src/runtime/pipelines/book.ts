@@ -1,0 +1,27 @@
+/** What a pipeline is to do, and where: written when it is started, so that any process can go on with it. */
+import { hostname } from 'node:os';
+import type { Phase, PipelineRecord, Runbook } from '../../core/index.ts';
+
+export interface Book {
+  readonly runbook: Runbook;
+  /** Where its commands run, and on which machine that is. */
+  readonly cwd: string;
+  readonly host: string;
+  /** Given when it was started, for all phases. */
+  readonly env: Readonly<Record<string, string>>;
+  /** How often it looks at what nobody announces. */
+  readonly pollMs: number;
+  /** Which issues are meant, if it was said. */
+  readonly issues?: string;
+}
+
+export const thisMachine = (): string => hostname();
+
+/** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
+export function variablesOf(
+  { runbook, env }: Book,
+  record: PipelineRecord | undefined,
+  phase: Phase,
+): Readonly<Record<string, string>> {
+  return { ...runbook.env, ...env, ...record?.outputs, ...phase.env };
+}

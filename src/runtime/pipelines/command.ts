@@ -1,0 +1,199 @@
+/**
+ * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
+ * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
+ */
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { once } from 'node:events';
+import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
+import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
+import type { Children, Entered } from '../children.ts';
+import type { Hold } from '../hold.ts';
+import { clearLeftovers } from '../leftovers.ts';
+import { isTrouble } from '../tasks/sending.ts';
+import { Stop } from './stop.ts';
+
+/** After the last process of the command has gone, somebody outside may still have its output open. */
+const LAST_WORDS_MS = 500;
+const GIVE_UP_MS = 10_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+export interface CommandTerms {
+  readonly children: Children;
+  /** What it works under: the driver's, and those of the phase. */
+  readonly holds: readonly Hold[];
+  /** Between TERM and KILL. */
+  readonly graceMs: number;
+  /** Aborted, it is KILL at once. */
+  readonly hurrying?: AbortSignal | undefined;
+  /** Aborts with a `Stop`. */
+  readonly stop: AbortSignal;
+  readonly output: () => (chunk: Buffer) => void;
+  /** For people. */
+  readonly tell: (line: string) => void;
+}
+
+export class PhaseCommand {
+  readonly #starting: Promise<GatedChild>;
+  readonly #directory: Promise<string>;
+  readonly #cwd: string;
+
+  /** Begins to start it. */
+  constructor(shell: string, env: NodeJS.ProcessEnv, mark: string, cwd: string) {
+    this.#cwd = cwd;
+    this.#directory = mkdtemp(join(tmpdir(), 'signalbox-phase-'));
+    this.#starting = this.#directory.then((directory) =>
+      GatedChild.start(
+        '/bin/sh',
+        ['sh', '-c', shell],
+        { ...env, SIGNALBOX_OUTPUT: outputsIn(directory) },
+        { leads: true, mark, cwd, isCaptured: true },
+      ),
+    );
+    this.#starting.catch(() => undefined);
+  }
+
+  /** Never lets it go. */
+  async abandon(): Promise<void> {
+    const child = await this.#starting.catch(() => undefined);
+    await child?.abandon();
+    await this.#tidy();
+  }
+
+  async run(terms: CommandTerms): Promise<PhaseResult> {
+    let child: GatedChild;
+    try {
+      child = await this.#starting;
+    } catch (error) {
+      await this.#tidy();
+      return { kind: 'failed', why: await this.#whyNotStarted(error) };
+    }
+    try {
+      return await this.#entered(child, terms);
+    } finally {
+      await child.abandon();
+      await this.#tidy();
+    }
+  }
+
+  /** The system says of a directory that is not there that the program is not. */
+  async #whyNotStarted(error: unknown): Promise<string> {
+    const isThere = await stat(this.#cwd).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (!isThere) return `${this.#cwd} is no directory, so its command cannot run there`;
+    return error instanceof NotStarted ? error.message : String(error);
+  }
+
+  async #entered(child: GatedChild, terms: CommandTerms): Promise<PhaseResult> {
+    const { children, holds, graceMs, stop, tell } = terms;
+    const entered = await this.#enter(child, terms);
+    if (entered === undefined) return Stop.of(stop).result;
+    if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
+    let isLeft = false;
+    try {
+      await clearLeftovers(entered.leftovers, { children, graceMs, tell, cut: stop });
+      if (stop.aborted) return Stop.of(stop).result;
+      const lost = holds.find((hold) => !hold.isValid);
+      if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
+      const [result, isGone] = await this.#let(child, terms);
+      isLeft = !isGone;
+      return result;
+    } finally {
+      if (!isLeft) await children.forget(entered.keys).catch(() => undefined);
+    }
+  }
+
+  /**
+   * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
+   * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
+   */
+  async #enter(child: GatedChild, { children, holds, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+    for (let attempt = 0; !stop.aborted; attempt++) {
+      try {
+        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+      } catch (error) {
+        if (!isTrouble(error)) throw error;
+        await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
+      }
+    }
+    return undefined;
+  }
+
+  /** What came of it, and whether nothing of it is left. */
+  async #let(
+    child: GatedChild,
+    { graceMs, hurrying, stop, output, tell }: CommandTerms,
+  ): Promise<[PhaseResult, boolean]> {
+    const closed = child.output.map((stream) => {
+      stream.on('data', output());
+      return once(stream, 'close').catch(() => undefined);
+    });
+    child.letGo();
+    const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
+    const first = await Promise.race([child.ended, whenAborted(stop)]);
+    if (first === 'aborted') {
+      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+    }
+    const ended = await child.ended;
+    const isGone =
+      (await isGoneWithin(child.offspring, true, graceMs, stop)) || (await this.#endRest(child, graceMs, tell));
+    await Promise.race([Promise.all(closed), pause(LAST_WORDS_MS)]);
+    for (const stream of child.output) stream.destroy();
+    if (first === 'aborted') return [Stop.of(stop).result, isGone];
+    if (!isGone) return [{ kind: 'failed', why: 'it left processes behind that cannot be ended' }, isGone];
+    const code = exitCodeOf(ended);
+    if (code !== 0)
+      return [{ kind: 'failed', why: 'signal' in ended ? `ended by ${ended.signal}` : `exit code ${code}` }, isGone];
+    return [await this.#outputs(), isGone];
+  }
+
+  async #endRest(child: GatedChild, graceMs: number, tell: (line: string) => void): Promise<boolean> {
+    tell('the command has ended and left processes behind; ending them');
+    return end(child.offspring, { graceMs: Math.min(graceMs, 1_000), isOwn: true, giveUpMs: GIVE_UP_MS });
+  }
+
+  async #outputs(): Promise<PhaseResult> {
+    const text = await readUpTo(outputsIn(await this.#directory), LARGEST_OUTPUTS_BYTES + 1);
+    if (text.length > LARGEST_OUTPUTS_BYTES) {
+      return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
+    }
+    const parsed = parseOutputs(text.toString('utf8'));
+    return parsed.ok ? { kind: 'succeeded', outputs: parsed.outputs } : { kind: 'failed', why: parsed.problem };
+  }
+
+  async #tidy(): Promise<void> {
+    const directory = await this.#directory.catch(() => undefined);
+    if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+function outputsIn(directory: string): string {
+  return join(directory, 'outputs');
+}
+
+async function readUpTo(path: string, bytes: number): Promise<Buffer> {
+  const file = await open(path, 'r').catch(() => undefined);
+  if (file === undefined) return Buffer.alloc(0);
+  try {
+    if (!(await file.stat()).isFile()) return Buffer.alloc(0);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
+    return buffer.subarray(0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}
+
+function whenAborted(signal: AbortSignal): Promise<'aborted'> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve('aborted');
+    else signal.addEventListener('abort', () => resolve('aborted'), { once: true });
+  });
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

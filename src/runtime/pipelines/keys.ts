@@ -1,0 +1,54 @@
+/**
+ * The keys of pipelines. Their states lie beside those of members, and are told about like records.
+ *
+ *     s/pipeline/<id>          its record, with the events of the write that made it
+ *     b/<id>                   its book: the runbook, and where and how it runs. Written once
+ *     l/<id>/<phase>/<run>     what the command of a phase printed, of long output the beginning and the end
+ */
+import { nameProblem } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { type KeyRange, prefixed } from '../../store/index.ts';
+import { STATES } from '../layout.ts';
+
+const PIPELINES = `${STATES}pipeline/`;
+export const ALL_PIPELINES: KeyRange = prefixed(PIPELINES);
+
+/** The name of the driver's lock is longer than the id, and has to stay a name. */
+const LONGEST_ID = 180;
+
+export interface PipelineKeys {
+  readonly state: string;
+  readonly book: string;
+  readonly logs: string;
+}
+
+export function pipelineKeys(id: string): PipelineKeys {
+  const path = encodeURIComponent(id);
+  return { state: PIPELINES + path, book: `b/${path}`, logs: `l/${path}/` };
+}
+
+export function pipelineOfState(key: string): string {
+  return decodeURIComponent(key.slice(PIPELINES.length));
+}
+
+export function logKey({ logs }: PipelineKeys, phase: number, run: number): string {
+  return `${logs}${String(phase).padStart(3, '0')}/${String(run).padStart(6, '0')}`;
+}
+
+/** Whoever holds it drives the pipeline. */
+export function driverLock(id: string): string {
+  return `pipeline:${id}`;
+}
+
+/** As people read it, beside `lock/main` and `task/42`. */
+export function pipelineResource(id: string): string {
+  return `pipeline/${id}`;
+}
+
+export function checkedId(id: unknown): string {
+  const problem =
+    nameProblem(id, 'pipeline') ??
+    ((id as string).length > LONGEST_ID ? `the id of a pipeline has at most ${LONGEST_ID} characters` : undefined);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  return id as string;
+}

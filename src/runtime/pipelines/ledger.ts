@@ -1,0 +1,141 @@
+/**
+ * The record of one pipeline, for one who drives it: reads it, has the core decide, and writes what comes of it. A write
+ * compares that the record is as it was decided on, and that our session is alive; the core compares our token. So one
+ * who was replaced, or is about to be, changes nothing.
+ */
+import {
+  type Effect,
+  effectOf,
+  type PipelineCommand,
+  type PipelineOutcome,
+  type PipelineRecord,
+  pipelineTransition,
+  type Runbook,
+} from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import type { Compare, Operation, ReadResult, Transaction } from '../../store/index.ts';
+import { anchorKey, encode } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { isTrouble, pause, send } from '../tasks/sending.ts';
+import { recordIn, type Seen } from './feed.ts';
+import { pipelineKeys, pipelineResource } from './keys.ts';
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
+
+/** A command without its id. */
+export type Ask = PipelineCommand extends infer Each
+  ? Each extends PipelineCommand
+    ? Omit<Each, 'command'>
+    : never
+  : never;
+
+export interface Answered {
+  readonly outcome: PipelineOutcome;
+  readonly effect: Effect;
+  readonly record: PipelineRecord | undefined;
+}
+
+export class Ledger {
+  readonly id: string;
+  readonly #runtime: Runtime;
+  readonly #runbook: Runbook;
+  readonly #key: string;
+  /** The session of the one who drives it; without one, anybody may write what the core lets pass. */
+  readonly #session: string | undefined;
+  #seen: Seen;
+
+  constructor(runtime: Runtime, id: string, runbook: Runbook, seen: Seen, session?: string) {
+    this.#runtime = runtime;
+    this.id = id;
+    this.#runbook = runbook;
+    this.#key = pipelineKeys(id).state;
+    this.#seen = seen;
+    this.#session = session;
+  }
+
+  get record(): PipelineRecord | undefined {
+    return this.#seen.record;
+  }
+
+  /** Somebody else has written it, perhaps. */
+  saw(seen: Seen): boolean {
+    if (seen.mod <= this.#seen.mod) return false;
+    this.#seen = seen;
+    return true;
+  }
+
+  async read(): Promise<void> {
+    const success: Operation[] = [{ do: 'read', key: this.#key }];
+    const { results } = await send(this.#runtime, { compare: [], success, failure: [] });
+    this.#take((results[0] as ReadResult).pairs[0]);
+  }
+
+  /**
+   * `also`: what is written together with it, if anything is. `until`: gives up when it aborts. A store that cannot be
+   * reached is asked again until then; without it, until the time for a request is over.
+   */
+  async ask(command: Ask, until?: AbortSignal, also: readonly Operation[] = []): Promise<Answered> {
+    const whole = { ...command, command: this.#runtime.options.newId() } as PipelineCommand;
+    const giveUpAt = this.#runtime.giveUpAt();
+    let doubt: unknown;
+    for (let attempt = 0; ;) {
+      const { record } = this.#seen;
+      // An earlier attempt has landed, whose answer got lost.
+      if (doubt !== undefined && record !== undefined && isBy(record, whole.command)) return this.#landed(record);
+      const step = pipelineTransition(this.#runbook, record, whole, this.#moment());
+      const { state, outcome, effect, events } = step;
+      if (state === record || state === undefined) {
+        this.#runtime.emit(pipelineResource(this.id), events);
+        return { outcome, effect, record };
+      }
+      try {
+        const result = await send(this.#runtime, this.#transaction(state, events, also));
+        if (result.succeeded) {
+          this.#seen = { record: state, mod: result.revision };
+          return { outcome, effect, record: state };
+        }
+        this.#take((result.results[0] as ReadResult).pairs[0]);
+        this.#refuseIfGone(result.results[1] as ReadResult | undefined);
+      } catch (error) {
+        if (!isTrouble(error)) throw error;
+        if (Failure.is(error, 'outcome-unknown')) doubt = error;
+        const isOver = until === undefined ? this.#runtime.clock.monotonic() >= giveUpAt : until.aborted;
+        if (isOver || this.#runtime.stopped.aborted) throw doubt ?? error;
+        await pause(this.#runtime, Math.min(FIRST_PAUSE_MS * 2 ** attempt++, LONGEST_PAUSE_MS));
+      }
+    }
+  }
+
+  #landed(record: PipelineRecord): Answered {
+    const kind = record.cancel !== undefined && record.step.when === 'during' ? 'cancelling' : 'ok';
+    return { outcome: { kind }, effect: effectOf(this.#runbook, record), record };
+  }
+
+  #transaction(record: PipelineRecord, events: readonly unknown[], also: readonly Operation[]): Transaction {
+    const compare: Compare[] = [{ key: this.#key, target: 'mod', is: '=', than: this.#seen.mod }];
+    const failure: Operation[] = [{ do: 'read', key: this.#key }];
+    if (this.#session !== undefined) {
+      compare.push({ key: anchorKey(this.#session), target: 'version', is: '>', than: 0 });
+      failure.push({ do: 'read', key: anchorKey(this.#session) });
+    }
+    return { compare, success: [{ do: 'put', key: this.#key, value: encode({ record, events }) }, ...also], failure };
+  }
+
+  #take(pair: ReadResult['pairs'][number] | undefined): void {
+    this.#seen = pair === undefined ? { record: undefined, mod: 0 } : { record: recordIn(pair), mod: pair.modRevision };
+  }
+
+  #refuseIfGone(anchor: ReadResult | undefined): void {
+    if (anchor?.pairs.length !== 0) return;
+    throw new Failure('hold-lost', `${pipelineResource(this.id)}: the session of its driver has ended`);
+  }
+
+  #moment(): Parameters<typeof pipelineTransition>[3] {
+    return { now: this.#runtime.clock.now(), revision: this.#seen.mod, gone: () => false };
+  }
+}
+
+function isBy({ last, lastDriven }: PipelineRecord, command: string): boolean {
+  return last === command || lastDriven === command;
+}

@@ -1,0 +1,118 @@
+/** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
+import { StringDecoder } from 'node:string_decoder';
+import type { Timer } from '../../clock.ts';
+import type { Operation } from '../../store/index.ts';
+import { encode } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { send } from '../tasks/sending.ts';
+import { logKey, type PipelineKeys } from './keys.ts';
+
+export interface PhaseLog {
+  readonly phase: string;
+  /** 1 for the first time that the command of this phase was begun. */
+  readonly run: number;
+  readonly text: string;
+  /** So many bytes were left out of the middle. */
+  readonly leftOut: number;
+}
+
+const HEAD_BYTES = 16_384;
+const TAIL_BYTES = 49_152;
+/** Nobody reads faster, and every time the whole is written. */
+const EVERY_MS = 2_000;
+/** Of each phase. */
+const RUNS_KEPT = 5;
+
+/** Text of any length in little room. */
+export class CutText {
+  #head = '';
+  #tail = '';
+  #headBytes = 0;
+  #leftOut = 0;
+
+  add(text: string): void {
+    const room = HEAD_BYTES - this.#headBytes;
+    const first = room > 0 ? text.slice(0, room) : '';
+    this.#head += first;
+    this.#headBytes += first.length;
+    this.#tail += text.slice(first.length);
+    // Cut rarely, so that many small pieces do not cost a copy each.
+    if (this.#tail.length > 2 * TAIL_BYTES) this.#cut();
+  }
+
+  #cut(): void {
+    const extra = this.#tail.length - TAIL_BYTES;
+    if (extra <= 0) return;
+    this.#leftOut += extra;
+    this.#tail = this.#tail.slice(extra);
+  }
+
+  get leftOut(): number {
+    this.#cut();
+    return this.#leftOut;
+  }
+
+  get text(): string {
+    this.#cut();
+    const gap = this.#leftOut === 0 ? '' : `\n… ${this.#leftOut} characters left out …\n`;
+    return this.#head + gap + this.#tail;
+  }
+}
+
+export class PhaseLogWriter {
+  readonly #runtime: Runtime;
+  readonly #keys: PipelineKeys;
+  readonly #at: { readonly place: number; readonly phase: string; readonly run: number };
+  readonly #text = new CutText();
+  readonly #tell: (text: string) => void;
+  #timer: Timer | undefined;
+  #isNew = false;
+  #writing: Promise<unknown> = Promise.resolve();
+
+  /** `tell`: what is printed, as it comes. */
+  constructor(
+    runtime: Runtime,
+    keys: PipelineKeys,
+    at: { readonly place: number; readonly phase: string; readonly run: number },
+    tell: (text: string) => void,
+  ) {
+    this.#runtime = runtime;
+    this.#keys = keys;
+    this.#at = at;
+    this.#tell = tell;
+  }
+
+  add(text: string): void {
+    if (text === '') return;
+    this.#text.add(text);
+    this.#isNew = true;
+    this.#tell(text);
+    this.#timer ??= this.#runtime.later(EVERY_MS, () => this.#write(), false);
+  }
+
+  /** One for each stream: a letter may come in two pieces. */
+  stream(): (chunk: Buffer) => void {
+    const decoder = new StringDecoder('utf8');
+    return (chunk) => this.add(decoder.write(chunk));
+  }
+
+  /** Writes the rest. A log that cannot be written is lost, and nothing else with it. */
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    this.#write();
+    await this.#writing;
+  }
+
+  #write(): void {
+    this.#timer = undefined;
+    if (!this.#isNew) return;
+    this.#isNew = false;
+    const { place, phase, run } = this.#at;
+    const log: PhaseLog = { phase, run, text: this.#text.text, leftOut: this.#text.leftOut };
+    const success: Operation[] = [{ do: 'put', key: logKey(this.#keys, place, run), value: encode(log) }];
+    if (run > RUNS_KEPT) success.push({ do: 'delete', key: logKey(this.#keys, place, run - RUNS_KEPT) });
+    this.#writing = this.#writing.then(() =>
+      send(this.#runtime, { compare: [], success, failure: [] }).catch(() => undefined),
+    );
+  }
+}

@@ -1,0 +1,156 @@
+/** One run of a phase: its command, or its function, with all that it finds in its environment. */
+import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from '../../core/index.ts';
+import { randomHex } from '../../host/index.ts';
+import type { Children } from '../children.ts';
+import { childEnvironment, type OuterHolds, told } from '../environment.ts';
+import type { Hold } from '../hold.ts';
+import type { Runtime } from '../runtime.ts';
+import { type Book, variablesOf } from './book.ts';
+import { PhaseCommand } from './command.ts';
+import type { PhaseFunction } from './functions.ts';
+import { pipelineKeys } from './keys.ts';
+import type { Ledger } from './ledger.ts';
+import { PhaseLogWriter } from './log.ts';
+import { Stop } from './stop.ts';
+
+export interface RunParts {
+  readonly runtime: Runtime;
+  readonly children: Children;
+  /** The store, for what is started to find; undefined where nobody else could open it. */
+  readonly url: string | undefined;
+  /** Of this process, without what is the pipeline's own. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly outer: OuterHolds;
+  readonly graceMs: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying: AbortSignal | undefined;
+  readonly functions: ReadonlyMap<string, PhaseFunction>;
+  /** The holders around this process, which wait for it. */
+  around(): readonly string[];
+  readonly onOutput: (phase: string, text: string) => void;
+}
+
+export interface RunPlace {
+  /** Which phase. */
+  readonly place: number;
+  /** How often its command was begun, this time included. */
+  readonly run: number;
+  readonly attempt: number;
+}
+
+export class PhaseRun {
+  readonly #parts: RunParts;
+  readonly #ledger: Ledger;
+  readonly #book: Book;
+  readonly #phase: Phase;
+  readonly #at: RunPlace;
+  /** The driver's first. */
+  readonly #holds: readonly Hold[];
+  readonly #command: PhaseCommand | undefined;
+  #isOver = false;
+
+  /** A command is started already, but not let go. */
+  constructor(parts: RunParts, ledger: Ledger, book: Book, phase: Phase, at: RunPlace, holds: readonly Hold[]) {
+    this.#parts = parts;
+    this.#ledger = ledger;
+    this.#book = book;
+    this.#phase = phase;
+    this.#at = at;
+    this.#holds = holds;
+    if (!('shell' in phase.run)) return;
+    const mark = randomHex(8);
+    this.#command = new PhaseCommand(phase.run.shell, this.#environment(mark), mark, book.cwd);
+  }
+
+  /** Does nothing after `run`. */
+  async abandon(): Promise<void> {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    await this.#command?.abandon();
+  }
+
+  async run(stop: AbortSignal): Promise<PhaseResult> {
+    this.#isOver = true;
+    const { runtime, onOutput, children, graceMs, hurrying } = this.#parts;
+    const { name } = this.#phase;
+    const at = { place: this.#at.place, phase: name, run: this.#at.run };
+    const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text));
+    try {
+      if (this.#command === undefined) return await this.#call(stop, log);
+      return await this.#command.run({
+        children,
+        holds: this.#holds,
+        graceMs,
+        hurrying,
+        stop,
+        output: () => log.stream(),
+        tell: (line) => log.add(`signalbox: ${line}\n`),
+      });
+    } finally {
+      await log.close();
+    }
+  }
+
+  /** A function cannot be ended from outside: it is waited for, however long it takes to heed its signal. */
+  async #call(stop: AbortSignal, log: PhaseLogWriter): Promise<PhaseResult> {
+    const { name } = this.#phase;
+    const call = this.#parts.functions.get(name);
+    if (call === undefined) {
+      const why = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
+      return { kind: 'failed', why };
+    }
+    try {
+      const given = await call({
+        pipeline: this.#ledger.id,
+        phase: name,
+        attempt: this.#at.attempt,
+        signal: stop,
+        env: this.#variables(),
+        outputs: this.#ledger.record?.outputs ?? {},
+        token: this.#holds[0]?.token ?? 0,
+        tokens: Object.fromEntries(this.#holds.slice(1).map(({ resource, token }) => [resource, token])),
+        log: (text) => log.add(text.endsWith('\n') ? text : `${text}\n`),
+      });
+      if (stop.aborted) return Stop.of(stop).result;
+      return outputsOf(given);
+    } catch (error) {
+      if (stop.aborted) return Stop.of(stop).result;
+      return { kind: 'failed', why: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  #variables(): Readonly<Record<string, string>> {
+    return variablesOf(this.#book, this.#ledger.record, this.#phase);
+  }
+
+  #environment(mark: string): NodeJS.ProcessEnv {
+    const { url, env, outer } = this.#parts;
+    const { id } = this.#ledger;
+    const own = {
+      ...env,
+      ...this.#variables(),
+      SIGNALBOX_PIPELINE: id,
+      SIGNALBOX_PHASE: this.#phase.name,
+      SIGNALBOX_ATTEMPT: String(this.#at.attempt),
+      SIGNALBOX_DRIVER_TOKEN: String(this.#holds[0]?.token ?? ''),
+    };
+    const held = this.#holds.slice(1).map(told);
+    const holder = pipelineHolder(id);
+    const whole = childEnvironment(own, { url: url ?? '', holder, mark, held, outer });
+    // Nobody but this process can open it.
+    if (url === undefined) for (const name of ['SIGNALBOX_URL', 'SIGNALBOX_HOLDS']) delete whole[name];
+    return whole;
+  }
+}
+
+function outputsOf(given: unknown): PhaseResult {
+  if (given === undefined || given === null) return { kind: 'succeeded', outputs: {} };
+  if (typeof given !== 'object') return { kind: 'failed', why: 'it returned something that is no object of outputs' };
+  const outputs: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given as Record<string, unknown>)) {
+    const problem = outputNameProblem(name);
+    if (problem !== undefined) return { kind: 'failed', why: `its outputs: ${problem}` };
+    outputs[name] = typeof value === 'string' ? value : JSON.stringify(value);
+  }
+  return { kind: 'succeeded', outputs };
+}

@@ -1,0 +1,424 @@
+/** What a signalbox offers for pipelines: start, drive, resume, cancel, and look at them. */
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import type { Adapters } from '../../adapters/adapters.ts';
+import type { PipelineState } from '../../core/guard/inputs.ts';
+import {
+  type Choice,
+  hasEnded,
+  type InputValues,
+  currentPhase,
+  nameProblem,
+  outputNameProblem,
+  type Phase,
+  type PipelineRecord,
+  type Runbook,
+  withVariables,
+} from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { randomHex } from '../../host/index.ts';
+import type { Operation, ReadResult } from '../../store/index.ts';
+import { outerHolds } from '../environment.ts';
+import { DEFAULT_POLL_MS } from '../guards/executor.ts';
+import { decode, encode } from '../layout.ts';
+import { clearLeftovers } from '../leftovers.ts';
+import type { Lock, LockHold } from '../lock.ts';
+import { shapeProblem } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
+import { send } from '../tasks/sending.ts';
+import { type Book, thisMachine } from './book.ts';
+import { defineRunbook, type RunbookDefinition } from './define.ts';
+import { type DriverParts, PipelineDriver } from './driver.ts';
+import { PipelineFeed, recordIn } from './feed.ts';
+import type { PhaseFunction } from './functions.ts';
+import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
+import { Ledger } from './ledger.ts';
+import type { PhaseLog } from './log.ts';
+import { type PipelineView, viewOf } from './view.ts';
+
+/** A runbook, and the functions among its phases. */
+export interface RunbookWithFunctions {
+  readonly runbook: Runbook;
+  readonly functions: ReadonlyMap<string, PhaseFunction>;
+}
+
+export interface DriveOptions {
+  /** Ends the command and leaves the pipeline, so that it can be resumed. */
+  readonly signal?: AbortSignal;
+  /** Whether to stay while it is blocked (the default), or to leave it so. */
+  readonly waits?: boolean;
+  /** Between TERM and KILL, for commands that are to end. */
+  readonly graceMs?: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying?: AbortSignal;
+  readonly adapters?: Adapters;
+  /** Told how it stands whenever that changes. */
+  readonly onChange?: (record: PipelineRecord) => void;
+  /** What the commands print, as it comes. */
+  readonly onOutput?: (phase: string, text: string) => void;
+}
+
+export interface RunOptions extends DriveOptions {
+  /** By default name and time. */
+  readonly id?: string;
+  /** Where its commands run; by default here. */
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** How often it looks at what nobody announces. */
+  readonly pollMs?: number;
+  /** Which issues are meant: see `localAdapters`. */
+  readonly issues?: string;
+  /** Who starts it, for people. */
+  readonly by?: string;
+}
+
+export interface ResumeOptions extends DriveOptions {
+  /** What a person decided about a phase that was interrupted or has failed. */
+  readonly decision?: Choice;
+  readonly by?: string;
+  /** The functions among its phases. */
+  readonly functions?: ReadonlyMap<string, PhaseFunction>;
+  /** Where its commands run, if that is not where it was started. */
+  readonly cwd?: string;
+  /** Whether to stand by while somebody else drives it, and to go on when that one is gone. */
+  readonly standsBy?: boolean;
+}
+
+export type StartOutcome =
+  { readonly kind: 'started'; readonly id: string } | { readonly kind: 'exists'; readonly id: string };
+
+export type DriveOutcome =
+  /** It is over, or blocked and left so, or it was stopped: the record says which. */
+  | { readonly kind: 'left'; readonly record: PipelineRecord }
+  | { readonly kind: 'driven'; readonly by: string }
+  | { readonly kind: 'exists'; readonly id: string }
+  | { readonly kind: 'missing' };
+
+const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
+const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'by'];
+const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
+const DEFAULT_GRACE_MS = 5_000;
+const PAGE = 100;
+
+/** What pipelines need of the signalbox that they are part of. */
+export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
+  lock(name: string): Lock;
+  /** What guards look at, if it is not the machine that drives the pipeline. */
+  readonly adapters: Adapters | undefined;
+  /** The store, for what is started to find. */
+  readonly url: string | undefined;
+}
+
+export class Pipelines {
+  readonly #runtime: Runtime;
+  readonly #parts: PipelineParts;
+  readonly #feed: PipelineFeed;
+
+  constructor(runtime: Runtime, parts: PipelineParts) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#feed = new PipelineFeed(runtime);
+  }
+
+  /** Starts a pipeline and drives it until it is over, or cannot go on without a person. */
+  async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
+    const defined = asDefined(what);
+    const started = await this.start(defined, options);
+    if (started.kind === 'exists') return started;
+    return this.#drive(started.id, { ...options, functions: defined.functions });
+  }
+
+  /** Starts it, for somebody else to drive: `resume` does. */
+  async start(
+    what: RunbookDefinition | Runbook | RunbookWithFunctions,
+    options: RunOptions = {},
+  ): Promise<StartOutcome> {
+    this.#runtime.refuseIfClosed();
+    const written = asDefined(what).runbook;
+    const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const filled = withVariables(written, options.env ?? {});
+    if (!filled.ok) throw new Failure('invalid', filled.problem);
+    const { runbook } = filled;
+    const id = checkedId(options.id ?? `${runbook.name}-${timeTold(this.#runtime.clock.now())}-${randomHex(2)}`);
+    const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, issues, by = defaultHolder() } = options;
+    const book: Book = {
+      runbook,
+      cwd: resolve(cwd),
+      host: thisMachine(),
+      env,
+      pollMs,
+      ...(issues !== undefined && { issues }),
+    };
+    const ledger = new Ledger(this.#runtime, id, runbook, { record: undefined, mod: 0 });
+    const also: Operation[] = [{ do: 'put', key: pipelineKeys(id).book, value: encode(book) }];
+    const { outcome, record } = await ledger.ask({ kind: 'start', id, by }, undefined, also);
+    if (outcome.kind === 'exists') return { kind: 'exists', id };
+    if (record !== undefined) options.onChange?.(record);
+    return { kind: 'started', id };
+  }
+
+  /** Goes on with a pipeline that nobody drives: its driver died, was stopped, or left it blocked. */
+  async resume(id: string, options: ResumeOptions = {}): Promise<DriveOutcome> {
+    this.#runtime.refuseIfClosed();
+    const problem = shapeProblem(options, RESUME);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    return this.#drive(checkedId(id), options);
+  }
+
+  /** Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. */
+  async cancel(
+    id: string,
+    { by = defaultHolder(), reason = '', signal }: { by?: string; reason?: string; signal?: AbortSignal } = {},
+  ): Promise<PipelineRecord | undefined> {
+    const found = await this.#read(checkedId(id));
+    if (found.record === undefined || found.book === undefined) return undefined;
+    const ledger = new Ledger(this.#runtime, id, found.book.runbook, found);
+    const { outcome, record } = await ledger.ask({ kind: 'cancel', by, reason });
+    if (outcome.kind !== 'cancelling') return record;
+    return this.#cancelled(id, signal);
+  }
+
+  /** Undefined if there is none. */
+  async show(id: string): Promise<PipelineView | undefined> {
+    this.#runtime.refuseIfClosed();
+    const { record, book } = await this.#read(checkedId(id));
+    return record === undefined ? undefined : viewOf(record, book, await this.#isDriven(record));
+  }
+
+  /** All of them, in the order in which they were started. */
+  async list(options: { readonly state?: PipelineState } = {}): Promise<readonly PipelineRecord[]> {
+    this.#runtime.refuseIfClosed();
+    const records: PipelineRecord[] = [];
+    let { key } = ALL_PIPELINES;
+    for (;;) {
+      const read: Operation = { do: 'read', ...ALL_PIPELINES, key, limit: PAGE };
+      const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
+      const { pairs, more } = results[0] as ReadResult;
+      records.push(...pairs.map(recordIn));
+      const last = pairs.at(-1);
+      if (!more || last === undefined) break;
+      key = `${last.key}\0`;
+    }
+    return records
+      .filter(({ state }) => options.state === undefined || state === options.state)
+      .sort((a, b) => a.startedAt - b.startedAt);
+  }
+
+  /** What the commands of a pipeline printed, phase by phase; of each, the last few times that it ran. */
+  async logs(id: string): Promise<readonly PhaseLog[]> {
+    this.#runtime.refuseIfClosed();
+    const { logs } = pipelineKeys(checkedId(id));
+    const found: PhaseLog[] = [];
+    let key = logs;
+    const end = `${logs.slice(0, -1)}0`;
+    for (;;) {
+      const read: Operation = { do: 'read', key, end, limit: 10 };
+      const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
+      const { pairs, more } = results[0] as ReadResult;
+      found.push(...pairs.map((pair) => decode<PhaseLog>(pair)));
+      const last = pairs.at(-1);
+      if (!more || last === undefined) return found;
+      key = `${last.key}\0`;
+    }
+  }
+
+  /** Removes all that is known of one that is over. False if there is none, or if it is not over. */
+  async forget(id: string): Promise<boolean> {
+    const found = await this.#read(checkedId(id));
+    if (found.record === undefined || !hasEnded(found.record)) return false;
+    const { state, book, logs } = pipelineKeys(id);
+    const { succeeded } = await send(this.#runtime, {
+      compare: [{ key: state, target: 'mod', is: '=', than: found.mod }],
+      success: [
+        { do: 'delete', key: state },
+        { do: 'delete', key: book },
+        { do: 'delete', key: logs, end: `${logs.slice(0, -1)}0` },
+      ],
+      failure: [],
+    });
+    return succeeded;
+  }
+
+  /** For guards. */
+  async look(id: string): Promise<InputValues['pipeline']> {
+    const { record } = await this.#read(id);
+    return record === undefined ? null : { state: record.state, phase: currentPhase(record) };
+  }
+
+  async #drive(id: string, options: ResumeOptions): Promise<DriveOutcome> {
+    const { record, book } = await this.#read(id);
+    if (record === undefined || book === undefined) return { kind: 'missing' };
+    if (hasEnded(record)) return { kind: 'left', record };
+    const hold = await this.#driverHold(id, options);
+    if (typeof hold === 'string') return { kind: 'driven', by: hold };
+    try {
+      return { kind: 'left', record: await this.#driveWith(id, hold, options) };
+    } finally {
+      await hold.release().catch(() => undefined);
+    }
+  }
+
+  async #driveWith(id: string, hold: LockHold, options: ResumeOptions): Promise<PipelineRecord> {
+    // Whatever an earlier driver began must not run beside what we begin.
+    await this.#clear(hold, options);
+    const { record, book, mod } = await this.#read(id);
+    if (record === undefined || book === undefined) throw missing(id);
+    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
+    const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
+    const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
+      adapters,
+      signal,
+      waits: options.waits ?? true,
+      decision: decision === undefined ? undefined : { choice: decision, by },
+      onChange: options.onChange ?? (() => undefined),
+    });
+    const last = await driver.drive();
+    if (last === undefined) throw missing(id);
+    return last;
+  }
+
+  #driverParts(options: ResumeOptions): DriverParts {
+    const { url, children, guards } = this.#parts;
+    const outer = url === undefined ? {} : outerHolds(process.env, url);
+    return {
+      runtime: this.#runtime,
+      feed: this.#feed,
+      children,
+      guards,
+      acquireAll: (wants, terms) => this.#parts.acquireAll(wants, terms),
+      tryAcquireAll: (wants, terms) => this.#parts.tryAcquireAll(wants, terms),
+      url,
+      env: process.env,
+      outer,
+      around: () => [...new Set(Object.values(outer).map(({ holder }) => holder))],
+      graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+      hurrying: options.hurrying,
+      functions: options.functions ?? new Map<string, PhaseFunction>(),
+      onOutput: options.onOutput ?? (() => undefined),
+    };
+  }
+
+  /** Or who has it. */
+  async #driverHold(id: string, { standsBy = false, signal }: ResumeOptions): Promise<LockHold | string> {
+    const lock = this.#parts.lock(driverLock(id));
+    const terms = {
+      holder: `driver:${hostname()}:${process.pid}:${randomHex(3)}`,
+      reason: `drives ${pipelineResource(id)}`,
+      metadata: { pipeline: id },
+    };
+    if (standsBy) return lock.acquire({ ...terms, ...(signal !== undefined && { signal }) });
+    const attempt = await lock.tryAcquire(terms);
+    if ('hold' in attempt) return attempt.hold;
+    const holder = attempt.kind === 'busy' ? attempt.holders[0]?.holder : undefined;
+    return holder ?? 'somebody who waits for it';
+  }
+
+  async #clear(hold: LockHold, { graceMs = DEFAULT_GRACE_MS, signal }: ResumeOptions): Promise<void> {
+    const { children } = this.#parts;
+    const leftovers = await children.leftovers([hold]);
+    if (leftovers.length === 0) return;
+    const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
+    await clearLeftovers(leftovers, { children, graceMs, tell: () => undefined, cut });
+    if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
+  }
+
+  /** Its driver ends the command; if there is none any more, we do. */
+  async #cancelled(id: string, signal: AbortSignal | undefined): Promise<PipelineRecord | undefined> {
+    const over = new AbortController();
+    let record: PipelineRecord | undefined;
+    const unlisten = await this.#feed.listen(id, {
+      saw: (seen) => {
+        if (seen.record !== undefined && !hasEnded(seen.record)) return;
+        record = seen.record;
+        over.abort();
+      },
+      missed: () => undefined,
+    });
+    try {
+      ({ record } = await this.#read(id));
+      if (record === undefined || hasEnded(record)) return record;
+      const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
+      const left = await this.#drive(id, { standsBy: true, signal: stop }).catch((error: unknown) => {
+        if (stop.aborted) return undefined;
+        throw error;
+      });
+      return left?.kind === 'left' ? left.record : record;
+    } finally {
+      unlisten();
+    }
+  }
+
+  async #isDriven({ id, driver }: PipelineRecord): Promise<boolean> {
+    if (driver === undefined) return false;
+    const { holders } = await this.#parts.lock(driverLock(id)).inspect();
+    return holders.some(({ token, isStale }) => token === driver.token && !isStale);
+  }
+
+  async #read(id: string): Promise<{ record: PipelineRecord | undefined; book: Book | undefined; mod: number }> {
+    const { state, book } = pipelineKeys(id);
+    const success: Operation[] = [
+      { do: 'read', key: state },
+      { do: 'read', key: book },
+    ];
+    const { results } = await send(this.#runtime, { compare: [], success, failure: [] });
+    const [stateRead, bookRead] = results as [ReadResult, ReadResult];
+    const [pair] = stateRead.pairs;
+    const [bookPair] = bookRead.pairs;
+    return {
+      record: pair === undefined ? undefined : recordIn(pair),
+      book: bookPair === undefined ? undefined : decode<Book>(bookPair),
+      mod: pair?.modRevision ?? 0,
+    };
+  }
+}
+
+/** As somebody writes it, as `defineRunbook` gives it, or as `parseRunbook` does. */
+function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): RunbookWithFunctions {
+  if (typeof what === 'object' && what !== null && 'runbook' in what) return what;
+  if (!isParsed(what)) return defineRunbook(what as RunbookDefinition);
+  return { runbook: what, functions: new Map() };
+}
+
+function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
+  const phases: unknown = what?.phases;
+  return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
+}
+
+/** Commands that guards run have the same variables as those of phases. */
+async function adaptersFor(
+  given: Adapters | undefined,
+  root: string,
+  issues: string | undefined,
+): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
+  if (given !== undefined) return () => given;
+  const { localAdapters } = await import('../../adapters/index.ts');
+  return (variables) =>
+    localAdapters({ root, env: { ...process.env, ...variables }, ...(issues !== undefined && { issues }) });
+}
+
+function missing(id: string): Failure {
+  return new Failure('not-found', `${pipelineResource(id)}: there is none any more`);
+}
+
+function defaultHolder(): string {
+  return `user:${hostname()}:${process.pid}`;
+}
+
+/** `20261116-051233`. */
+function timeTold(now: number): string {
+  return new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
+}
+
+function optionsProblem({ env = {}, by, pollMs = 1, cwd = '.' }: RunOptions): string | undefined {
+  if (by !== undefined && nameProblem(by, 'by') !== undefined) return nameProblem(by, 'by');
+  if (typeof cwd !== 'string') return `cwd is ${shown(cwd)}; accepted is a directory`;
+  if (!Number.isFinite(pollMs) || pollMs <= 0) return `pollMs is ${shown(pollMs)}; accepted is a number above zero`;
+  for (const [name, value] of Object.entries(env)) {
+    const problem = outputNameProblem(name);
+    if (problem !== undefined) return `env: ${problem}`;
+    if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; accepted is text`;
+  }
+  return undefined;
+}

@@ -1,0 +1,40 @@
+/** Why the command of a phase is to end before it has ended by itself, and what that means for the pipeline. */
+import { type PhaseResult, spoken } from '../../core/index.ts';
+import { HoldLost } from '../refusal.ts';
+
+export class Stop extends Error {
+  readonly result: PhaseResult;
+  /** It has at most so long to end by itself, however patient the driver is otherwise. */
+  readonly mostMs: number;
+
+  private constructor(result: PhaseResult, mostMs = Number.POSITIVE_INFINITY) {
+    super('why' in result ? result.why : result.kind);
+    this.name = 'Stop';
+    this.result = result;
+    this.mostMs = mostMs;
+  }
+
+  static timedOut(ms: number): Stop {
+    return new Stop({ kind: 'failed', why: `timed out after ${spoken(ms)}` });
+  }
+
+  static holdLost(lost: unknown): Stop {
+    const why = lost instanceof HoldLost ? lost.message : 'a hold was lost';
+    return new Stop({ kind: 'failed', why: `${why} while it ran` });
+  }
+
+  static stopped(why: string): Stop {
+    return new Stop({ kind: 'stopped', why });
+  }
+
+  /** Soon somebody else may drive it, also from where this command cannot be seen. */
+  static replaced(mostMs: number): Stop {
+    return new Stop({ kind: 'stopped', why: 'its driver lost its hold' }, mostMs);
+  }
+
+  static readonly cancelled = new Stop({ kind: 'cancelled' });
+
+  static of(signal: AbortSignal): Stop {
+    return signal.reason instanceof Stop ? signal.reason : Stop.stopped('it was stopped');
+  }
+}

@@ -1,0 +1,17 @@
+/** A pipeline, for people and programs that look at it. */
+import type { PipelineRecord } from '../../core/index.ts';
+import type { Book } from './book.ts';
+import type { PhaseLog } from './log.ts';
+
+export interface PipelineView extends PipelineRecord {
+  /** Somebody drives it at this moment. One that is neither driven nor over waits for `resume`. */
+  readonly isDriven: boolean;
+  readonly cwd: string;
+  readonly host: string;
+}
+
+export function viewOf(record: PipelineRecord, book: Book | undefined, isDriven: boolean): PipelineView {
+  return { ...record, isDriven, cwd: book?.cwd ?? '', host: book?.host ?? '' };
+}
+
+export type { PhaseLog };
