@@ -172,10 +172,10 @@ const wakesByLeaf: WakesByLeaf = {
     return { holds: any(lockTaken, by), ceases: by === undefined ? lockLeftFree : any(lockFreed, by) };
   },
   semaphoreAvailable: { holds: slotsLeftFree, ceases: any(['semaphore:acquired', 'semaphore:resized']) },
-  // Not `pipeline:*`: a pipeline that blocks on this guard would be woken by its own `pipeline:blocked`.
+  // A pipeline that is blocked before a phase is in it, and out of the one before.
   pipelineInPhase: {
-    holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:resumed']),
-    ceases: any(['pipeline:phase', ...pipelineEnded]),
+    holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),
+    ceases: any(['pipeline:phase', 'pipeline:blocked', ...pipelineEnded]),
   },
   pipelineComplete: { holds: any(['pipeline:done']), ceases: any(['pipeline:started']) },
   taskDone: { holds: any(['task:completed']), ceases: any(['task:published']) },
