@@ -6,7 +6,7 @@ export const eventNames = [
   ...named('lock', 'acquired reclaimed denied queued released stale forced downgraded deadlock'),
   ...named('semaphore', 'acquired reclaimed denied queued released stale forced resized deadlock'),
   ...named('task', 'published claimed released requeued completed failed'),
-  ...named('pipeline', 'started phase blocked resumed done failed cancelled'),
+  ...named('pipeline', 'started phase blocked resumed done failed cancelling cancelled'),
   ...named('member', 'joined left'),
   ...named('guard', 'evaluating passed failed'),
 ];

@@ -74,6 +74,11 @@ describe('what is wrong is told with its line and column, in plain words', () =>
       'f.yaml:1:6: a second "key: value" in one line; text with ": " in it goes between quotes',
     ],
     ['a key too far left', 'a:\n  - b: 1\n c: 2', 'f.yaml:3:2: this key is not indented like those before it'],
+    [
+      'a variable between brackets',
+      'a: [ { lockFree: ${BRANCH} } ]\nb: 1\nc: 2',
+      'f.yaml:1:18: between [ ] or { }, ${…} goes between quotes',
+    ],
     ['reserved', 'a: @x', 'f.yaml:1:4: text cannot begin with @; it goes between quotes'],
     [
       'half in quotes',

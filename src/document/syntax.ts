@@ -4,6 +4,8 @@ import { type Document as Composed, isScalar, Scalar, visit, type YAMLError } fr
 export interface ToldSyntax {
   readonly offset: number;
   readonly message: string;
+  /** The parser no longer knows where it is: it says nothing that the first mistake does not explain. */
+  readonly isSequel: boolean;
 }
 
 type Words = string | ((found: string) => string);
@@ -37,6 +39,7 @@ const BY_MESSAGE: readonly (readonly [RegExp, Words])[] = [
   [/flow-(map|seq)-end/, 'a bracket closes that was never opened; text that begins with one goes between quotes'],
 ];
 
+/** Where the parser has no better idea. */
 const BY_CODE: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab indents this line; accepted are spaces',
   BAD_INDENT: 'this line is not indented like those it belongs to',
@@ -47,16 +50,22 @@ const BY_CODE: Readonly<Record<string, string>> = {
   BAD_ALIAS: 'an alias (*name) has no name; text that begins with * goes between quotes',
   ALIAS_PROPS: 'an alias (*name) can have no anchor and no tag',
   BLOCK_IN_FLOW: 'a comma is missing before this, or a bracket is not closed',
+  UNEXPECTED_TOKEN: 'nothing like this can be here; text with punctuation in it goes between quotes',
   KEY_OVER_1024_CHARS: 'a key is longer than 1024 characters',
   RESOURCE_EXHAUSTION: 'it is nested too deep',
 };
 
-export function syntaxTold({ code, message, pos }: YAMLError, document: Composed.Parsed): ToldSyntax {
+export function syntaxTold({ code, message, pos }: YAMLError, document: Composed.Parsed, text: string): ToldSyntax {
   const offset = /^Missing closing .quote/.test(message) ? (lastQuoted(document) ?? pos[0]) : pos[0];
+  const isSequel = /in YAML stream/.test(message);
+  // The variables of runbooks: between brackets, YAML takes their braces for its own.
+  if (text.startsWith('${', offset - 1)) {
+    return { offset: offset - 1, message: 'between [ ] or { }, ${…} goes between quotes', isSequel };
+  }
   const [pattern, words] = BY_MESSAGE.find(([fits]) => fits.test(message)) ?? [];
-  if (words === undefined) return { offset, message: BY_CODE[code] ?? message };
+  if (words === undefined) return { offset, message: BY_CODE[code] ?? message, isSequel };
   const found = pattern?.exec(message)?.[0] ?? '';
-  return { offset, message: typeof words === 'string' ? words : words(found) };
+  return { offset, message: typeof words === 'string' ? words : words(found), isSequel };
 }
 
 function notClosed(found: string): string {

@@ -31,10 +31,7 @@ export function readYaml(text: string): ReadYaml {
   if ('refused' in parsed) return refused(parsed.at, parsed.refused);
   const [document, second] = compose(parsed.tokens, text.length);
   if (document === undefined) return refused(0, NOTHING);
-  const problems = [...document.errors, ...document.warnings].map((error) => {
-    const { offset, message } = syntaxTold(error, document);
-    return { ...lines.placeOf(behindSpaces(text, offset)), message };
-  });
+  const problems = syntaxProblems(document, text, lines);
   if (second !== undefined) {
     problems.push({ ...lines.placeOf(startOf(second, text)), message: 'a second document begins; accepted is one' });
   }
@@ -85,6 +82,17 @@ function compose(tokens: readonly Token[], length: number): readonly Composed.Pa
     uniqueKeys: false,
   });
   return [...composer.compose(tokens, true, length)];
+}
+
+/** One in each line: what follows a mistake in the same line is mostly no other one. */
+function syntaxProblems(document: Composed.Parsed, text: string, lines: Lines): PlacedProblem[] {
+  const byLine = new Map<number, PlacedProblem>();
+  for (const error of [...document.errors, ...document.warnings]) {
+    const { offset, message, isSequel } = syntaxTold(error, document, text);
+    const place = lines.placeOf(behindSpaces(text, offset));
+    if (!(isSequel && byLine.size > 0) && !byLine.has(place.line)) byLine.set(place.line, { ...place, message });
+  }
+  return [...byLine.values()];
 }
 
 function isNothing(node: Node): boolean {

@@ -92,6 +92,9 @@ export class PipelineDriver {
     try {
       const { holder, token } = this.#hold;
       let effect: Effect | undefined = (await this.#ask({ kind: 'drive', holder, token })).effect;
+      this.#isDriving = true;
+      // What was heard meanwhile was about the one before us.
+      this.#heard();
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
@@ -132,9 +135,11 @@ export class PipelineDriver {
     try {
       for (;;) {
         const outcomes = await this.#check(guards, phase);
-        if (this.#over.aborted) return undefined;
+        if (outcomes === undefined) return undefined;
         const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
-        if (effect.kind !== 'evaluate') return effect;
+        // Those of the next phase are to be looked at next: these have passed.
+        const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
+        if (!isBlocked) return effect;
         if (!this.#terms.waits) return undefined;
         if (watch === undefined) {
           const { pollMs } = this.#book;
@@ -150,7 +155,9 @@ export class PipelineDriver {
     }
   }
 
-  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[]> {
+  /** Undefined if there is nothing left for this driver. */
+  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
+    if (this.#over.aborted) return undefined;
     if (guards.length === 0) return [];
     const { runtime } = this.#parts;
     const told = guards.map(({ id }) => ({
@@ -162,7 +169,13 @@ export class PipelineDriver {
     }));
     runtime.emit(pipelineResource(this.#ledger.id), told);
     const adapters = this.#terms.adapters(variablesOf(this.#book, this.#ledger.record, phase));
-    return this.#parts.guards.check(guards, { signal: this.#over, own: this.#holder, adapters, isQuiet: true });
+    const terms = { signal: this.#over, own: this.#holder, adapters, isQuiet: true };
+    try {
+      return await this.#parts.guards.check(guards, terms);
+    } catch (error) {
+      if (this.#over.aborted) return undefined;
+      throw error;
+    }
   }
 
   async #nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
@@ -195,7 +208,7 @@ export class PipelineDriver {
   async #waitFor({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     try {
       const held = await this.#parts.acquireAll(holds, { ...this.#holdOptions(phase.name), signal: this.#over });
-      if (!(await this.#took(held))) return await this.#pauseThenAcquire({ kind: 'acquire', phase, holds });
+      if (!(await this.#took(held))) return await this.#pauseThenLookAgain(phase);
     } catch (error) {
       if (this.#over.aborted) return undefined;
       if (error instanceof NotAcquired) return this.#refused(error);
@@ -203,7 +216,7 @@ export class PipelineDriver {
     }
     // It may have taken long: what was true before need not be now.
     const outcomes = await this.#check(phase.pre, phase);
-    if (this.#over.aborted) return undefined;
+    if (outcomes === undefined) return undefined;
     const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
@@ -217,9 +230,10 @@ export class PipelineDriver {
     return false;
   }
 
-  async #pauseThenAcquire(effect: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
+  /** From the guards on: the other one may have it for long. */
+  async #pauseThenLookAgain(phase: Phase): Promise<Effect | undefined> {
     await this.#rest(REENTRY_PAUSE_MS);
-    return this.#over.aborted ? undefined : effect;
+    return this.#over.aborted ? undefined : { kind: 'evaluate', when: 'before', phase };
   }
 
   async #refused(error: NotAcquired): Promise<Effect> {
@@ -352,8 +366,11 @@ export class PipelineDriver {
 
   #shown = '';
 
+  #isDriving = false;
+
   /** Somebody else wrote the record. */
   #heard(): void {
+    if (!this.#isDriving) return;
     const { record } = this.#ledger;
     const isOurs = record !== undefined && record.driver?.token === this.#hold.token;
     this.#show(record);

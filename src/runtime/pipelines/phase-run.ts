@@ -22,6 +22,8 @@ export interface RunParts {
   readonly env: NodeJS.ProcessEnv;
   readonly outer: OuterHolds;
   readonly graceMs: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying: AbortSignal | undefined;
   readonly functions: ReadonlyMap<string, PhaseFunction>;
   /** The holders around this process, which wait for it. */
   around(): readonly string[];
@@ -69,7 +71,7 @@ export class PhaseRun {
 
   async run(stop: AbortSignal): Promise<PhaseResult> {
     this.#isOver = true;
-    const { runtime, onOutput, children, graceMs } = this.#parts;
+    const { runtime, onOutput, children, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
     const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text));
@@ -79,6 +81,7 @@ export class PhaseRun {
         children,
         holds: this.#holds,
         graceMs,
+        hurrying,
         stop,
         output: () => log.stream(),
         tell: (line) => log.add(`signalbox: ${line}\n`),

@@ -49,6 +49,8 @@ export interface DriveOptions {
   readonly waits?: boolean;
   /** Between TERM and KILL, for commands that are to end. */
   readonly graceMs?: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying?: AbortSignal;
   readonly adapters?: Adapters;
   /** Told how it stands whenever that changes. */
   readonly onChange?: (record: PipelineRecord) => void;
@@ -92,7 +94,7 @@ export type DriveOutcome =
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
-const DRIVE = ['signal', 'waits', 'graceMs', 'adapters', 'onChange', 'onOutput'];
+const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
 const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'by'];
 const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
@@ -292,6 +294,7 @@ export class Pipelines {
       outer,
       around: () => [...new Set(Object.values(outer).map(({ holder }) => holder))],
       graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+      hurrying: options.hurrying,
       functions: options.functions ?? new Map<string, PhaseFunction>(),
       onOutput: options.onOutput ?? (() => undefined),
     };
