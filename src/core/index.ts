@@ -152,6 +152,8 @@ export {
   LARGEST_OUTPUTS_BYTES,
   outputNameProblem,
   parseOutputs,
+  parseGuard,
+  type ParsedGuard,
   parseRunbook,
   type ParsedRunbook,
   type ParsedOutputs,

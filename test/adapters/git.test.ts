@@ -157,6 +157,23 @@ describe('a worktree', () => {
     await expect(git.worktrees('work')).rejects.toThrow(`the worktree ${path} cannot be looked at`);
   });
 
+  it('in which the branch is being rebased has it, and is not clean', async () => {
+    repository.git('branch', 'work');
+    const path = repository.addWorktree('work', 'work');
+    repository.commit('README-2', path);
+    repository.write('README-2', 'other\n');
+    repository.git('add', '.');
+    repository.git('commit', '-q', '-m', 'conflict');
+    expect(await git.worktrees('work')).toEqual([{ path, clean: true }]);
+    expect(() => repository.gitIn(path, 'rebase', 'main')).toThrow('could not apply');
+    expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
+    // Also where nothing is left to be committed for the moment.
+    repository.gitIn(path, 'checkout', '-q', '-f', '--detach', 'HEAD');
+    expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
+    repository.gitIn(path, 'rebase', '--abort');
+    expect(await git.worktrees('work')).toEqual([{ path, clean: true }]);
+  });
+
   it('that lost its link to the repository is not taken for the repository around it', async () => {
     repository.write('.gitignore', 'inner\n');
     repository.git('add', '.');

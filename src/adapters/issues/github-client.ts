@@ -2,8 +2,8 @@
  * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
  * costs nothing of the limit. Only ever reads, so that it may ask again.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { Failure } from '../../failure.ts';
+import { pause } from '../pause.ts';
 import { findToken } from './github-token.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
@@ -76,7 +76,7 @@ export class GitHubClient {
         if (refused.status === 401) this.#token = undefined;
         throw refusal(refused, this.repository, token !== undefined, Date.now());
       }
-      await pause(waitMs, undefined, { signal });
+      await pause(waitMs, signal);
     }
   }
 

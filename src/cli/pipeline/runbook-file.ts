@@ -1,11 +1,11 @@
 /** A runbook as somebody names it on the command line: a YAML or JSON file, `-` for stdin, or a program that defines one. */
-import { open } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseRunbook } from '../../core/index.ts';
-import { LARGEST_BYTES, type PlacedProblem, placed, readDocument } from '../../document/index.ts';
+import { type PlacedProblem, placed, readDocument } from '../../document/index.ts';
 import { Failure } from '../../failure.ts';
 import { type DefinedRunbook, defineRunbook, type RunbookDefinition } from '../../runtime/pipelines/define.ts';
+import { readBytes } from '../document-file.ts';
 
 export type LoadedRunbook =
   | { readonly ok: true; readonly file: string; readonly defined: DefinedRunbook }
@@ -33,34 +33,6 @@ async function fromDocument(named: string, file: string): Promise<DefinedRunbook
   const parsed = parseRunbook(read.document.value);
   if (!parsed.ok) return placed(read.document, parsed.problems);
   return { runbook: parsed.runbook, functions: new Map() };
-}
-
-/** Not more than a document may have, and one byte, whatever it is that is read; or what is wrong. */
-async function readBytes(named: string): Promise<Uint8Array | string> {
-  try {
-    const file = await open(named === '-' ? '/dev/stdin' : named, 'r');
-    try {
-      const bytes = Buffer.alloc(LARGEST_BYTES + 1);
-      let length = 0;
-      while (length < bytes.length) {
-        const { bytesRead } = await file.read(bytes, length, bytes.length - length);
-        if (bytesRead === 0) break;
-        length += bytesRead;
-      }
-      return bytes.subarray(0, length);
-    } finally {
-      await file.close();
-    }
-  } catch (error) {
-    return unreadable(error as NodeJS.ErrnoException);
-  }
-}
-
-function unreadable({ code, message }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT') return 'there is no such file';
-  if (code === 'EISDIR') return 'it is a directory; accepted is a file';
-  if (code === 'EACCES') return 'it may not be read';
-  return `it cannot be read: ${message}`;
 }
 
 async function fromProgram(named: string): Promise<DefinedRunbook | readonly FileProblem[]> {

@@ -37,7 +37,13 @@ export function guards(prefix: string, defaults: GuardDefaults): Read<readonly P
   };
 }
 
-function guardOf(reading: Reading, value: unknown, path: Path, id: string, defaults: GuardDefaults): Guard | undefined {
+export function guardOf(
+  reading: Reading,
+  value: unknown,
+  path: Path,
+  id: string,
+  defaults: GuardDefaults,
+): Guard | undefined {
   const isGuard = isRecord(value) && ['condition', ...BESIDES].some((key) => Object.hasOwn(value, key));
   if (!isGuard) {
     const condition = conditionOf(reading, value, path);

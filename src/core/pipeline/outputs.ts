@@ -42,7 +42,7 @@ export function withOutputs(
   // Three bytes is the most that one unit of a string becomes.
   if (size <= LARGEST_OUTPUTS_BYTES) return { ok: true, outputs: all };
   return refused(
-    `its outputs are too large: what all phases pass on must stay below ${LARGEST_OUTPUTS_BYTES / 3} letters`,
+    `its outputs are too large: what all phases pass on must stay below ${Math.floor(LARGEST_OUTPUTS_BYTES / 3)} letters`,
   );
 }
 

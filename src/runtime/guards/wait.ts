@@ -101,8 +101,9 @@ class Limit {
       return;
     }
     const over = new AbortController();
-    const timer = runtime.clock.timer(ms, () => over.abort());
     this.signal = over.signal;
+    if (ms === 0) over.abort();
+    const timer = runtime.clock.timer(ms, () => over.abort());
     this.cancel = () => timer.cancel();
   }
 }

@@ -2,20 +2,23 @@
  * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
  * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
  */
-import { mkdtemp, open, rm } from 'node:fs/promises';
+import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
-import type { Children } from '../children.ts';
+import type { Children, Entered } from '../children.ts';
 import type { Hold } from '../hold.ts';
 import { clearLeftovers } from '../leftovers.ts';
+import { isTrouble } from '../tasks/sending.ts';
 import { Stop } from './stop.ts';
 
 /** After the last process of the command has gone, somebody outside may still have its output open. */
 const LAST_WORDS_MS = 500;
 const GIVE_UP_MS = 10_000;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
 
 export interface CommandTerms {
   readonly children: Children;
@@ -35,9 +38,11 @@ export interface CommandTerms {
 export class PhaseCommand {
   readonly #starting: Promise<GatedChild>;
   readonly #directory: Promise<string>;
+  readonly #cwd: string;
 
   /** Begins to start it. */
   constructor(shell: string, env: NodeJS.ProcessEnv, mark: string, cwd: string) {
+    this.#cwd = cwd;
     this.#directory = mkdtemp(join(tmpdir(), 'signalbox-phase-'));
     this.#starting = this.#directory.then((directory) =>
       GatedChild.start(
@@ -63,7 +68,7 @@ export class PhaseCommand {
       child = await this.#starting;
     } catch (error) {
       await this.#tidy();
-      return { kind: 'failed', why: error instanceof NotStarted ? error.message : String(error) };
+      return { kind: 'failed', why: await this.#whyNotStarted(error) };
     }
     try {
       return await this.#entered(child, terms);
@@ -73,9 +78,20 @@ export class PhaseCommand {
     }
   }
 
+  /** The system says of a directory that is not there that the program is not. */
+  async #whyNotStarted(error: unknown): Promise<string> {
+    const isThere = await stat(this.#cwd).then(
+      (found) => found.isDirectory(),
+      () => false,
+    );
+    if (!isThere) return `${this.#cwd} is no directory, so its command cannot run there`;
+    return error instanceof NotStarted ? error.message : String(error);
+  }
+
   async #entered(child: GatedChild, terms: CommandTerms): Promise<PhaseResult> {
     const { children, holds, graceMs, stop, tell } = terms;
-    const entered = await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+    const entered = await this.#enter(child, terms);
+    if (entered === undefined) return Stop.of(stop).result;
     if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
     let isLeft = false;
     try {
@@ -91,6 +107,22 @@ export class PhaseCommand {
     }
   }
 
+  /**
+   * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
+   * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
+   */
+  async #enter(child: GatedChild, { children, holds, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+    for (let attempt = 0; !stop.aborted; attempt++) {
+      try {
+        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+      } catch (error) {
+        if (!isTrouble(error)) throw error;
+        await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
+      }
+    }
+    return undefined;
+  }
+
   /** What came of it, and whether nothing of it is left. */
   async #let(
     child: GatedChild,
@@ -103,7 +135,9 @@ export class PhaseCommand {
     child.letGo();
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
     const first = await Promise.race([child.ended, whenAborted(stop)]);
-    if (first === 'aborted') await end(child.offspring, patience);
+    if (first === 'aborted') {
+      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+    }
     const ended = await child.ended;
     const isGone =
       (await isGoneWithin(child.offspring, true, graceMs, stop)) || (await this.#endRest(child, graceMs, tell));

@@ -23,6 +23,7 @@ import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
+import { MARGIN } from '../session.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -91,9 +92,15 @@ export class PipelineDriver {
     try {
       const { holder, token } = this.#hold;
       let effect: Effect | undefined = (await this.#ask({ kind: 'drive', holder, token })).effect;
+      this.#isDriving = true;
+      // What was heard meanwhile was about the one before us.
+      this.#heard();
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
+    } catch (error) {
+      // Whatever could not be done after that, could not be done because of that.
+      throw this.#hold.lost ?? error;
     } finally {
       unlisten();
       alive?.cancel();
@@ -128,9 +135,11 @@ export class PipelineDriver {
     try {
       for (;;) {
         const outcomes = await this.#check(guards, phase);
-        if (this.#over.aborted) return undefined;
+        if (outcomes === undefined) return undefined;
         const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
-        if (effect.kind !== 'evaluate') return effect;
+        // Those of the next phase are to be looked at next: these have passed.
+        const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
+        if (!isBlocked) return effect;
         if (!this.#terms.waits) return undefined;
         if (watch === undefined) {
           const { pollMs } = this.#book;
@@ -146,7 +155,9 @@ export class PipelineDriver {
     }
   }
 
-  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[]> {
+  /** Undefined if there is nothing left for this driver. */
+  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
+    if (this.#over.aborted) return undefined;
     if (guards.length === 0) return [];
     const { runtime } = this.#parts;
     const told = guards.map(({ id }) => ({
@@ -158,7 +169,13 @@ export class PipelineDriver {
     }));
     runtime.emit(pipelineResource(this.#ledger.id), told);
     const adapters = this.#terms.adapters(variablesOf(this.#book, this.#ledger.record, phase));
-    return this.#parts.guards.check(guards, { signal: this.#over, own: this.#holder, adapters, isQuiet: true });
+    const terms = { signal: this.#over, own: this.#holder, adapters, isQuiet: true };
+    try {
+      return await this.#parts.guards.check(guards, terms);
+    } catch (error) {
+      if (this.#over.aborted) return undefined;
+      throw error;
+    }
   }
 
   async #nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
@@ -191,7 +208,7 @@ export class PipelineDriver {
   async #waitFor({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     try {
       const held = await this.#parts.acquireAll(holds, { ...this.#holdOptions(phase.name), signal: this.#over });
-      if (!(await this.#took(held))) return await this.#pauseThenAcquire({ kind: 'acquire', phase, holds });
+      if (!(await this.#took(held))) return await this.#pauseThenLookAgain(phase);
     } catch (error) {
       if (this.#over.aborted) return undefined;
       if (error instanceof NotAcquired) return this.#refused(error);
@@ -199,7 +216,7 @@ export class PipelineDriver {
     }
     // It may have taken long: what was true before need not be now.
     const outcomes = await this.#check(phase.pre, phase);
-    if (this.#over.aborted) return undefined;
+    if (outcomes === undefined) return undefined;
     const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
@@ -213,9 +230,10 @@ export class PipelineDriver {
     return false;
   }
 
-  async #pauseThenAcquire(effect: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
+  /** From the guards on: the other one may have it for long. */
+  async #pauseThenLookAgain(phase: Phase): Promise<Effect | undefined> {
     await this.#rest(REENTRY_PAUSE_MS);
-    return this.#over.aborted ? undefined : effect;
+    return this.#over.aborted ? undefined : { kind: 'evaluate', when: 'before', phase };
   }
 
   async #refused(error: NotAcquired): Promise<Effect> {
@@ -261,7 +279,8 @@ export class PipelineDriver {
   async #run(run: PhaseRun, timeoutMs: number | undefined): ReturnType<PhaseRun['run']> {
     const stop = new AbortController();
     const listeners: [AbortSignal, () => Stop][] = [
-      [this.#hold.signal, () => Stop.stopped('its driver lost its hold')],
+      // Half of the time between the loss and the end of the lease.
+      [this.#hold.signal, () => Stop.replaced((this.#parts.runtime.options.sessionTtlMs * MARGIN) / 2)],
       [this.#taken.signal, () => Stop.cancelled],
     ];
     if (this.#held !== undefined && this.#held.holds.length > 0) {
@@ -347,8 +366,11 @@ export class PipelineDriver {
 
   #shown = '';
 
+  #isDriving = false;
+
   /** Somebody else wrote the record. */
   #heard(): void {
+    if (!this.#isDriving) return;
     const { record } = this.#ledger;
     const isOurs = record !== undefined && record.driver?.token === this.#hold.token;
     this.#show(record);

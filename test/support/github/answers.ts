@@ -42,7 +42,7 @@ export class Answers {
       ...{ labels_url: `${url}/labels{/name}`, comments_url: `${url}/comments`, events_url: `${url}/events` },
       state: issue.isClosed ? 'closed' : 'open',
       state_reason: issue.isClosed ? ('completed' as const) : null,
-      body: null,
+      body: '',
       user: this.user('ana'),
       labels: issue.labels.map((name) => this.#label(name)),
       assignee: assignee === undefined ? null : this.user(assignee),
