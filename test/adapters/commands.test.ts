@@ -110,16 +110,16 @@ describe('what a command started', () => {
     expect(isAlive(pid)).toBe(true);
     process.kill(Number(pid), 'SIGKILL');
   });
+});
 
-  it('may end it sooner: a command that asks its own time is told what it printed last', async () => {
+describe('what a command prints', () => {
+  it('is told, the last line of it, where its time was over', async () => {
     const running = commands({ commandTimeoutMs: 500, commandGraceMs: 0 }).run(
       'echo step one; echo step two; sleep 1000',
     );
     await expect(running).rejects.toThrow('it had printed last: "step two"');
   });
-});
 
-describe('what a command prints', () => {
   it('is kept whole up to the limit', async () => {
     const { output } = await commands({ outputLimitBytes: 1000 }).run('printf %01000d 7');
     expect(output).toBe('7'.padStart(1000, '0'));

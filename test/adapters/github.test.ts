@@ -174,8 +174,15 @@ describe('a search', () => {
       incomplete_results: false,
       items: [{ number: 5, state: 'open', repository_url: `${github.url}/repos/other/rocket` }],
     };
-    github.faults.push({ status: 200, body });
+    github.faults.push({ status: 200, body: { full_name: 'acme/rocket' } }, { status: 200, body });
     expect(await issuesOf().issues({ query: 'tree repo:other/rocket' })).toEqual([]);
+  });
+
+  it('finds a repository by its former name', async () => {
+    github.set({ number: 1, title: 'tree' });
+    github.formerName = 'acme/firework';
+    const issues = githubIssues({ repository: 'acme/firework', baseUrl: github.url, token: '' });
+    expect(await issues.issues({ query: 'tree' })).toEqual([{ id: '1', status: 'todo' }]);
   });
 
   it('that does not find everything is an error', async () => {
@@ -189,6 +196,7 @@ describe('a search', () => {
   });
 
   it('that GitHub does not understand is told in its words', async () => {
+    github.faults.push({ status: 200, body: { full_name: 'acme/rocket' } });
     github.faults.push({
       status: 422,
       body: { message: 'Validation Failed', errors: [{ message: 'The search is longer than 256 characters.' }] },
@@ -278,6 +286,14 @@ describe('what may go wrong', () => {
     } finally {
       await closed.stop();
     }
+  });
+
+  it('issues that are switched off are not issues that are done', async () => {
+    github.hasIssues = false;
+    await expect(issuesOf().issues({})).rejects.toThrow('switched off');
+    await expect(issuesOf().issue('1')).rejects.toThrow('switched off');
+    await expect(issuesOf().issues({ ids: [1] })).rejects.toThrow('switched off');
+    await expect(issuesOf().issues({ query: 'tree' })).rejects.toThrow('switched off');
   });
 
   it('the limit is told with the time at which it is over', async () => {

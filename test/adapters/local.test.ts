@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Issues, localAdapters } from 'signalbox';
+import { type Issues, localAdapters, type Sessions } from 'signalbox';
 import { FakeIssues } from 'signalbox/testing';
 import { FakeGitHub } from '../support/github/server.ts';
 
@@ -76,11 +76,28 @@ describe('the adapters', () => {
     await expect(sessions.session('x')).rejects.toThrow('there is no tmux on this machine');
   });
 
-  it('say what tmux says where it cannot tell', async () => {
-    writeFileSync(join(root, 'tmux'), '#!/bin/sh\necho "error connecting to x (Permission denied)" >&2; exit 1\n', {
-      mode: 0o755,
-    });
-    const { sessions } = localAdapters({ root, env: { PATH: `${root}:/bin:/usr/bin` } });
-    await expect(sessions.session('x')).rejects.toThrow('tmux: error connecting to x (Permission denied)');
+  it('say what tmux says where it cannot tell; no server is no session', async () => {
+    const saying = (words: string): Sessions => {
+      writeFileSync(join(root, 'tmux'), `#!/bin/sh\necho "${words}" >&2; exit 1\n`, { mode: 0o755 });
+      return localAdapters({ root, env: { PATH: `${root}:/bin:/usr/bin` } }).sessions;
+    };
+    await expect(saying('error connecting to x (Permission denied)').session('x')).rejects.toThrow(
+      'tmux: error connecting to x (Permission denied)',
+    );
+    for (const words of ['no server running on /x', 'error connecting to /x (No such file or directory)']) {
+      expect(await saying(words).session('x')).toEqual({ alive: false });
+    }
+  });
+
+  it('refuse limits that make no sense', () => {
+    const odd = [
+      { commandTimeoutMs: 0 },
+      { commandTimeoutMs: 2 ** 31 },
+      { commandGraceMs: -1 },
+      { gitTimeoutMs: Number.NaN },
+      { outputLimitBytes: 1 },
+      { fileLimitBytes: 1.5 },
+    ];
+    for (const options of odd) expect(() => localAdapters({ root, ...options })).toThrow(Object.keys(options)[0]);
   });
 });

@@ -24,6 +24,7 @@ import { decode, encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
 import { shapeProblem } from '../options.ts';
+import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
 import { type Book, thisMachine } from './book.ts';
@@ -98,6 +99,7 @@ const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange',
 const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'by'];
 const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
+const FOUND_DEAD_MS = 500;
 const PAGE = 100;
 
 /** What pipelines need of the signalbox that they are part of. */
@@ -311,8 +313,14 @@ export class Pipelines {
     if (standsBy) return lock.acquire({ ...terms, ...(signal !== undefined && { signal }) });
     const attempt = await lock.tryAcquire(terms);
     if ('hold' in attempt) return attempt.hold;
-    const holder = attempt.kind === 'busy' ? attempt.holders[0]?.holder : undefined;
-    return holder ?? 'somebody who waits for it';
+    try {
+      // A driver that was killed is found dead in a moment; one that lives is still there then.
+      return await lock.acquire({ ...terms, waitMs: FOUND_DEAD_MS, ...(signal !== undefined && { signal }) });
+    } catch (error) {
+      if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
+      const { holders } = await lock.inspect();
+      return holders[0]?.holder ?? 'somebody who waits for it';
+    }
   }
 
   async #clear(hold: LockHold, { graceMs = DEFAULT_GRACE_MS, signal }: ResumeOptions): Promise<void> {

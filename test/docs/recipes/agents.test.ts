@@ -1,6 +1,7 @@
 // docs/agents.md: three agents in three worktrees of a real repository, as it is printed.
 
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built } from '../../support/run-processes.ts';
 import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
@@ -15,7 +16,7 @@ const GIT = `case " $* " in
 esac`;
 
 interface Listed {
-  readonly id: string;
+  readonly pipeline: string;
   readonly state: string;
   readonly phase: string | null;
 }
@@ -40,15 +41,10 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
 
   const list = async (): Promise<readonly Listed[]> => {
     const { stdout } = await shop.shell('signalbox pipeline list --json', { in: 'app', env }).ended;
-    return stdout
-      .split('\n')
-      .filter((line) => line !== '')
-      .flatMap((line) => JSON.parse(line) as Listed | readonly Listed[]);
+    return (JSON.parse(stdout) as { pipelines: readonly Listed[] }).pipelines;
   };
   const until = async (what: (listed: readonly Listed[]) => boolean): Promise<void> => {
-    for (;;) {
-      if (what(await list())) return;
-    }
+    while (!what(await list())) await sleep(100);
   };
 
   it('plan at once, work two at a time, wait for the issue, and merge one after the other', async () => {

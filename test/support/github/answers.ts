@@ -1,4 +1,11 @@
-/** GitHub's answers, with every field that its description says is always there. */
+/**
+ * GitHub's answers. Their types are made from GitHub's own description of its API, so that one that lacks a field, or has
+ * one of another kind, does not compile.
+ */
+import type { components, operations } from '@octokit/openapi-types';
+
+type Schemas = components['schemas'];
+type Found = operations['search/issues-and-pull-requests']['responses'][200]['content']['application/json'];
 
 export interface KeptIssue {
   readonly number: number;
@@ -17,6 +24,17 @@ export interface KeptMilestone {
   readonly isClosed: boolean;
 }
 
+/** What may be asked, of what our adapter asks; something else would be passed over by GitHub without a word. */
+export const PARAMETERS: {
+  readonly issues: readonly (keyof NonNullable<operations['issues/list-for-repo']['parameters']['query']>)[];
+  readonly milestones: readonly (keyof NonNullable<operations['issues/list-milestones']['parameters']['query']>)[];
+  readonly search: readonly (keyof NonNullable<operations['search/issues-and-pull-requests']['parameters']['query']>)[];
+} = {
+  issues: ['state', 'labels', 'assignee', 'milestone', 'sort', 'direction', 'per_page', 'page'],
+  milestones: ['state', 'per_page', 'page'],
+  search: ['q', 'per_page', 'page'],
+};
+
 const SOME_TIME = '2024-05-01T12:00:00Z';
 
 /** `api`: the address of the API; `repository`: OWNER/NAME. */
@@ -29,7 +47,10 @@ export class Answers {
     this.#repository = repository;
   }
 
-  issue(issue: KeptIssue, milestone: KeptMilestone | undefined) {
+  issue(
+    issue: KeptIssue,
+    milestone: KeptMilestone | undefined,
+  ): Schemas['issue'] & Schemas['issue-search-result-item'] {
     const url = `${this.#api}/repos/${this.#repository}/issues/${issue.number}`;
     const [assignee] = issue.assignees;
     return {
@@ -48,7 +69,7 @@ export class Answers {
       assignee: assignee === undefined ? null : this.user(assignee),
       assignees: issue.assignees.map((login) => this.user(login)),
       milestone: milestone === undefined ? null : this.milestone(milestone),
-      ...{ locked: false, comments: 0, author_association: 'MEMBER' as const },
+      ...{ locked: false, comments: 0, score: 1, author_association: 'MEMBER' as const },
       ...{ created_at: SOME_TIME, updated_at: SOME_TIME, closed_at: issue.isClosed ? SOME_TIME : null },
       ...(issue.isPull && {
         pull_request: { url, html_url: url, diff_url: url, patch_url: url, merged_at: null },
@@ -56,7 +77,11 @@ export class Answers {
     };
   }
 
-  milestone({ number, title, isClosed }: KeptMilestone) {
+  repository(hasIssues: boolean): Pick<Schemas['full-repository'], 'full_name' | 'has_issues'> {
+    return { full_name: this.#repository, has_issues: hasIssues };
+  }
+
+  milestone({ number, title, isClosed }: KeptMilestone): Schemas['milestone'] {
     const url = `${this.#api}/repos/${this.#repository}/milestones/${number}`;
     return {
       ...{ id: 2000 + number, node_id: `MI_${number}`, number, title, url, html_url: url, labels_url: `${url}/labels` },
@@ -66,21 +91,21 @@ export class Answers {
     };
   }
 
-  found(total: number, isPart: boolean, issues: readonly ReturnType<Answers['issue']>[]) {
+  found(total: number, isPart: boolean, items: readonly ReturnType<Answers['issue']>[]): Found {
     return {
       total_count: total,
       incomplete_results: isPart,
-      search_type: 'lexical' as const,
-      items: issues.map((issue) => ({ ...issue, score: 1 })),
+      search_type: 'lexical',
+      items: [...items],
     };
   }
 
-  #label(name: string) {
+  #label(name: string): Schemas['label'] {
     const url = `${this.#api}/repos/${this.#repository}/labels/${encodeURIComponent(name)}`;
     return { id: 7, node_id: 'LA_7', url, name, description: null, color: 'ededed', default: false };
   }
 
-  user(login: string) {
+  user(login: string): Schemas['simple-user'] {
     const url = `${this.#api}/users/${login}`;
     return {
       ...{

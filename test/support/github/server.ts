@@ -1,12 +1,12 @@
 /**
  * A GitHub for tests, on the loopback: issues, milestones and search of one repository, with pages, ETags, limits and
- * refusals. `description.test.ts` puts its answers to GitHub's own description.
+ * refusals.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Answers, type KeptIssue, type KeptMilestone } from './answers.ts';
+import { Answers, type KeptIssue, type KeptMilestone, PARAMETERS } from './answers.ts';
 
 export interface Asked {
   readonly path: string;
@@ -38,6 +38,8 @@ export class FakeGitHub {
   /** Issues that were deleted, or moved to another address. */
   readonly gone = new Set<number>();
   readonly moved = new Map<number, string>();
+  hasIssues = true;
+  formerName: string | undefined;
   /** Put in front of the address of the next page. */
   nextOrigin: string | undefined;
   readonly #issues = new Map<number, KeptIssue>();
@@ -132,7 +134,13 @@ export class FakeGitHub {
       reply(request.headers['if-none-match'] === etag ? 304 : 200, body, { ...headers, etag });
     };
     const base = `/repos/${this.repository}`;
-    if (path === base) return ok({ full_name: this.repository });
+    const isList = path === `${base}/issues` || path === `${base}/milestones` || path === '/search/issues';
+    const kind = path === '/search/issues' ? 'search' : path.endsWith('/milestones') ? 'milestones' : 'issues';
+    const unknown = [...query.keys()].filter((name) => !isList || !PARAMETERS[kind].some((known) => known === name));
+    if (unknown.length > 0) return reply(400, { message: `GitHub knows no parameter ${unknown.join(', ')} here` });
+    if (path === base) return ok(answers.repository(this.hasIssues));
+    if (path === `/repos/${this.formerName}`) return reply(301, {}, { location: `${this.url}${base}` });
+    if (!this.hasIssues && path.startsWith(base)) return reply(410, { message: 'Issues are disabled for this repo' });
     if (path === `${base}/issues`) return this.#pages(path, query, this.#listed(query).map(shownIssue), ok);
     if (path === `${base}/milestones`)
       return this.#pages(
