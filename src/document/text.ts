@@ -12,7 +12,7 @@ const UNSEEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\r(?!\n
 export function readText(given: string | Uint8Array): ReadText {
   const bytes = typeof given === 'string' ? new TextEncoder().encode(given) : given;
   if (bytes.length > LARGEST_BYTES) {
-    return refused(1, 1, `it has ${bytes.length} bytes; accepted are at most ${LARGEST_BYTES}`);
+    return refused(1, 1, `it has more than ${LARGEST_BYTES} bytes, and no more are accepted`);
   }
   // A half of a character would become another one, if it were encoded before it is looked for.
   const decoded = typeof given === 'string' ? given : decode(given);

@@ -4,11 +4,11 @@ import { hasEnded, type PipelineRecord } from '../../core/index.ts';
 import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/pipelines.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { complain, printable, printJson } from '../output.ts';
+import { complain, printable, printJson, readerGone, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { pipelineJson } from './json.ts';
 import { showFor } from './show.ts';
-import { howToGoOn } from './words.ts';
+import { howToGoOn, quoted } from './words.ts';
 
 export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput'>>;
 type Work = (box: Signalbox, driven: Driven) => Promise<DriveOutcome>;
@@ -61,8 +61,12 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   } else if (!hasEnded(record)) {
     complain(`signalbox: pipeline/${printable(id)}: left ${isStopped ? 'where it is' : 'blocked'}`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
+  } else if (state === 'failed' && screen().isTTY === true) {
+    complain(`  all that it printed: signalbox pipeline status ${quoted(id)} --log`);
   }
   if (state === 'done') return;
+  // Then the exit code is that of the signal.
+  if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 

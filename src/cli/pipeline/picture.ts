@@ -97,7 +97,7 @@ function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, 
   const { state, runs, ended = '' } = phase;
   const again = runs > 1 ? `run ${runs}` : '';
   if (isCurrent && record.blocked !== undefined) {
-    return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `run ${runs} is over` : '');
+    return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `after run ${runs}` : '');
   }
   if (isCurrent && record.step.when !== 'during')
     return record.step.when === 'after' ? 'looks at its last guards' : 'looks at its guards';

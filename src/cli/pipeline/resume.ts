@@ -16,7 +16,7 @@ interface Flags {
   readonly wait?: true;
   readonly runbook?: string;
   readonly dir?: string;
-  readonly grace: number;
+  readonly grace?: number;
   readonly holder?: string;
 }
 
@@ -29,7 +29,7 @@ export function addResume(command: Command): void {
     .option('--wait', 'stand by while somebody else drives it, and take over when that one is gone')
     .option('--runbook <file>', 'the program with the functions among its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
-    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end', durationArgument, 5_000)
+    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
     .option('--holder <id>', 'who decides, for people (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
@@ -52,11 +52,10 @@ Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreacha
       const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
       await drive(command, (box, driven) =>
         box.pipelines.resume(id, {
-          ...given({ decision, functions, cwd }),
+          ...given({ decision, functions, cwd, graceMs: flags.grace }),
           ...driven,
           by,
           standsBy: flags.wait === true,
-          graceMs: flags.grace,
         }),
       );
     });

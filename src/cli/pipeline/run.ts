@@ -18,7 +18,7 @@ interface Flags {
   readonly wait: boolean;
   readonly issues?: string;
   readonly dir?: string;
-  readonly grace: number;
+  readonly grace?: number;
   readonly holder?: string;
 }
 
@@ -36,7 +36,7 @@ export function addRun(command: Command): void {
     .option('--no-wait', 'leave it when it is blocked, with exit code 75')
     .option('--issues <tracker>', 'which issues guards mean: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
-    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end', durationArgument, 5_000)
+    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
     .option('--holder <id>', 'who starts it, for people (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
@@ -66,11 +66,10 @@ Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wr
       const cwd = dir === undefined ? undefined : resolve(dir);
       await drive(command, (box, driven) =>
         box.pipelines.run(loaded.defined, {
-          ...given({ id, env, pollMs, issues, cwd }),
+          ...given({ id, env, pollMs, issues, cwd, graceMs: flags.grace }),
           ...driven,
           by,
           waits: flags.wait,
-          graceMs: flags.grace,
         }),
       );
     });

@@ -95,6 +95,6 @@ export function howToGoOn({ id, blocked }: PipelineRecord): readonly string[] {
 }
 
 /** For the shell. */
-function quoted(id: string): string {
+export function quoted(id: string): string {
   return /^[\w.:@%+/-]+$/.test(id) && !id.startsWith('-') ? id : `'${id.replaceAll("'", `'\\''`)}'`;
 }
