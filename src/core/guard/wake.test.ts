@@ -16,7 +16,8 @@ import {
   taskDone,
 } from './constructors.ts';
 import type { Condition } from './condition.ts';
-import { matches, polledInputs, type ToldEvent, wakePatterns, wakingOf } from './wake.ts';
+import { matches, polledInputs, wakePatterns, wakingOf } from './wake.ts';
+import type { ToldEvent } from './wakes.ts';
 
 describe('a guard is woken', () => {
   const freed = ['lock:released', 'lock:reclaimed', 'lock:forced'];
