@@ -5,10 +5,12 @@
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
+//     bin/yaml.cjs         what reads YAML, likewise
+//     bin/import.cjs       imports a runbook that is a program
 
 import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './ensure.mjs';
 
@@ -16,20 +18,24 @@ const dist = process.argv[2];
 if (dist === undefined) throw new Error('say which dist');
 
 /** Their licences want to be where their code is. */
-const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs'];
+const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs', 'yaml'];
 
-/** The engine on etcd is imported in one place, where it is first needed. */
-const etcdApart = {
-  name: 'etcd-apart',
+/** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
+const APART = { 'store/etcd/open': 'etcd', 'document/yaml': 'yaml', 'cli/pipeline/import-file': 'import' };
+
+const apart = {
+  name: 'apart',
   resolveId(/** @type {string} */ source, /** @type {string | undefined} */ importer) {
-    const isEngine = source === './open.js' && importer === join(dist ?? '', 'store', 'etcd', 'index.js');
-    return isEngine ? { id: './etcd.cjs', external: true } : undefined;
+    if (importer === undefined || !source.startsWith('.')) return undefined;
+    const module = relative(dist ?? '', resolve(dirname(importer), source)).replace(/\.js$/, '');
+    const name = Object.hasOwn(APART, module) ? APART[/** @type {keyof typeof APART} */ (module)] : undefined;
+    return name === undefined ? undefined : { id: `./${name}.cjs`, external: true };
   },
 };
 
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
-await bundle('store/etcd/open', 'etcd');
+for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
 const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
@@ -38,13 +44,13 @@ writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'))
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(dist ?? '', `${entry}.js`) };
   // `bindings` looks for a native part that we name ourselves.
-  const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [etcdApart] });
+  const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [apart] });
   await made.write({
     dir: join(dist ?? '', 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
     format: 'cjs',
-    // It is not loaded by Node's own means, and then can only `require`.
-    dynamicImportInCjs: false,
+    // They are not loaded by Node's own means, and then can only `require`; all but one.
+    dynamicImportInCjs: name === 'import',
     entryFileNames: '[name].cjs',
     codeSplitting: false,
     minify: true,

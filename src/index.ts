@@ -34,6 +34,8 @@ export {
   fileContains,
   fileExists,
   fileNotExists,
+  type Guard,
+  type GuardOutcome,
   type Inputs,
   issuesComplete,
   issueStatus,
@@ -42,6 +44,8 @@ export {
   memberAlive,
   noBlockedIssues,
   not,
+  type OnFailure,
+  type Outlook,
   parseCondition,
   pipelineComplete,
   pipelineInPhase,
@@ -80,11 +84,39 @@ export type {
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
+export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
+export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
+export type { RegisteredGuard } from './runtime/guards/registered.ts';
+export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
+export type { GuardWatch } from './runtime/guards/watch.ts';
 export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
 export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
 export { storeUrl } from './runtime/location.ts';
 export type { Swept, SweptHold } from './runtime/maintenance.ts';
+export type { JoinOutcome, Member, Members, Membership } from './runtime/members.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
+export {
+  type DefinedRunbook,
+  defineRunbook,
+  type GuardDefinition,
+  type HoldsDefinition,
+  type OnFailureDefinition,
+  type PhaseDefinition,
+  type RunbookDefinition,
+  type SlotsDefinition,
+  type VariablesDefinition,
+} from './runtime/pipelines/define.ts';
+export type { PhaseContext, PhaseFunction } from './runtime/pipelines/functions.ts';
+export type { PhaseLog } from './runtime/pipelines/log.ts';
+export type {
+  DriveOptions,
+  DriveOutcome,
+  Pipelines,
+  ResumeOptions,
+  RunOptions as PipelineRunOptions,
+  StartOutcome,
+} from './runtime/pipelines/pipelines.ts';
+export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {

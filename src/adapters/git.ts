@@ -10,6 +10,7 @@ import type { Git } from './adapters.ts';
 import { checkBranchName } from './branch-name.ts';
 import { gitEnvironment, QUIET } from './git-environment.ts';
 import { type Printed, printedBy } from './program.ts';
+import { rebasedIn } from './rebase.ts';
 import { parseWorktrees, type Worktree } from './worktree-list.ts';
 
 export interface GitOptions {
@@ -80,11 +81,16 @@ export function realGit({ root, timeoutMs = TIMEOUT_MS, env = process.env }: Git
 
     async worktrees(branch, signal) {
       checkBranchName(branch);
-      const all = await listWorktrees(signal);
-      const having = all.filter((worktree) => worktree.branch === `refs/heads/${branch}`);
-      const there = await Promise.all(having.map(async (worktree) => ({ worktree, isThere: await isThere(worktree) })));
-      const paths = there.filter(({ isThere }) => isThere).map(({ worktree }) => worktree.path);
-      return Promise.all(paths.map(async (path) => ({ path, clean: await isClean(path, signal) })));
+      const ref = `refs/heads/${branch}`;
+      const found = await Promise.all(
+        (await listWorktrees(signal)).map(async (worktree) => {
+          const isRebased = worktree.branch === undefined && (await rebasedIn(worktree.path)) === ref;
+          if (worktree.branch !== ref && !isRebased) return [];
+          if (!(await isThere(worktree))) return [];
+          return [{ path: worktree.path, clean: !isRebased && (await isClean(worktree.path, signal)) }];
+        }),
+      );
+      return found.flat();
     },
 
     async merged(branch, into, signal) {

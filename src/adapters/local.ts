@@ -5,6 +5,7 @@ import { realFiles } from './files.ts';
 import { realGit } from './git.ts';
 import { chosenIssues } from './issues/choice.ts';
 import type { GitHubIssuesOptions } from './issues/github.ts';
+import { checkLimit, LONGEST_MS } from './limit.ts';
 import { realSessions } from './sessions.ts';
 
 export interface LocalAdaptersOptions {
@@ -35,6 +36,7 @@ export interface LocalAdaptersOptions {
 export function localAdapters(options: LocalAdaptersOptions): Adapters {
   const { root, env = process.env, issues, github, fileLimitBytes, gitTimeoutMs, tmuxSocketName } = options;
   const { commandTimeoutMs, commandGraceMs, outputLimitBytes } = options;
+  checkLimits(options);
   const commands: CommandsOptions = {
     ...{ root, env },
     ...(commandTimeoutMs !== undefined && { timeoutMs: commandTimeoutMs }),
@@ -48,4 +50,18 @@ export function localAdapters(options: LocalAdaptersOptions): Adapters {
     sessions: realSessions({ env, ...(tmuxSocketName !== undefined && { socketName: tmuxSocketName }) }),
     issues: chosenIssues(issues, { root, env, ...(github !== undefined && { github }) }),
   };
+}
+
+function checkLimits({
+  commandTimeoutMs,
+  commandGraceMs,
+  gitTimeoutMs,
+  outputLimitBytes,
+  fileLimitBytes,
+}: LocalAdaptersOptions): void {
+  checkLimit('commandTimeoutMs', commandTimeoutMs ?? 1, 1, LONGEST_MS);
+  checkLimit('commandGraceMs', commandGraceMs ?? 0, 0, LONGEST_MS);
+  checkLimit('gitTimeoutMs', gitTimeoutMs ?? 1, 1, LONGEST_MS);
+  checkLimit('outputLimitBytes', outputLimitBytes ?? 16, 16);
+  checkLimit('fileLimitBytes', fileLimitBytes ?? 0, 0);
 }

@@ -7,13 +7,17 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
  * The signal given to `work` aborts when we are interrupted, or when nobody reads our output any more. A second
- * Ctrl-C ends the process at once: what it held ends with its lease.
+ * Ctrl-C ends the process at once: what it held ends with its lease. With `hurry`, that is aborted first, and
+ * only the third ends the process.
  */
-export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>, hurry?: AbortController): Promise<T> {
   const interrupted = new AbortController();
   let exitCode: number | undefined;
   const onSignal = (name: NodeJS.Signals): void => {
-    if (exitCode !== undefined) process.exit(exitCode);
+    if (exitCode !== undefined) {
+      if (hurry === undefined || hurry.signal.aborted) process.exit(exitCode);
+      return hurry.abort();
+    }
     exitCode = 128 + constants.signals[name];
     interrupted.abort(new CliExit(exitCode, ''));
   };

@@ -18,18 +18,20 @@ export interface Looked<T> {
   readonly missing: string | undefined;
 }
 
-export async function look<T>(command: Command, work: (box: Signalbox) => Promise<T>): Promise<Looked<T>> {
+type Work<T> = (box: Signalbox, signal: AbortSignal) => Promise<T>;
+
+export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T>> {
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
   if (isThere(url)) return { found: await withBox(command, work), url: withoutPassword(url), missing: undefined };
   const missing = `No store at ${url} yet: nothing is held, and nobody waits.`;
-  return { found: await interruptible(() => onNothing(work)), url, missing };
+  return { found: await interruptible((signal) => onNothing(work, signal)), url, missing };
 }
 
 /** An empty store in memory answers as one would that has just been made. */
-async function onNothing<T>(work: (box: Signalbox) => Promise<T>): Promise<T> {
+async function onNothing<T>(work: Work<T>, signal: AbortSignal): Promise<T> {
   const box = await open('memory:', { maintains: false });
   try {
-    return await work(box);
+    return await work(box, signal);
   } finally {
     await box.close();
   }

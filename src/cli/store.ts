@@ -16,6 +16,7 @@ export function withBox<T>(
   command: Command,
   work: (box: Signalbox, signal: AbortSignal) => Promise<T>,
   options?: OpenOptions,
+  hurry?: AbortController,
 ): Promise<T> {
   return interruptible(async (signal) => {
     const box = await openBox(command, options);
@@ -24,7 +25,7 @@ export function withBox<T>(
     } finally {
       await box.close();
     }
-  });
+  }, hurry);
 }
 
 export function isJson(command: Command): boolean {

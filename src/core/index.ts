@@ -1,6 +1,7 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
 export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
   all,
@@ -22,6 +23,7 @@ export {
   type Gathered,
   type Guard,
   type GuardOutcome,
+  guardProblem,
   type Input,
   type InputKey,
   type InputKind,
@@ -150,6 +152,10 @@ export {
   LARGEST_OUTPUTS_BYTES,
   outputNameProblem,
   parseOutputs,
+  parseGuard,
+  type ParsedGuard,
+  parseRunbook,
+  type ParsedRunbook,
   type ParsedOutputs,
   type Choice,
   type DriverCommand,
@@ -253,3 +259,4 @@ export {
   type SemaphoreAcquire,
   type Together,
 } from './together.ts';
+export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';

@@ -3,8 +3,6 @@ import { shown } from './shown.ts';
 
 export const LONGEST_NAME = 200;
 
-const ACCEPTED = `accepted are 1 to ${LONGEST_NAME} printable characters`;
-
 /**
  * What nobody sees when the name is printed: control characters, line separators, halves of characters (all of which
  * become the same replacement character once written), and what turns the direction of the text around. The two
@@ -13,17 +11,18 @@ const ACCEPTED = `accepted are 1 to ${LONGEST_NAME} printable characters`;
 const UNPRINTABLE = /(?![\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 
 /** What is wrong with a name, and what is accepted; undefined if nothing is. */
-export function nameProblem(name: unknown, what = 'name'): string | undefined {
-  if (typeof name !== 'string') return `${what} is ${shown(name)}, not a string; ${ACCEPTED}`;
-  if (name.length === 0) return `${what} is empty; ${ACCEPTED}`;
+export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME): string | undefined {
+  const accepted = `accepted are 1 to ${longest} printable characters`;
+  if (typeof name !== 'string') return `${what} is ${shown(name)}, not a string; ${accepted}`;
+  if (name.length === 0) return `${what} is empty; ${accepted}`;
   const unprintable = UNPRINTABLE.exec(name);
   if (unprintable !== null) {
-    return `${what} ${shown(name)} has the unprintable character ${codePoint(unprintable[0])}; ${ACCEPTED}`;
+    return `${what} ${shown(name)} has the unprintable character ${codePoint(unprintable[0])}; ${accepted}`;
   }
   // A character takes one or two units, so that most names need not be counted.
-  if (name.length <= LONGEST_NAME) return undefined;
+  if (name.length <= longest) return undefined;
   const length = [...name].length;
-  return length > LONGEST_NAME ? `${what} ${shown(name)} has ${length} characters; ${ACCEPTED}` : undefined;
+  return length > longest ? `${what} ${shown(name)} has ${length} characters; ${accepted}` : undefined;
 }
 
 function codePoint(character: string): string {

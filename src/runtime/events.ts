@@ -34,7 +34,7 @@ export type SemaphoreEventType =
   `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
 export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`;
 export type PipelineEventType =
-  `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelled'}`;
+  `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelling' | 'cancelled'}`;
 export type MemberEventType = `member:${'joined' | 'left'}`;
 export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
 export type EventType =

@@ -83,21 +83,22 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  const adaptersAt = async (): Promise<Adapters> => options.adapters ?? ({} as Adapters);
   const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
   return new Signalbox(runtime, {
     maintenanceMs,
     reclaim,
     maintains,
     adapters: adaptersFrom(options.adapters),
-    adaptersAt,
+    given: options.adapters,
     url,
   });
 }
 
+/** Loaded when a guard first needs them. */
 function adaptersFrom(given: Adapters | undefined): () => Promise<Adapters> {
-  if (given !== undefined) return () => Promise.resolve(given);
-  return () => Promise.reject(new Failure('unavailable', 'this signalbox was opened without adapters to look at it'));
+  let loaded = given === undefined ? undefined : Promise.resolve(given);
+  return () =>
+    (loaded ??= import('../adapters/index.ts').then(({ localAdapters }) => localAdapters({ root: process.cwd() })));
 }
 
 /** Undefined if no other process could open it. */

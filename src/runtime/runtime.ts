@@ -48,6 +48,10 @@ export class Runtime implements Office {
   onLocalEvents: ((resource: string, events: readonly Event[]) => void) | undefined;
   /** Told when somebody who may hold something else has begun to wait, or was granted while it waits elsewhere. */
   onWait: (() => void) | undefined;
+  /** Told when leases of others have ended. */
+  onLeaseGone: (() => void) | undefined;
+  /** Told now and then while this process runs. */
+  onBackstop: (() => void) | undefined;
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
@@ -194,6 +198,7 @@ export class Runtime implements Office {
   /** Looks what has become of everything that is waited for, in case an answer was missed. */
   askAgain(): void {
     this.#waiters.askAgain();
+    this.onBackstop?.();
   }
 
   saw(revision: Revision): void {
@@ -338,6 +343,7 @@ export class Runtime implements Office {
 
   #leaseGone(): void {
     this.#waiters.settle();
+    this.onLeaseGone?.();
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {

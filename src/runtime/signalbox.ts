@@ -19,6 +19,7 @@ import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
 import { type CheckOptions, Executor } from './guards/executor.ts';
+import { Guards } from './guards/guards.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
@@ -44,8 +45,8 @@ import {
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
   readonly adapters: () => Promise<Adapters>;
-  /** The same from another directory: pipelines are where they were started. */
-  readonly adaptersAt: (root: string, issues: string | undefined) => Promise<Adapters>;
+  /** Those that were given, if they were: pipelines look from where they were started. */
+  readonly given: Adapters | undefined;
   /** Where others find the store, if they can. */
   readonly url: string | undefined;
 }
@@ -62,6 +63,8 @@ export class Signalbox implements AsyncDisposable {
   readonly children: Children;
   /** Who is there. */
   readonly members: Members;
+  /** Conditions that gate a step: looked at, waited for, registered. */
+  readonly guards: Guards;
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
@@ -73,19 +76,17 @@ export class Signalbox implements AsyncDisposable {
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
-    this.#executor = new Executor(
-      runtime,
-      this.#events,
-      { tasks: this.tasks, pipelines: { look: (id) => this.pipelines.look(id) } },
-      settings.adapters,
-    );
+    const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
+    const mayReclaim = settings.maintains && settings.reclaim;
+    this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
+    this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),
       acquireAll: (wants, options) => this.acquireAll(wants, options),
       tryAcquireAll: (wants, options) => this.tryAcquireAll(wants, options),
       children: this.children,
       guards: this.#executor,
-      adaptersAt: settings.adaptersAt,
+      adapters: settings.given,
       url: settings.url,
     });
     this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);

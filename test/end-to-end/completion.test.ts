@@ -18,6 +18,8 @@ beforeAll(async () => {
   await scratch.run('lock', 'acquire', 'main-branch', '--holder', 'a');
   await scratch.run('lock', 'acquire', 'docs:public', '--holder', 'a');
   await scratch.run('lock', 'acquire', '$(touch was-run) `touch was-run` two words', '--holder', 'a');
+  writeFileSync(scratch.path('release.yaml'), 'name: release\nphases: [{ name: a, run: exit 0 }]\n');
+  await scratch.run('pipeline', 'run', 'release.yaml', '--id', 'release-7');
   await scratch.run('sem', 'acquire', 'builds', '--capacity', '2', '--holder', 'a');
 }, 60_000);
 afterAll(() => scratch.remove());
@@ -38,6 +40,8 @@ const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lock acquire main', ['main-branch']],
   ['signalbox sem show ', ['builds']],
   ['signalbox sem --store x acquire --cap', ['--capacity']],
+  ['signalbox pipeline re', ['resume']],
+  ['signalbox pipeline status ', ['release-7']],
   ['signalbox completion ', ['bash', 'zsh', 'fish']],
   ['signalbox lock acquire main-branch --ttl ', []],
 ];
@@ -52,6 +56,10 @@ describe.skipIf(!has('bash'))('bash', () => {
 
   it.each(EXPECTED)('completes %j', async (line, words) => {
     expect(await offered(line)).toEqual(words);
+  });
+
+  it('completes files where a runbook is wanted', async () => {
+    expect(await offered('signalbox pipeline run rel')).toEqual(['release.yaml']);
   });
 
   it('offers names as they are, quoted, and never runs what is in them', async () => {

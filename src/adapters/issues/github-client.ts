@@ -2,8 +2,8 @@
  * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
  * costs nothing of the limit. Only ever reads, so that it may ask again.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import { Failure } from '../../failure.ts';
+import { pause } from '../pause.ts';
 import { findToken } from './github-token.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
@@ -26,13 +26,16 @@ export interface Page {
 interface Remembered {
   readonly etag: string;
   readonly page: Page;
+  /** Of the text that it was. */
+  readonly length: number;
 }
 
 const TIMEOUT_MS = 30_000;
 /** Whoever waits for an answer is better told than kept for longer than this. */
 const LONGEST_PAUSE_MS = 5_000;
 const PAUSE_MS = 1_000;
-const REMEMBERED = 500;
+/** Of the text of answers. */
+const REMEMBERED_LENGTH = 32 * 1024 * 1024;
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
 const REDIRECTS = 3;
 
@@ -43,7 +46,9 @@ export class GitHubClient {
   readonly #env: NodeJS.ProcessEnv;
   /** Undefined: not looked for yet. */
   #token: Promise<string | undefined> | undefined;
+  /** Those that were needed last are at the end. */
   readonly #remembered = new Map<string, Remembered>();
+  #rememberedLength = 0;
 
   constructor(repository: string, options: GitHubOptions) {
     this.repository = repository;
@@ -59,24 +64,20 @@ export class GitHubClient {
   }
 
   /** Answers what `missing` says where there is nothing (404) or no longer (410). */
-  async get(
-    address: string,
-    signal?: AbortSignal,
-    missing?: (status: number) => Promise<Page> | undefined,
-  ): Promise<Page> {
+  async get(address: string, signal?: AbortSignal, missing?: () => Promise<Page>): Promise<Page> {
     const token = await this.#findToken(signal);
     for (let isAgain = false; ; isAgain = true) {
       const answer = await this.#ask(address, token, signal);
       if ('page' in answer) return answer.page;
       const { refused } = answer;
-      const instead = refused.status === 404 || refused.status === 410 ? await missing?.(refused.status) : undefined;
+      const instead = refused.status === 404 || refused.status === 410 ? await missing?.() : undefined;
       if (instead !== undefined) return instead;
       const waitMs = isAgain ? undefined : pauseBefore(refused);
       if (waitMs === undefined) {
         if (refused.status === 401) this.#token = undefined;
         throw refusal(refused, this.repository, token !== undefined, Date.now());
       }
-      await pause(waitMs, undefined, { signal });
+      await pause(waitMs, signal);
     }
   }
 
@@ -93,6 +94,7 @@ export class GitHubClient {
       const response = await this.#fetch(address, headersFor(token, remembered), over);
       if (response.status === 304 && remembered !== undefined) {
         await response.body?.cancel();
+        this.#remember(address, remembered);
         return { page: remembered.page };
       }
       const text = await textOf(response, this.repository);
@@ -100,7 +102,8 @@ export class GitHubClient {
         return { refused: { status: response.status, headers: response.headers, message: said(text, token) } };
       const next = this.#nextOf(response.headers.get('link'));
       const page = { body: parsed(text, this.repository), ...(next !== undefined && { next }) };
-      this.#remember(address, response.headers.get('etag'), page);
+      const etag = response.headers.get('etag');
+      this.#remember(address, etag === null ? undefined : { etag, page, length: text.length });
       return { page };
     } catch (error) {
       signal?.throwIfAborted();
@@ -148,12 +151,16 @@ export class GitHubClient {
     return finding;
   }
 
-  #remember(address: string, etag: string | null, page: Page): void {
+  #remember(address: string, answer: Remembered | undefined): void {
+    this.#rememberedLength -= this.#remembered.get(address)?.length ?? 0;
     this.#remembered.delete(address);
-    if (etag === null) return;
-    this.#remembered.set(address, { etag, page });
-    const [oldest] = this.#remembered.keys();
-    if (this.#remembered.size > REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
+    if (answer === undefined) return;
+    this.#remembered.set(address, answer);
+    this.#rememberedLength += answer.length;
+    for (const oldest of this.#remembered.keys()) {
+      if (this.#rememberedLength <= REMEMBERED_LENGTH) return;
+      this.#remember(oldest, undefined);
+    }
   }
 }
 

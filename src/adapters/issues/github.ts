@@ -47,10 +47,17 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
     }
   }
 
+  /** As it is called now; GitHub knows it by its former names too, but not everywhere. */
+  async function fullName(signal?: AbortSignal): Promise<string> {
+    const { full_name: name, has_issues: hasIssues } = objectIn((await client.get(client.address(base), signal)).body);
+    if (hasIssues === false) throw new Failure('not-found', `GitHub, ${repository}: its issues are switched off`);
+    return typeof name === 'string' ? name : repository;
+  }
+
   async function numbered(id: string, signal?: AbortSignal): Promise<Matchable | undefined> {
-    const nothing = async (status: number): Promise<Page> => {
+    const nothing = async (): Promise<Page> => {
       // There is no such issue, or no repository that we may see: that is a difference.
-      if (status === 404) await client.get(client.address(base), signal);
+      await fullName(signal);
       return { body: null };
     };
     const { body } = await client.get(client.address(`${base}/issues/${numberOf(id)}`), signal, nothing);
@@ -107,7 +114,8 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
 
   async function searched({ query }: IssueSearch, signal?: AbortSignal): Promise<readonly Matchable[]> {
     const all: Record<string, unknown>[] = [];
-    const q = `${query} repo:${repository} is:issue`;
+    const name = await fullName(signal);
+    const q = `${query} repo:${name} is:issue`;
     for await (const body of pages(client.address('/search/issues', { q, per_page: String(PER_PAGE) }), signal)) {
       const { total_count: total, incomplete_results: isPart, items } = objectIn(body);
       if (isPart === true) throw trouble(`it did not get through with searching for ${shown(query)}; ask for less`);
@@ -117,7 +125,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
       all.push(...listIn(items));
     }
     // A query may name further repositories.
-    const end = `${base}`.toLowerCase();
+    const end = `/repos/${name}`.toLowerCase();
     const own = all.filter((item) => String(item['repository_url']).toLowerCase().endsWith(end));
     return own.map(read).filter((issue) => issue !== undefined);
   }

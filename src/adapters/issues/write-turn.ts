@@ -4,8 +4,8 @@
  * two who judge so at once would both take it.
  */
 import { createRequire } from 'node:module';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Failure } from '../../failure.ts';
+import { pause } from '../pause.ts';
 
 /** A turn takes some milliseconds. */
 const PATIENCE_MS = 30_000;
@@ -20,7 +20,7 @@ export async function withTurn<T>(file: string, work: () => Promise<T>, signal?:
       if (performance.now() > until)
         throw new Failure('unavailable', `${file}: others have been writing to it for ${PATIENCE_MS} ms`);
       // Not in step with the others who wait.
-      await pause(1 + Math.random() * LONGEST_PAUSE_MS, undefined, { signal });
+      await pause(1 + Math.random() * LONGEST_PAUSE_MS, signal);
     }
     return await work();
   } finally {

@@ -91,6 +91,10 @@ function offer(source: Source): string {
       return '_signalbox_names sem';
     case 'tasks':
       return '_signalbox_names task';
+    case 'pipelines':
+      return '_signalbox_names pipeline';
+    case 'files':
+      return '_signalbox_lines < <(compgen -f -- "$cur")';
     case 'directories':
       return '_signalbox_lines < <(compgen -d -- "$cur")';
     case 'programs':

@@ -60,6 +60,8 @@ function linesOf(node: Node): readonly string[] {
 
 function offer(here: string, source: Source): readonly string[] {
   switch (source.from) {
+    case 'files':
+      return [`${here} -F`];
     case 'directories':
       return [`${here} -a '(__fish_complete_directories)'`];
     case 'programs':
@@ -70,6 +72,7 @@ function offer(here: string, source: Source): readonly string[] {
     case 'locks':
     case 'semaphores':
     case 'tasks':
+    case 'pipelines':
       return [`${here}${valueWords(source)}`];
   }
 }
@@ -77,6 +80,8 @@ function offer(here: string, source: Source): readonly string[] {
 function valueWords(source: Source): string {
   if (source.from === 'words') return ` -a ${quotedInFish(source.words.map((word) => `"${word}"`).join(' '))}`;
   if (source.from === 'locks') return " -a '(__signalbox_names lock)'";
+  if (source.from === 'pipelines') return " -a '(__signalbox_names pipeline)'";
+  if (source.from === 'directories') return " -a '(__fish_complete_directories)'";
   if (source.from === 'tasks') return " -a '(__signalbox_names task)'";
   return source.from === 'semaphores' ? " -a '(__signalbox_names sem)'" : '';
 }

@@ -5,8 +5,8 @@ import type { Command, Option } from 'commander';
 export type Source =
   | { readonly from: 'words'; readonly words: readonly string[] }
   /** Names in the store. */
-  | { readonly from: 'locks' | 'semaphores' | 'tasks' }
-  | { readonly from: 'directories' }
+  | { readonly from: 'locks' | 'semaphores' | 'tasks' | 'pipelines' }
+  | { readonly from: 'files' | 'directories' }
   /** Another program, with its own completion. */
   | { readonly from: 'programs' }
   | { readonly from: 'nothing' };
@@ -46,6 +46,8 @@ const VALUES: Readonly<Record<string, Source>> = {
   '--lock': { from: 'locks' },
   '--sem': { from: 'semaphores' },
   '--depends-on': { from: 'tasks' },
+  '--dir': { from: 'directories' },
+  '--runbook': { from: 'files' },
   '--on-lost': { from: 'words', words: ['term', 'kill', 'warn'] },
 };
 
@@ -64,7 +66,9 @@ function argumentOf(command: Command, at: string): Source {
   if (argument.name() === 'command') return { from: 'programs' };
   if (argument.name() === 'pattern') return { from: 'words', words: PATTERNS };
   // The id of a new one cannot be looked up.
+  if (argument.name() === 'id' && at.startsWith('/pipeline')) return { from: 'pipelines' };
   if (argument.name() === 'id') return at === '/task/publish' ? { from: 'nothing' } : { from: 'tasks' };
+  if (argument.name() === 'file') return { from: 'files' };
   if (argument.name() !== 'name') return { from: 'nothing' };
   return { from: at.startsWith('/lock') ? 'locks' : 'semaphores' };
 }

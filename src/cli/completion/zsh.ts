@@ -71,6 +71,10 @@ function offer(source: Source): string {
       return '_signalbox_names sem;';
     case 'tasks':
       return '_signalbox_names task;';
+    case 'pipelines':
+      return '_signalbox_names pipeline;';
+    case 'files':
+      return '_files;';
     case 'directories':
       return '_files -/;';
     case 'programs':

@@ -1,10 +1,8 @@
 /** What was asked for on the command line, checked before anything is opened. */
-import { nameProblem, requestProblem } from '../../core/index.ts';
+import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/together.ts';
 import { parseDuration } from '../duration.ts';
-import { plainName } from '../names.ts';
-import { modeMeant } from './mode-meant.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';
 
@@ -79,50 +77,16 @@ export function resourceOf(want: Want): string {
 }
 
 function lockOf(text: string): Want {
-  const [, named = '', mode] = /^(.*?)(?::(shared|exclusive))?$/s.exec(text) ?? [];
-  const meant = mode === undefined ? modeMeant(named) : undefined;
-  if (meant !== undefined) {
-    throw wrong(`--lock ${shown(text)}: did you mean ${meant}? A lock of that very name is ${text}:exclusive`);
-  }
-  const name = plainName('lock', named);
-  refuse(nameProblem(name, 'lock'), `--lock ${shown(text)}`);
-  return mode === 'shared' ? { lock: name, mode } : { lock: name };
+  return wantOf('--lock', wantedLock(text));
 }
 
-/**
- * The last `=` begins the weight and a last `/` with digits the capacity, so that a name may contain both. What looks
- * like a weight or a capacity in another order is a mistake: as a name it would be a semaphore that nobody else uses.
- */
 function semaphoreOf(text: string): Want {
-  const [, before = '', slots] = /^(.*?)(?:\/(\d+))?$/s.exec(text) ?? [];
-  const equals = before.lastIndexOf('=');
-  const name = plainName('semaphore', equals < 0 ? before : before.slice(0, equals));
-  if (slots === undefined && equals >= 0 && /\/\d+$/.test(name)) throw misplaced(text, 'the capacity comes last');
-  if (slots !== undefined && equals < 0 && /:\d+$/.test(name)) throw misplaced(text, 'a weight begins with =');
-  if (slots === undefined && equals < 0 && name.includes('/')) {
-    const told = `${shown(name.slice(name.lastIndexOf('/') + 1))} is no capacity; with a slash in its name, say the weight too`;
-    throw misplaced(text, told);
-  }
-  refuse(nameProblem(name, 'semaphore'), `--sem ${shown(text)}`);
-  const weight = equals < 0 ? undefined : countOf('weight', before.slice(equals + 1), text);
-  const capacity = slots === undefined ? undefined : countOf('capacity', slots, text);
-  return {
-    semaphore: name,
-    ...(weight !== undefined && { weight }),
-    ...(capacity !== undefined && { capacity }),
-  };
+  return wantOf('--sem', wantedSlots(text));
 }
 
-function misplaced(text: string, why: string): Failure {
-  return wrong(`--sem ${shown(text)}: ${why}; accepted is NAME[=WEIGHT][/CAPACITY]`);
-}
-
-function countOf(what: string, digits: string, text: string): number {
-  const count = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
-  if (Number.isSafeInteger(count) && count > 0) return count;
-  throw wrong(
-    `--sem ${shown(text)}: the ${what} is ${shown(digits)}; accepted is NAME, NAME=WEIGHT, NAME/CAPACITY or NAME=WEIGHT/CAPACITY, with whole numbers from 1 up`,
-  );
+function wantOf(option: string, wanted: Wanted<Want>): Want {
+  if (!wanted.ok) throw wrong(`${option} ${wanted.problem}`);
+  return wanted.want;
 }
 
 function waitOf(wait: string | boolean | undefined): number | undefined {
@@ -142,10 +106,6 @@ function numberOf(option: string, text: string): number {
   const number = Number(text);
   if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}, which is no number`);
   return number;
-}
-
-function refuse(problem: string | undefined, where: string): void {
-  if (problem !== undefined) throw wrong(`${where}: ${problem}`);
 }
 
 function wrong(message: string): Failure {

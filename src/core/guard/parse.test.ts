@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MAX_CONDITIONS, MAX_DEPTH, parseCondition } from './parse.ts';
-import type { Problem } from './shape.ts';
+import type { Problem } from '../shape.ts';
 
 function problemsOf(value: unknown): readonly Problem[] {
   const parsed = parseCondition(value);
@@ -113,7 +113,7 @@ describe('a mistake is told with where it is, what is wrong and what is accepted
       const [problem] = problemsOf(JSON.parse(`{"${key}": "m"}`));
       expect(problem?.path).toEqual([key]);
       expect(problem?.message).toMatch(
-        new RegExp(`^"${key}" is no condition; accepted are lockFree, .*, all, any, not$`),
+        new RegExp(`^"${key}" is no condition; (did you mean lockFree\\? A|a)ccepted are lockFree, .*, all, any, not$`),
       );
     }
   });

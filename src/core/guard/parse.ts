@@ -1,5 +1,4 @@
 /** Parsing: from JSON or YAML that somebody wrote to a condition, or to everything that is wrong with it. */
-import { shown } from '../shown.ts';
 import { type Condition, issueStatuses, type LeafKind } from './condition.ts';
 import { readFilePattern } from './file-pattern.ts';
 import {
@@ -16,7 +15,8 @@ import {
   type Shape,
   text,
   unaccepted,
-} from './shape.ts';
+  unknown,
+} from '../shape.ts';
 
 export type ParsedCondition =
   { readonly ok: true; readonly condition: Condition } | { readonly ok: false; readonly problems: readonly Problem[] };
@@ -63,8 +63,7 @@ function checkTree(root: unknown): readonly Problem[] {
     } else if (Object.hasOwn(leafShapes, key)) {
       for (const problem of leafShapes[key as LeafKind](argument, path)) problems.push(problem);
     } else {
-      const accepted = [...Object.keys(leafShapes), 'all', 'any', 'not'].join(', ');
-      problems.push({ path, message: `${shown(key)} is no condition; accepted are ${accepted}` });
+      problems.push({ path, message: unknown(key, conditionKeys, 'is no condition') });
     }
   }
 
@@ -143,3 +142,6 @@ const leafShapes: Readonly<Record<LeafKind, Shape>> = {
     { expectSuccess: boolean, description: name },
   ),
 };
+
+/** Every key that a condition can have. */
+export const conditionKeys: readonly string[] = [...Object.keys(leafShapes), 'all', 'any', 'not'];

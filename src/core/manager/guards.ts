@@ -2,21 +2,18 @@
 import {
   type Condition,
   type Guard,
+  guardProblem,
   type Input,
   type InputKey,
   type Inputs,
   type InputValues,
   matches,
-  type OnFailure,
-  parseCondition,
   requiredInputs,
   wakesOn,
 } from '../guard/index.ts';
 import { isStale } from '../hold.ts';
 import type { Event } from '../machine.ts';
-import { nameProblem } from '../name.ts';
 import { usedSlots } from '../semaphore.ts';
-import { shown } from '../shown.ts';
 import { invalid } from './handle.ts';
 import {
   getSemaphore,
@@ -79,23 +76,6 @@ function lockInput(manager: Manager, name: string, clock: ManagerClock): InputVa
 function semaphoreInput(manager: Manager, name: string): InputValues['semaphore'] {
   const semaphore = getSemaphore(manager, name);
   return semaphore === undefined ? null : { capacity: semaphore.record.capacity, used: usedSlots(semaphore) };
-}
-
-function guardProblem({ id, condition, onFailure = 'block', wakeOn = [] }: Guard): string | undefined {
-  const parsed = parseCondition(condition);
-  if (!parsed.ok)
-    return parsed.problems.map(({ path, message }) => `condition.${path.join('.')}: ${message}`).join('; ');
-  if (!Array.isArray(wakeOn) || wakeOn.some((pattern) => typeof pattern !== 'string')) {
-    return `wakeOn is ${shown(wakeOn)}; accepted is a list of event patterns such as lock:released, task:* and *`;
-  }
-  return nameProblem(id, 'id') ?? (isAction(onFailure) ? undefined : `onFailure is ${shown(onFailure)}; ${ACTIONS}`);
-}
-
-const ACTIONS = 'accepted are "block", "warn", { retry: MILLISECONDS } and { fail: MESSAGE }';
-
-function isAction(value: OnFailure): boolean {
-  if (typeof value !== 'object' || value === null) return value === 'block' || value === 'warn';
-  return 'retry' in value ? Number.isFinite(value.retry) && value.retry >= 0 : typeof value.fail === 'string';
 }
 
 function changed(manager: Manager, outcome: ManagerOutcome): Handled {

@@ -1,4 +1,6 @@
 export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './outputs.ts';
+export { parseRunbook, type ParsedRunbook } from './parse.ts';
+export { parseGuard, type ParsedGuard } from './parse-guard.ts';
 export {
   type Choice,
   type DriverCommand,

@@ -51,7 +51,8 @@ function findingOf(guard: Guard, outcomes: readonly GuardOutcome[]): Finding {
   const outcome = outcomes.find(({ guard: id }) => id === guard.id);
   if (outcome?.kind === 'passed') return { isPassed: true, reasons: [], outlook: 'open' };
   if (outcome?.kind === 'failed') return { isPassed: false, reasons: short(outcome.reasons), outlook: outcome.outlook };
-  return { isPassed: false, reasons: short((outcome?.missing ?? []).map(missingTold)), outlook: 'unknown' };
+  const reasons = outcome === undefined ? ['it was not judged'] : short(outcome.missing.map(missingTold));
+  return { isPassed: false, reasons, outlook: 'unknown' };
 }
 
 function blockedOn(
@@ -103,8 +104,11 @@ function missingTold({ key, error }: Missing): string {
 
 /** They become part of the record, and a list of issues has no end. */
 function short(reasons: readonly string[]): readonly string[] {
-  const cut = reasons
-    .slice(0, MOST_REASONS)
-    .map((reason) => (reason.length > LONGEST_REASON ? `${reason.slice(0, LONGEST_REASON)}…` : reason));
-  return reasons.length > MOST_REASONS ? [...cut, `and ${reasons.length - MOST_REASONS} more`] : cut;
+  const first = reasons.slice(0, MOST_REASONS).map(cut);
+  return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;
+}
+
+/** What somebody else put into words has no end either. */
+export function cut(reason: string): string {
+  return reason.length > LONGEST_REASON ? `${reason.slice(0, LONGEST_REASON)}…` : reason;
 }

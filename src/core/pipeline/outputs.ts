@@ -9,16 +9,16 @@ export type ParsedOutputs =
   | { readonly ok: false; readonly problem: string };
 
 export function parseOutputs(text: string): ParsedOutputs {
-  const outputs: Record<string, string> = {};
+  const outputs = new Map<string, string>();
   for (const [at, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const equals = line.indexOf('=');
     const name = line.slice(0, Math.max(0, equals));
     const problem = equals < 0 ? `${shown(line)} has no =` : outputNameProblem(name);
     if (problem !== undefined) return refused(`line ${at + 1} of its outputs: ${problem}; accepted is NAME=VALUE`);
-    outputs[name] = line.slice(equals + 1);
+    outputs.set(name, line.slice(equals + 1));
   }
-  return { ok: true, outputs };
+  return { ok: true, outputs: Object.fromEntries(outputs) };
 }
 
 /** Outputs are variables in the environment of the phases that follow. */
@@ -42,7 +42,7 @@ export function withOutputs(
   // Three bytes is the most that one unit of a string becomes.
   if (size <= LARGEST_OUTPUTS_BYTES) return { ok: true, outputs: all };
   return refused(
-    `its outputs are too large: what all phases pass on must stay below ${LARGEST_OUTPUTS_BYTES / 3} letters`,
+    `its outputs are too large: what all phases pass on must stay below ${Math.floor(LARGEST_OUTPUTS_BYTES / 3)} letters`,
   );
 }
 

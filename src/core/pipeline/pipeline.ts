@@ -17,7 +17,7 @@
  */
 import type { GuardOutcome } from '../guard/index.ts';
 import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
-import { judge } from './judge.ts';
+import { cut, judge } from './judge.ts';
 import { withOutputs } from './outputs.ts';
 import { type Blocked, hasEnded, type PhaseRecord, type PipelineRecord, type PipelineStep } from './record.ts';
 import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.ts';
@@ -99,6 +99,7 @@ export interface PipelineTransition {
 }
 
 const LEAVE: Effect = { kind: 'leave' };
+const MOST_WARNINGS = 20;
 
 export function pipelineTransition(
   runbook: Runbook,
@@ -118,7 +119,7 @@ export function pipelineTransition(
   if (hasEnded(record)) return unchanged(turn, { kind: 'over' });
   if (command.kind === 'cancel') return cancel(turn, command);
   if (command.kind === 'drive') return drive(turn, command);
-  if (command.token !== record.driver?.token) return unchanged(turn, { kind: 'replaced' });
+  if (command.token !== record.driver?.token) return replaced(turn);
   return driven(turn, command);
 }
 
@@ -146,19 +147,20 @@ function driven(turn: Turn, command: DriverCommand): PipelineTransition {
   // Somebody decides first, or the pause ends first.
   const isResting = blocked?.on === 'person' || blocked?.on === 'backoff';
   const when = isResting ? 'never' : step.when;
+  const mayAcquire = when === 'before' && phaseAt(turn.runbook, step).holds.length > 0;
   switch (command.kind) {
     case 'judged':
       return when === command.when ? judged(turn, command) : misplaced(turn);
     case 'waits':
-      return when === 'before' ? waits(turn, command.resources) : misplaced(turn);
+      return mayAcquire ? waits(turn, command.resources) : misplaced(turn);
     case 'refused':
-      return when === 'before' ? commandFailed(turn, command.why) : misplaced(turn);
+      return mayAcquire ? commandFailed(turn, command.why) : misplaced(turn);
     case 'begun':
       return when === 'before' ? begun(turn, command.tokens) : misplaced(turn);
     case 'ended':
       return when === 'during' ? ended(turn, command.result) : misplaced(turn);
     case 'rested':
-      return blocked?.on === 'backoff' ? moved(turn, freed(turn.record)) : misplaced(turn);
+      return blocked?.on === 'backoff' ? moved(turn, freed(turn.record), resumption(turn)) : misplaced(turn);
     case 'decided':
       return blocked?.on === 'person' ? decided(turn, command) : misplaced(turn);
     default:
@@ -197,7 +199,7 @@ function start(
 
 function drive(turn: Turn, { holder, token }: Extract<PipelineCommand, { kind: 'drive' }>): PipelineTransition {
   const { record, at } = turn;
-  if (token < record.lastToken) return unchanged(turn, { kind: 'replaced' });
+  if (token < record.lastToken) return replaced(turn);
   if (token === record.driver?.token) return unchanged(turn, { kind: 'ok' });
   const isFirst = record.state === 'pending';
   const driving: PipelineRecord = { ...record, driver: { holder, token, since: at.now }, lastToken: token };
@@ -229,7 +231,9 @@ function decided(turn: Turn, { choice, by }: Extract<DriverCommand, { readonly k
     const skipped = withPhase(record, { state: 'skipped', endedAt: at.now });
     return after(commandDone(withRecord(turn, freed(skipped))), told);
   }
-  const again = { ...freed(record), step: { when: 'before', phase, attempt } } as const;
+  // One that was interrupted has not failed.
+  const next = record.phases[phase]?.state === 'failed' ? attempt + 1 : attempt;
+  const again = { ...freed(record), step: { when: 'before', phase, attempt: next } } as const;
   return moved(turn, withPhase(again, { state: 'waiting' }), told);
 }
 
@@ -250,7 +254,9 @@ function judged(
   }
   if (verdict.kind === 'blocks') return blockedOn(turn, record, verdict.blocked, verdict.events);
   const warned = verdict.warnings.length === 0 ? record : withWarnings(record, verdict.warnings);
-  if (when === 'after') return after(phaseDone(withRecord(turn, freed(warned))), verdict.events);
+  if (when === 'after') {
+    return after(phaseDone(withRecord(turn, freed(warned))), [...verdict.events, ...resumption(turn)]);
+  }
   // Nothing is written for it: what follows at once is, and says so too.
   const { attempt } = record.step;
   const effect: Effect =
@@ -282,8 +288,7 @@ function begun(turn: Turn, tokens: Readonly<Record<string, Token>>): PipelineTra
     ...(Object.keys(tokens).length > 0 && { tokens }),
   });
   const who = { holder: driverOf(record) };
-  const resumed = record.blocked === undefined ? [] : [event('pipeline:resumed', who, at, { phase: name })];
-  return moved(turn, running, [...resumed, event('pipeline:phase', who, at, { phase: name, attempt })]);
+  return moved(turn, running, [...resumption(turn), event('pipeline:phase', who, at, { phase: name, attempt })]);
 }
 
 function ended(turn: Turn, result: PhaseResult): PipelineTransition {
@@ -294,7 +299,7 @@ function ended(turn: Turn, result: PhaseResult): PipelineTransition {
   }
   switch (result.kind) {
     case 'stopped':
-      return interrupted(turn, result.why);
+      return interrupted(turn, cut(result.why));
     case 'failed':
       return commandFailed(turn, result.why);
     case 'succeeded': {
@@ -308,8 +313,9 @@ function ended(turn: Turn, result: PhaseResult): PipelineTransition {
   }
 }
 
-function commandFailed(turn: Turn, why: string): PipelineTransition {
+function commandFailed(turn: Turn, reason: string): PipelineTransition {
   const { runbook, record, at } = turn;
+  const why = cut(reason);
   const phase = phaseAt(runbook, record.step);
   const { attempt } = record.step;
   const failed = withPhase(record, { state: 'failed', endedAt: at.now, ended: why });
@@ -317,7 +323,10 @@ function commandFailed(turn: Turn, why: string): PipelineTransition {
   const tries = attempt === 1 ? '' : ` (tried ${attempt} times)`;
   const told = `phase ${phase.name}: ${why}${tries}`;
   const action = phase.onFailure ?? { fail: '' };
-  if (action === 'warn') return commandDone(withRecord(turn, withWarnings(failed, [told])));
+  if (action === 'warn') {
+    // It may have waited for holds that it was refused in the end.
+    return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+  }
   if (action === 'block') {
     const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
     return blockedOn(turn, inStep(failed, 'before'), { on: 'person', why: person });
@@ -348,8 +357,9 @@ function phaseDone(turn: Turn): PipelineTransition {
 
 // Ending
 
-function cancel(turn: Turn, { by, reason }: Extract<PipelineCommand, { kind: 'cancel' }>): PipelineTransition {
+function cancel(turn: Turn, { by, ...asking }: Extract<PipelineCommand, { kind: 'cancel' }>): PipelineTransition {
   const { record, at } = turn;
+  const reason = cut(asking.reason);
   if (record.cancel !== undefined) return unchanged(turn, { kind: 'cancelling' });
   const asked: PipelineRecord = { ...record, cancel: { by, reason, at: at.now } };
   if (record.step.when !== 'during') return finished(withRecord(turn, asked), 'cancelled', reason);
@@ -401,12 +411,21 @@ function withPhase(record: PipelineRecord, change: Partial<PhaseRecord>): Pipeli
 
 function withWarnings(record: PipelineRecord, warnings: readonly string[]): PipelineRecord {
   const before = record.phases[record.step.phase]?.warnings ?? [];
-  const all = [...new Set([...before, ...warnings])];
-  return all.length === before.length ? record : withPhase(record, { warnings: all });
+  const fresh = warnings.map(cut).filter((warning) => !before.includes(warning));
+  if (fresh.length === 0) return record;
+  // One that is tried again and again may be warned of something else every time.
+  return withPhase(record, { warnings: [...before, ...new Set(fresh)].slice(-MOST_WARNINGS) });
 }
 
 function freed({ blocked: _, ...record }: PipelineRecord): PipelineRecord {
   return { ...record, state: 'running' };
+}
+
+/** To be told when it is blocked no longer. */
+function resumption({ record, at }: Turn): readonly Event[] {
+  if (record.blocked === undefined) return NONE;
+  const phase = record.phases[record.step.phase]?.name ?? '';
+  return [event('pipeline:resumed', { holder: driverOf(record) }, at, { phase })];
 }
 
 type BlockedOn = Blocked extends infer Each ? (Each extends Blocked ? Omit<Each, 'since'> : never) : never;
@@ -458,6 +477,11 @@ function after(transition: PipelineTransition, events: readonly Event[]): Pipeli
 
 function unchanged({ runbook, record }: Turn, outcome: PipelineOutcome): PipelineTransition {
   return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
+}
+
+/** What is to be done is for its successor to do: one that was told to run a command would run it a second time. */
+function replaced(turn: Turn): PipelineTransition {
+  return { ...unchanged(turn, { kind: 'replaced' }), effect: LEAVE };
 }
 
 function misplaced(turn: Turn): PipelineTransition {

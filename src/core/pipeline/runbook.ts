@@ -42,5 +42,7 @@ export const LONGEST_BACKOFF_MS = 60_000;
 
 /** Before attempt `attempt`, which is 2 for the first that is a repetition. */
 export function backoffMs({ backoffMs: first }: Phase, attempt: number): number {
-  return Math.min(first * 2 ** Math.max(0, attempt - 2), Math.max(first, LONGEST_BACKOFF_MS));
+  // More doublings make no difference, and nought times infinity is not a number.
+  const doublings = Math.min(30, Math.max(0, attempt - 2));
+  return Math.min(first * 2 ** doublings, Math.max(first, LONGEST_BACKOFF_MS));
 }

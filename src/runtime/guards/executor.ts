@@ -9,6 +9,7 @@ import {
   checkGuard,
   type Condition,
   type Event,
+  explain,
   type Guard,
   type GuardOutcome,
   type Inputs,
@@ -18,10 +19,13 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import type { Events } from '../events.ts';
 import type { Runtime } from '../runtime.ts';
+import { Board } from './board.ts';
 import { Gatherer } from './gather.ts';
+import { LeftBehind } from './left-behind.ts';
 import type { Looks } from './looks.ts';
 import { Reads } from './reads.ts';
-import { Board, type GuardWatch } from './watch.ts';
+import type { GuardLook } from './wait.ts';
+import type { GuardWatch } from './watch.ts';
 
 export interface GuardExecutor {
   /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
@@ -46,6 +50,13 @@ export interface WatchOptions {
   readonly adapters?: Adapters;
 }
 
+export interface ExecutorSettings {
+  /** What guards look at besides the store; loaded when one needs it. */
+  readonly adapters: () => Promise<Adapters>;
+  /** Whether this process may free stale holds. */
+  readonly mayReclaim: boolean;
+}
+
 export const DEFAULT_POLL_MS = 2_000;
 
 export class Executor implements GuardExecutor {
@@ -56,33 +67,49 @@ export class Executor implements GuardExecutor {
   /** What could not be looked at when it was last tried. */
   readonly #failing = new Set<string>();
 
-  constructor(runtime: Runtime, events: Events, looks: Looks, adapters: () => Promise<Adapters>) {
+  constructor(runtime: Runtime, events: Events, looks: Looks, settings: ExecutorSettings) {
+    const leftBehind = new LeftBehind(runtime, settings.mayReclaim);
     this.#runtime = runtime;
-    this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks);
-    this.#board = new Board(runtime, events);
-    this.#adapters = adapters;
+    this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, leftBehind.saw);
+    this.#board = new Board(runtime, events, leftBehind);
+    this.#adapters = settings.adapters;
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
-    const tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
+    const tell: Tell = options.isQuiet === true ? () => undefined : this.#tell.bind(this);
     for (const { id } of guards) tell(id, 'evaluating');
     const inputs = await this.inputsFor(
       guards.map(({ condition }) => condition),
       options,
     );
-    return guards.map((guard) => {
-      const outcome = checkGuard(guard, inputs);
-      tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
-      return outcome;
-    });
+    return guards.map((guard) => this.#judged(guard, inputs, tell));
   }
 
-  async watch(guards: readonly Guard[], { pollMs = DEFAULT_POLL_MS }: WatchOptions = {}): Promise<GuardWatch> {
+  /** One guard, with every node of its condition. */
+  async look(guard: Guard, options: CheckOptions = {}): Promise<GuardLook> {
+    this.#tell(guard.id, 'evaluating');
+    const inputs = await this.inputsFor([guard.condition], options);
+    const outcome = this.#judged(guard, inputs, this.#tell.bind(this));
+    return { outcome, explanation: explain(guard.condition, inputs) };
+  }
+
+  #judged(guard: Guard, inputs: Inputs, tell: Tell): GuardOutcome {
+    const outcome = checkGuard(guard, inputs);
+    tell(guard.id, outcome.kind === 'passed' ? 'passed' : 'failed', outcome);
+    return outcome;
+  }
+
+  /** `keepsAlive`: whether a process that only waits for this goes on. */
+  async watch(
+    guards: readonly Guard[],
+    { pollMs = DEFAULT_POLL_MS }: WatchOptions = {},
+    keepsAlive = true,
+  ): Promise<GuardWatch> {
     this.#runtime.refuseIfClosed();
     if (!Number.isFinite(pollMs) || pollMs <= 0) {
       throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
     }
-    return this.#board.watch(guards, pollMs, (key) => this.#failing.has(key));
+    return this.#board.watch(guards, { pollMs, keepsAlive, isFailing: (key) => this.#failing.has(key) });
   }
 
   /** `given`: what is known already. */
@@ -107,11 +134,12 @@ export class Executor implements GuardExecutor {
     return gathered;
   }
 
-  #tell(id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome): void {
+  #tell(...[id, what, outcome]: Parameters<Tell>): void {
     const { kind: _kind, guard: _guard, ...details } = outcome ?? { kind: 'passed', guard: id };
     const event: Event = { type: `guard:${what}`, at: this.#runtime.clock.now(), holder: '', ...(details as Details) };
     this.#runtime.emit(`guard/${id}`, [event]);
   }
 }
 
+type Tell = (id: string, what: 'evaluating' | 'passed' | 'failed', outcome?: GuardOutcome) => void;
 type Details = Readonly<Record<string, Json>>;

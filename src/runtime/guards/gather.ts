@@ -5,7 +5,15 @@
 import type { Adapters } from '../../adapters/adapters.ts';
 import type { Gathered, Input, Inputs } from '../../core/index.ts';
 import { Gate } from './gate.ts';
-import { lockInput, type Looks, memberInput, pipelineInput, semaphoreInput, taskInput } from './looks.ts';
+import {
+  lockInput,
+  type Looks,
+  memberInput,
+  pipelineInput,
+  type SawHolds,
+  semaphoreInput,
+  taskInput,
+} from './looks.ts';
 import type { Reads } from './reads.ts';
 
 /** A machine that is asked to look at many things at once would look at none of them well. */
@@ -25,12 +33,14 @@ export interface GatherOptions {
 export class Gatherer {
   readonly #reads: Reads;
   readonly #looks: Looks;
+  readonly #saw: SawHolds;
   readonly #children = new Gate(MOST_CHILDREN);
   readonly #commands = new Gate(MOST_COMMANDS);
 
-  constructor(reads: Reads, looks: Looks) {
+  constructor(reads: Reads, looks: Looks, saw: SawHolds) {
     this.#reads = reads;
     this.#looks = looks;
+    this.#saw = saw;
   }
 
   async gather(inputs: readonly Input[], options: GatherOptions): Promise<Inputs> {
@@ -56,7 +66,7 @@ export class Gatherer {
     input: Input,
     { signal, own, adapters }: GatherOptions,
   ): Promise<Extract<Gathered, { value: unknown }>['value']> {
-    const child = async <T>(work: (with_: Adapters) => Promise<T>, gate = this.#children): Promise<T> => {
+    const child = async <T>(work: (found: Adapters) => Promise<T>, gate = this.#children): Promise<T> => {
       const found = await adapters();
       return gate.run(() => {
         signal?.throwIfAborted();
@@ -65,9 +75,9 @@ export class Gatherer {
     };
     switch (input.kind) {
       case 'lock':
-        return lockInput(this.#reads, input.name, own);
+        return lockInput(this.#reads, input.name, own, this.#saw);
       case 'semaphore':
-        return semaphoreInput(this.#reads, input.name, own);
+        return semaphoreInput(this.#reads, input.name, own, this.#saw);
       case 'task':
         return taskInput(this.#looks.tasks, input.id);
       case 'pipeline':

@@ -17,11 +17,21 @@ export interface PipelineLooks {
   look(id: string): Promise<InputValues['pipeline']>;
 }
 
+/** Told which leases keep the holds of a resource. */
+export type SawHolds = (resource: string, leases: readonly string[]) => void;
+
 /** `own`: holds of this holder do not count. */
-export async function lockInput(reads: Reads, name: string, own: string | undefined): Promise<InputValues['lock']> {
-  const pair = await reads.read(resourceKeys('lock', name).record);
+export async function lockInput(
+  reads: Reads,
+  name: string,
+  own: string | undefined,
+  saw: SawHolds,
+): Promise<InputValues['lock']> {
+  const { record, resource } = resourceKeys('lock', name);
+  const pair = await reads.read(record);
   if (pair === undefined) return null;
   const holds = recordOf<Lock>(lockMachine, pair).holds.filter(({ holder }) => holder !== own);
+  saw(resource, leasesOf(holds));
   const gone = await goneOf(reads, holds);
   const at = { now: 0, revision: 0, gone: (lease: string) => gone.has(lease) };
   return { holders: holds.map((hold) => ({ holder: hold.holder, stale: isStale(hold, at) })) };
@@ -31,13 +41,16 @@ export async function semaphoreInput(
   reads: Reads,
   name: string,
   own: string | undefined,
+  saw: SawHolds,
 ): Promise<InputValues['semaphore']> {
-  const pair = await reads.read(resourceKeys('semaphore', name).record);
+  const { record, resource } = resourceKeys('semaphore', name);
+  const pair = await reads.read(record);
   if (pair === undefined) return null;
   const { capacity, holds } = recordOf<Semaphore>(semaphoreMachine, pair);
   // One that was configured and never given a capacity.
   if (capacity === 0) return null;
   const counted = holds.filter(({ holder }) => holder !== own);
+  saw(resource, leasesOf(counted));
   return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
 }
 
@@ -57,7 +70,11 @@ export async function pipelineInput(pipelines: Looks['pipelines'], id: string): 
 
 /** Those of their leases that have ended. */
 async function goneOf(reads: Reads, holds: readonly Hold[]): Promise<ReadonlySet<string>> {
-  const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+  const leases = leasesOf(holds);
   const found = await Promise.all(leases.map((lease) => reads.read(anchorKey(lease))));
   return new Set(leases.filter((_, place) => found[place] === undefined));
+}
+
+function leasesOf(holds: readonly Hold[]): readonly string[] {
+  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
 }

@@ -1,15 +1,5 @@
-/** One who waits for guards to be worth another look, and the board that tells all of those in this process. */
-import {
-  type Guard,
-  matches,
-  polledInputs,
-  requiredInputs,
-  type ToldEvent,
-  type Waking,
-  wakesOn,
-  wakingOf,
-} from '../../core/index.ts';
-import type { Events, EventSource, RevisionListener } from '../events.ts';
+/** One who waits for guards to be worth another look. */
+import { type Guard, polledInputs, requiredInputs, type ToldEvent, type Waking, wakingOf } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 
 export interface GuardWatch {
@@ -21,89 +11,39 @@ export interface GuardWatch {
   close(): void;
 }
 
-type Why = 'event' | 'poll' | 'resync' | 'aborted';
-
-/** One subscription to the store for all watches of a process. */
-export class Board {
-  readonly #runtime: Runtime;
-  readonly #events: Events;
-  readonly #watches: Readonly<Record<EventSource, Set<Watch>>> = { records: new Set(), tasks: new Set() };
-  readonly #listening: Partial<Record<EventSource, Promise<unknown>>> = {};
-
-  constructor(runtime: Runtime, events: Events) {
-    this.#runtime = runtime;
-    this.#events = events;
-  }
-
-  /** Resolves once nothing can be missed any more. */
-  async watch(guards: readonly Guard[], pollMs: number, isFailing: (key: string) => boolean): Promise<Watch> {
-    const sources = sourcesFor(guards);
-    const watch: Watch = new Watch(this.#runtime, guards, pollMs, isFailing, () => {
-      for (const source of sources) this.#watches[source].delete(watch);
-    });
-    for (const source of sources) this.#watches[source].add(watch);
-    try {
-      await Promise.all(sources.map((source) => this.#listen(source)));
-    } catch (error) {
-      watch.close();
-      throw error;
-    }
-    return watch;
-  }
-
-  async #listen(source: EventSource): Promise<void> {
-    const watches = this.#watches[source];
-    const listener: RevisionListener = {
-      told: (events) => {
-        for (const watch of watches) watch.told(events);
-      },
-      missed: () => {
-        for (const watch of watches) watch.missed();
-      },
-    };
-    try {
-      await (this.#listening[source] ??= this.#events.listen(source, listener));
-    } catch (error) {
-      delete this.#listening[source];
-      throw error;
-    }
-  }
+export interface WatchSettings {
+  readonly pollMs: number;
+  /** Whether this could not be looked at when it was last tried. */
+  readonly isFailing: (key: string) => boolean;
+  /** Whether a process that only waits for this goes on. */
+  readonly keepsAlive: boolean;
 }
 
-/** Where the events come from that wake these. */
-function sourcesFor(guards: readonly Guard[]): readonly EventSource[] {
-  const patterns = guards.flatMap((guard) => wakesOn(guard));
-  const ofTasks = (pattern: string): boolean => pattern.startsWith('task:') || matches(pattern, 'task:');
-  const sources: EventSource[] = [];
-  if (patterns.some((pattern) => !pattern.startsWith('task:'))) sources.push('records');
-  if (patterns.some(ofTasks)) sources.push('tasks');
-  return sources;
+type Why = 'event' | 'poll' | 'resync' | 'aborted';
+
+/** Told by a watch. */
+export interface WatchCalls {
+  /** It has looked, and has nothing left to do but to wait. */
+  waits(): void;
+  closed(): void;
 }
 
 export class Watch implements GuardWatch {
   readonly #runtime: Runtime;
   readonly #guards: readonly Guard[];
   readonly #wakings: readonly Waking[];
-  readonly #pollMs: number;
-  readonly #isFailing: (key: string) => boolean;
-  readonly #onClose: () => void;
+  readonly #settings: WatchSettings;
+  readonly #calls: WatchCalls;
   readonly #waiting = new Set<(why: Why) => void>();
   #owed: 'event' | 'resync' | undefined;
   #closed = false;
 
-  constructor(
-    runtime: Runtime,
-    guards: readonly Guard[],
-    pollMs: number,
-    isFailing: (key: string) => boolean,
-    onClose: () => void,
-  ) {
+  constructor(runtime: Runtime, guards: readonly Guard[], settings: WatchSettings, calls: WatchCalls) {
     this.#runtime = runtime;
     this.#guards = guards;
     this.#wakings = guards.map(({ condition, wakeOn }) => wakingOf(condition, wakeOn));
-    this.#pollMs = pollMs;
-    this.#isFailing = isFailing;
-    this.#onClose = onClose;
+    this.#settings = settings;
+    this.#calls = calls;
   }
 
   told(events: readonly ToldEvent[]): void {
@@ -125,8 +65,9 @@ export class Watch implements GuardWatch {
     const owed = this.#owed;
     this.#owed = undefined;
     if (owed !== undefined) return Promise.resolve(owed);
+    this.#calls.waits();
     return new Promise((resolve) => {
-      const alive = clock.keepAlive?.();
+      const alive = this.#settings.keepsAlive ? clock.keepAlive?.() : undefined;
       const settle = (why: Why): void => {
         this.#waiting.delete(settle);
         alive?.cancel();
@@ -135,7 +76,7 @@ export class Watch implements GuardWatch {
         resolve(why);
       };
       const abort = (): void => settle('aborted');
-      const timer = this.#mustPoll() ? clock.timer(this.#pollMs, () => settle('poll')) : undefined;
+      const timer = this.#mustPoll() ? clock.timer(this.#settings.pollMs, () => settle('poll')) : undefined;
       for (const one of [stopped, signal]) one?.addEventListener('abort', abort);
       this.#waiting.add(settle);
     });
@@ -144,7 +85,7 @@ export class Watch implements GuardWatch {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#onClose();
+    this.#calls.closed();
     for (const settle of [...this.#waiting]) settle('aborted');
   }
 
@@ -157,7 +98,8 @@ export class Watch implements GuardWatch {
   #mustPoll(): boolean {
     return this.#guards.some(
       ({ condition }) =>
-        polledInputs(condition).length > 0 || requiredInputs(condition).some(({ key }) => this.#isFailing(key)),
+        polledInputs(condition).length > 0 ||
+        requiredInputs(condition).some(({ key }) => this.#settings.isFailing(key)),
     );
   }
 }

@@ -1,6 +1,6 @@
 /** What a pipeline is to do, and where: written when it is started, so that any process can go on with it. */
 import { hostname } from 'node:os';
-import type { Runbook } from '../../core/index.ts';
+import type { Phase, PipelineRecord, Runbook } from '../../core/index.ts';
 
 export interface Book {
   readonly runbook: Runbook;
@@ -16,3 +16,12 @@ export interface Book {
 }
 
 export const thisMachine = (): string => hostname();
+
+/** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
+export function variablesOf(
+  { runbook, env }: Book,
+  record: PipelineRecord | undefined,
+  phase: Phase,
+): Readonly<Record<string, string>> {
+  return { ...runbook.env, ...env, ...record?.outputs, ...phase.env };
+}

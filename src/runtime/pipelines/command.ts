@@ -26,6 +26,8 @@ export interface CommandTerms {
   readonly holds: readonly Hold[];
   /** Between TERM and KILL. */
   readonly graceMs: number;
+  /** Aborted, it is KILL at once. */
+  readonly hurrying?: AbortSignal | undefined;
   /** Aborts with a `Stop`. */
   readonly stop: AbortSignal;
   readonly output: () => (chunk: Buffer) => void;
@@ -122,15 +124,20 @@ export class PhaseCommand {
   }
 
   /** What came of it, and whether nothing of it is left. */
-  async #let(child: GatedChild, { graceMs, stop, output, tell }: CommandTerms): Promise<[PhaseResult, boolean]> {
+  async #let(
+    child: GatedChild,
+    { graceMs, hurrying, stop, output, tell }: CommandTerms,
+  ): Promise<[PhaseResult, boolean]> {
     const closed = child.output.map((stream) => {
       stream.on('data', output());
       return once(stream, 'close').catch(() => undefined);
     });
     child.letGo();
-    const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS };
+    const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
     const first = await Promise.race([child.ended, whenAborted(stop)]);
-    if (first === 'aborted') await end(child.offspring, patience);
+    if (first === 'aborted') {
+      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+    }
     const ended = await child.ended;
     const isGone =
       (await isGoneWithin(child.offspring, true, graceMs, stop)) || (await this.#endRest(child, graceMs, tell));

@@ -19,10 +19,11 @@ import type { LockHold } from '../lock.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
-import type { Book } from './book.ts';
+import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
+import { MARGIN } from '../session.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -36,7 +37,8 @@ export interface DriverParts extends RunParts {
 }
 
 export interface DriveTerms {
-  readonly adapters: Adapters;
+  /** What guards look at, with the variables that the commands of the phase have. */
+  readonly adapters: (variables: Readonly<Record<string, string>>) => Adapters;
   /** Aborted, the command is ended and the pipeline left for somebody else. */
   readonly signal?: AbortSignal | undefined;
   /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
@@ -96,6 +98,9 @@ export class PipelineDriver {
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
+    } catch (error) {
+      // Whatever could not be done after that, could not be done because of that.
+      throw this.#hold.lost ?? error;
     } finally {
       unlisten();
       alive?.cancel();
@@ -129,7 +134,7 @@ export class PipelineDriver {
     let watch: GuardWatch | undefined;
     try {
       for (;;) {
-        const outcomes = await this.#check(guards, phase.name);
+        const outcomes = await this.#check(guards, phase);
         if (outcomes === undefined) return undefined;
         const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
         // Those of the next phase are to be looked at next: these have passed.
@@ -138,7 +143,7 @@ export class PipelineDriver {
         if (!this.#terms.waits) return undefined;
         if (watch === undefined) {
           const { pollMs } = this.#book;
-          watch = await this.#parts.guards.watch(guards, { pollMs, adapters: this.#terms.adapters });
+          watch = await this.#parts.guards.watch(guards, { pollMs });
           // What happened between the look and the watch was not heard.
           continue;
         }
@@ -151,7 +156,7 @@ export class PipelineDriver {
   }
 
   /** Undefined if there is nothing left for this driver. */
-  async #check(guards: readonly Guard[], phase: string): Promise<readonly GuardOutcome[] | undefined> {
+  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
     if (this.#over.aborted) return undefined;
     if (guards.length === 0) return [];
     const { runtime } = this.#parts;
@@ -160,10 +165,10 @@ export class PipelineDriver {
       at: runtime.clock.now(),
       holder: this.#hold.holder,
       guard: id,
-      phase,
+      phase: phase.name,
     }));
     runtime.emit(pipelineResource(this.#ledger.id), told);
-    const { adapters } = this.#terms;
+    const adapters = this.#terms.adapters(variablesOf(this.#book, this.#ledger.record, phase));
     const terms = { signal: this.#over, own: this.#holder, adapters, isQuiet: true };
     try {
       return await this.#parts.guards.check(guards, terms);
@@ -210,7 +215,7 @@ export class PipelineDriver {
       throw error;
     }
     // It may have taken long: what was true before need not be now.
-    const outcomes = await this.#check(phase.pre, phase.name);
+    const outcomes = await this.#check(phase.pre, phase);
     if (outcomes === undefined) return undefined;
     const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
     if (effect.kind !== 'begin') await this.#release();
@@ -274,7 +279,8 @@ export class PipelineDriver {
   async #run(run: PhaseRun, timeoutMs: number | undefined): ReturnType<PhaseRun['run']> {
     const stop = new AbortController();
     const listeners: [AbortSignal, () => Stop][] = [
-      [this.#hold.signal, () => Stop.stopped('its driver lost its hold')],
+      // Half of the time between the loss and the end of the lease.
+      [this.#hold.signal, () => Stop.replaced((this.#parts.runtime.options.sessionTtlMs * MARGIN) / 2)],
       [this.#taken.signal, () => Stop.cancelled],
     ];
     if (this.#held !== undefined && this.#held.holds.length > 0) {

@@ -5,7 +5,7 @@ import type { Children } from '../children.ts';
 import { childEnvironment, type OuterHolds, told } from '../environment.ts';
 import type { Hold } from '../hold.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Book } from './book.ts';
+import { type Book, variablesOf } from './book.ts';
 import { PhaseCommand } from './command.ts';
 import type { PhaseFunction } from './functions.ts';
 import { pipelineKeys } from './keys.ts';
@@ -22,6 +22,8 @@ export interface RunParts {
   readonly env: NodeJS.ProcessEnv;
   readonly outer: OuterHolds;
   readonly graceMs: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying: AbortSignal | undefined;
   readonly functions: ReadonlyMap<string, PhaseFunction>;
   /** The holders around this process, which wait for it. */
   around(): readonly string[];
@@ -69,7 +71,7 @@ export class PhaseRun {
 
   async run(stop: AbortSignal): Promise<PhaseResult> {
     this.#isOver = true;
-    const { runtime, onOutput, children, graceMs } = this.#parts;
+    const { runtime, onOutput, children, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
     const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text));
@@ -79,6 +81,7 @@ export class PhaseRun {
         children,
         holds: this.#holds,
         graceMs,
+        hurrying,
         stop,
         output: () => log.stream(),
         tell: (line) => log.add(`signalbox: ${line}\n`),
@@ -116,10 +119,8 @@ export class PhaseRun {
     }
   }
 
-  /** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
   #variables(): Readonly<Record<string, string>> {
-    const { runbook, env } = this.#book;
-    return { ...runbook.env, ...env, ...this.#ledger.record?.outputs, ...this.#phase.env };
+    return variablesOf(this.#book, this.#ledger.record, this.#phase);
   }
 
   #environment(mark: string): NodeJS.ProcessEnv {

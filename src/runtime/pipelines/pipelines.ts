@@ -10,6 +10,7 @@ import {
   currentPhase,
   nameProblem,
   outputNameProblem,
+  type Phase,
   type PipelineRecord,
   type Runbook,
   withVariables,
@@ -23,9 +24,11 @@ import { decode, encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
 import { shapeProblem } from '../options.ts';
+import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
 import { type Book, thisMachine } from './book.ts';
+import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
 import type { PhaseFunction } from './functions.ts';
@@ -47,6 +50,8 @@ export interface DriveOptions {
   readonly waits?: boolean;
   /** Between TERM and KILL, for commands that are to end. */
   readonly graceMs?: number;
+  /** Aborted, a command that is to end is killed at once. */
+  readonly hurrying?: AbortSignal;
   readonly adapters?: Adapters;
   /** Told how it stands whenever that changes. */
   readonly onChange?: (record: PipelineRecord) => void;
@@ -90,17 +95,18 @@ export type DriveOutcome =
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
-const DRIVE = ['signal', 'waits', 'graceMs', 'adapters', 'onChange', 'onOutput'];
+const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
 const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'by'];
 const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
+const FOUND_DEAD_MS = 500;
 const PAGE = 100;
 
 /** What pipelines need of the signalbox that they are part of. */
 export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
   lock(name: string): Lock;
-  /** For guards that look at the world from this directory. */
-  adaptersAt(root: string, issues: string | undefined): Promise<Adapters>;
+  /** What guards look at, if it is not the machine that drives the pipeline. */
+  readonly adapters: Adapters | undefined;
   /** The store, for what is started to find. */
   readonly url: string | undefined;
 }
@@ -117,17 +123,20 @@ export class Pipelines {
   }
 
   /** Starts a pipeline and drives it until it is over, or cannot go on without a person. */
-  async run(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
-    const started = await this.start(what, options);
+  async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
+    const defined = asDefined(what);
+    const started = await this.start(defined, options);
     if (started.kind === 'exists') return started;
-    const functions = 'functions' in what ? what.functions : new Map<string, PhaseFunction>();
-    return this.#drive(started.id, { ...options, functions });
+    return this.#drive(started.id, { ...options, functions: defined.functions });
   }
 
   /** Starts it, for somebody else to drive: `resume` does. */
-  async start(what: Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<StartOutcome> {
+  async start(
+    what: RunbookDefinition | Runbook | RunbookWithFunctions,
+    options: RunOptions = {},
+  ): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
-    const written = 'runbook' in what ? what.runbook : what;
+    const written = asDefined(what).runbook;
     const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
@@ -259,7 +268,7 @@ export class Pipelines {
     if (record === undefined || book === undefined) throw missing(id);
     const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
-    const adapters = options.adapters ?? (await this.#parts.adaptersAt(cwd, book.issues));
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
@@ -287,6 +296,7 @@ export class Pipelines {
       outer,
       around: () => [...new Set(Object.values(outer).map(({ holder }) => holder))],
       graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+      hurrying: options.hurrying,
       functions: options.functions ?? new Map<string, PhaseFunction>(),
       onOutput: options.onOutput ?? (() => undefined),
     };
@@ -303,8 +313,14 @@ export class Pipelines {
     if (standsBy) return lock.acquire({ ...terms, ...(signal !== undefined && { signal }) });
     const attempt = await lock.tryAcquire(terms);
     if ('hold' in attempt) return attempt.hold;
-    const holder = attempt.kind === 'busy' ? attempt.holders[0]?.holder : undefined;
-    return holder ?? 'somebody who waits for it';
+    try {
+      // A driver that was killed is found dead in a moment; one that lives is still there then.
+      return await lock.acquire({ ...terms, waitMs: FOUND_DEAD_MS, ...(signal !== undefined && { signal }) });
+    } catch (error) {
+      if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
+      const { holders } = await lock.inspect();
+      return holders[0]?.holder ?? 'somebody who waits for it';
+    }
   }
 
   async #clear(hold: LockHold, { graceMs = DEFAULT_GRACE_MS, signal }: ResumeOptions): Promise<void> {
@@ -364,6 +380,30 @@ export class Pipelines {
       mod: pair?.modRevision ?? 0,
     };
   }
+}
+
+/** As somebody writes it, as `defineRunbook` gives it, or as `parseRunbook` does. */
+function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): RunbookWithFunctions {
+  if (typeof what === 'object' && what !== null && 'runbook' in what) return what;
+  if (!isParsed(what)) return defineRunbook(what as RunbookDefinition);
+  return { runbook: what, functions: new Map() };
+}
+
+function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
+  const phases: unknown = what?.phases;
+  return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
+}
+
+/** Commands that guards run have the same variables as those of phases. */
+async function adaptersFor(
+  given: Adapters | undefined,
+  root: string,
+  issues: string | undefined,
+): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
+  if (given !== undefined) return () => given;
+  const { localAdapters } = await import('../../adapters/index.ts');
+  return (variables) =>
+    localAdapters({ root, env: { ...process.env, ...variables }, ...(issues !== undefined && { issues }) });
 }
 
 function missing(id: string): Failure {

@@ -4,11 +4,14 @@ import { HoldLost } from '../refusal.ts';
 
 export class Stop extends Error {
   readonly result: PhaseResult;
+  /** It has at most so long to end by itself, however patient the driver is otherwise. */
+  readonly mostMs: number;
 
-  private constructor(result: PhaseResult) {
+  private constructor(result: PhaseResult, mostMs = Number.POSITIVE_INFINITY) {
     super('why' in result ? result.why : result.kind);
     this.name = 'Stop';
     this.result = result;
+    this.mostMs = mostMs;
   }
 
   static timedOut(ms: number): Stop {
@@ -20,9 +23,13 @@ export class Stop extends Error {
     return new Stop({ kind: 'failed', why: `${why} while it ran` });
   }
 
-  /** The driver was told to stop, or has lost its own hold. */
   static stopped(why: string): Stop {
     return new Stop({ kind: 'stopped', why });
+  }
+
+  /** Soon somebody else may drive it, also from where this command cannot be seen. */
+  static replaced(mostMs: number): Stop {
+    return new Stop({ kind: 'stopped', why: 'its driver lost its hold' }, mostMs);
   }
 
   static readonly cancelled = new Stop({ kind: 'cancelled' });

@@ -8,7 +8,7 @@ import { wholeProgram } from '../../../src/cli/program.ts';
 import { root } from '../../house/sources.ts';
 import { blocksOf, placeOf } from '../blocks.ts';
 import { everyCommand, hasOption, shellCodeOf, unknownIn } from './named-commands.ts';
-import { PAGE, pageText, recipesOf, shapeOf } from './page.ts';
+import { PAGE, PAGES, pageText, recipesOf, shapeOf } from './page.ts';
 
 const blocks = blocksOf(PAGE, pageText());
 const pages = ['README.md', ...readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))].map((name) =>
@@ -28,9 +28,8 @@ describe(PAGE, async () => {
     const here = join(root, 'test', 'docs', 'recipes');
     const tests = readdirSync(here).filter((name) => name.endsWith('.test.ts'));
     const text = tests.map((name) => readFileSync(join(here, name), 'utf8')).join('\n');
-    const untried = recipesOf(blocks).filter(
-      ({ name }) => !new RegExp(`(try|keep|text|tryMany)\\(.*'${name}'`).test(text),
-    );
+    const everywhere = PAGES.flatMap((page) => recipesOf(blocksOf(page, pageText(page))));
+    const untried = everywhere.filter(({ name }) => !new RegExp(`(try|keep|text|tryMany)\\(.*'${name}'`).test(text));
     expect(untried.map(({ name }) => name)).toEqual([]);
     const uncompared = recipesOf(blocks).filter(
       ({ name, shows }) => shows.length > 0 && !text.includes(`recipe('${name}').shows`),

@@ -1,5 +1,5 @@
 /**
- * The recipes of docs/shell.md. A block whose fence says `recipe NAME` is one, whatever its language; it is run as it is
+ * The recipes of docs/shell.md and docs/agents.md. A block whose fence says `recipe NAME` is one, whatever its language; it is run as it is
  * printed. A block marked `text like` shows what the recipe before it prints, up to times, numbers and names of runs.
  */
 import { readFileSync } from 'node:fs';
@@ -15,9 +15,11 @@ export interface Recipe {
 }
 
 export const PAGE = 'docs/shell.md';
+/** All that have recipes. */
+export const PAGES = [PAGE, 'docs/agents.md'];
 
-export function pageText(): string {
-  return readFileSync(join(root, PAGE), 'utf8');
+export function pageText(page = PAGE): string {
+  return readFileSync(join(root, page), 'utf8');
 }
 
 export function recipesOf(blocks: readonly Block[]): readonly Recipe[] {
@@ -31,8 +33,9 @@ export function recipesOf(blocks: readonly Block[]): readonly Recipe[] {
 }
 
 export function recipe(name: string): Recipe {
-  const found = recipesOf(blocksOf(PAGE, pageText())).find((one) => one.name === name);
-  if (found === undefined) throw new Error(`${PAGE} has no recipe ${name}`);
+  const all = PAGES.flatMap((page) => recipesOf(blocksOf(page, pageText(page))));
+  const found = all.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`no page has a recipe ${name}`);
   return found;
 }
 

@@ -121,7 +121,7 @@ export class Workshop {
   }
 }
 
-function processesWith(variable: string): readonly number[] {
+export function processesWith(variable: string): readonly number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
     try {

@@ -1,6 +1,7 @@
 /** Shapes: what a piece of unknown JSON must look like, and in which words it is told that it does not. */
-import { nameProblem } from '../name.ts';
-import { shown } from '../shown.ts';
+import { nameProblem } from './name.ts';
+import { nearest } from './nearest.ts';
+import { shown } from './shown.ts';
 
 export type Path = readonly (string | number)[];
 
@@ -60,7 +61,7 @@ export function record(required: Readonly<Record<string, Shape>>, optional: Read
         const at = [...path, key];
         const shape = fields.get(key);
         if (shape !== undefined) return shape(field, at);
-        return [{ path: at, message: `${shown(key)} is unknown here; accepted are ${accepted}` }];
+        return [{ path: at, message: unknown(key, [...fields.keys()]) }];
       }),
     ];
   };
@@ -70,12 +71,20 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function unaccepted(value: unknown, path: Path, accepted: string): Problem {
-  return { path, message: `${nounOf(path)} is ${shown(value)}; accepted is ${accepted}` };
+/** `whole`: what it is called if nothing is around it. */
+export function unaccepted(value: unknown, path: Path, accepted: string, whole?: string): Problem {
+  return { path, message: `${nounOf(path, whole)} is ${shown(value)}; accepted is ${accepted}` };
+}
+
+/** `"holdr" is unknown here; did you mean holder? Accepted are name, holder`. */
+export function unknown(key: string, accepted: readonly string[], what = 'is unknown here'): string {
+  const meant = nearest(key, accepted);
+  const all = accepted.join(', ');
+  return `${shown(key)} ${what}; ${meant === undefined ? `accepted are ${all}` : `did you mean ${meant}? Accepted are ${all}`}`;
 }
 
 /** `into` for `['branchMerged', 'into']`, `ids[1]` for `['ids', 1]`. */
-function nounOf(path: Path): string {
-  const last = path.at(-1) ?? 'condition';
+function nounOf(path: Path, whole = 'condition'): string {
+  const last = path.at(-1) ?? whole;
   return typeof last === 'number' ? `${path.at(-2)}[${last}]` : last;
 }

@@ -1,0 +1,27 @@
+/** `signalbox guard …`: conditions on locks, tasks, branches, files, issues and commands, for scripts and people. */
+import type { Command } from 'commander';
+import { addCheck, addExplain } from './guard/check.ts';
+import { addWait } from './guard/wait.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox guard check -e 'lockFree: main-branch'
+  signalbox guard wait before-merge.yaml --timeout 30m && git push
+  signalbox guard explain before-merge.yaml
+
+A guard in YAML:
+  id: before-merge
+  condition:
+    all:
+      - lockFree: main-branch
+      - branchClean: main
+      - not: {fileExists: FREEZE}
+      - any: [{taskDone: review-7}, {issueStatus: {id: 7, expected: done}}]
+      - command: {cmd: npm test}`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  addCheck(command.command('check'));
+  addWait(command.command('wait'));
+  addExplain(command.command('explain'));
+}

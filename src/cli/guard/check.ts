@@ -1,0 +1,78 @@
+/** `signalbox guard check` and `guard explain`: whether a guard passes now, in a word or as a tree. */
+import type { Command } from 'commander';
+import type { Explanation, Guard } from '../../core/index.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { look } from '../looking.ts';
+import { type Paint, paintFor, print, printJson, screen } from '../output.ts';
+import { isJson } from '../store.ts';
+import { readGuard } from './guard-file.ts';
+import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
+import { exitCodeOf, treeLines, verdictJson, verdictLines } from './told.ts';
+
+const CODES =
+  'Exit code 0 if it passes, 1 if it does not, 69 if something could not be looked at, 64 if it is malformed.';
+
+export function addCheck(command: Command): void {
+  addGuardOptions(command.description('whether a guard passes now, and why'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox guard check -e 'lockFree: main'
+  signalbox guard check before-merge.yaml && git push
+  signalbox guard check -e '{"all":[{"branchClean":"main"},{"not":{"sessionAlive":"agent-3"}}]}'
+  signalbox guard check - --json < guard.json | jq -r .verdict
+
+${CODES}`,
+    )
+    .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, checked));
+}
+
+export function addExplain(command: Command): void {
+  addGuardOptions(command.description('the same as a tree, with a reason on every leaf'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox guard explain before-merge.yaml
+  signalbox guard explain -e 'any: [{taskDone: build}, {fileExists: SKIP}]'
+
+${CODES}`,
+    )
+    .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, treeLines));
+}
+
+function checked({ verdict }: Explanation, paint: Paint): readonly string[] {
+  return verdictLines(verdict, paint);
+}
+
+async function show(
+  command: Command,
+  file: string | undefined,
+  flags: GuardFlags,
+  lines: (explanation: Explanation, paint: Paint) => readonly string[],
+): Promise<void> {
+  const guard = await readGuard(command, file, flags.expression);
+  const adapters = await adaptersFor(flags);
+  const { found } = await look(command, (box, signal) => box.explain(guard.condition, {}, { adapters, signal }));
+  tellVerdict(command, guard, found, lines(found, paintFor(screen())));
+}
+
+/** Ends the command with the exit code of the verdict. */
+export function tellVerdict(
+  command: Command,
+  guard: Guard,
+  explanation: Explanation,
+  lines: readonly string[],
+  message = failureOf(guard, explanation),
+): void {
+  if (isJson(command)) printJson(verdictJson(guard, explanation));
+  else for (const line of lines) print(line);
+  const exitCode = exitCodeOf(explanation.verdict);
+  if (exitCode !== EXIT.ok) throw new CliExit(exitCode, isJson(command) ? '' : message);
+}
+
+/** What the guard itself says then. */
+function failureOf({ onFailure }: Guard, { verdict }: Explanation): string {
+  return verdict.kind === 'failed' && typeof onFailure === 'object' && 'fail' in onFailure ? onFailure.fail : '';
+}

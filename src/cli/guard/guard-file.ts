@@ -1,0 +1,41 @@
+/** The guard that somebody wrote: in a YAML or JSON file, on stdin, or on the command line itself. */
+import type { Command } from 'commander';
+import { type Guard, parseGuard } from '../../core/index.ts';
+import { placed, readDocument, toldAll } from '../../document/index.ts';
+import { readBytes } from '../document-file.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { pathOf } from '../option-values.ts';
+import { complain, printable } from '../output.ts';
+import { isJson } from '../store.ts';
+
+/** What it is called if it does not say so itself. */
+export const UNNAMED = 'guard';
+
+export async function readGuard(
+  command: Command,
+  named: string | undefined,
+  expression: string | undefined,
+): Promise<Guard> {
+  if ((named === undefined) === (expression === undefined)) {
+    const what = named === undefined ? 'no guard was named' : 'FILE and -e name two guards';
+    throw new CliExit(
+      EXIT.usage,
+      `${what}; accepted is FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
+    );
+  }
+  const file = named === undefined ? '-e' : named === '-' ? '<stdin>' : named;
+  const text = named === undefined ? (expression ?? '') : await readBytes(named);
+  if (named !== undefined && typeof text === 'string') throw wrong(command, [`${file}: ${text}`]);
+  const read = await readDocument(text, file);
+  if (!read.ok) throw wrong(command, toldAll(file, read.problems));
+  const parsed = parseGuard(read.document.value, UNNAMED);
+  if (!parsed.ok) throw wrong(command, toldAll(file, placed(read.document, parsed.problems)));
+  return parsed.guard;
+}
+
+/** As compilers do, so that editors find the places. */
+function wrong(command: Command, told: readonly string[]): CliExit {
+  if (isJson(command)) return new CliExit(EXIT.usage, told.join('\n'));
+  for (const line of told) complain(printable(line));
+  return new CliExit(EXIT.usage, '');
+}

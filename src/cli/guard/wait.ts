@@ -1,0 +1,98 @@
+/** `signalbox guard wait`: until a guard passes. */
+import { isatty } from 'node:tty';
+import type { Command } from 'commander';
+import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
+import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
+import type { GuardLook } from '../../runtime/guards/wait.ts';
+import { durationArgument } from '../arguments.ts';
+import { complain, paintFor, printable, screen } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { tellVerdict } from './check.ts';
+import { readGuard, UNNAMED } from './guard-file.ts';
+import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
+import { treeLines, verdictLines } from './told.ts';
+
+interface WaitFlags extends GuardFlags {
+  readonly poll?: number;
+  readonly timeout?: number;
+  readonly quiet?: true;
+}
+
+export function addWait(command: Command): void {
+  addGuardOptions(command.description('wait until a guard passes'))
+    .option('--poll <duration>', 'how often to look at what nobody announces (default: 2s)', durationArgument)
+    .option('--timeout <duration>', 'give up after so long', durationArgument)
+    .option('-q, --quiet', 'say nothing while it waits')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox guard wait -e 'lockFree: main' && git push
+  signalbox guard wait before-deploy.yaml --timeout 10m
+  signalbox guard wait -e 'fileExists: build/done' --poll 500ms
+
+Locks, slots, tasks, pipelines and members are waited for by their events; files, git, commands, sessions and
+issues are looked at again every --poll. What it waits for is told on stderr. What can never pass ends it.
+Exit code 0 once it passes; 1, or 69 if something could not be looked at, when time is over.`,
+    )
+    .action(async (file: string | undefined, flags: WaitFlags) => {
+      const guard = await readGuard(command, file, flags.expression);
+      const adapters = await adaptersFor(flags);
+      const { poll: pollMs = DEFAULT_POLL_MS, timeout: timeoutMs } = flags;
+      const isSilent = flags.quiet === true || isJson(command);
+      const voice = new Voice(guard, pollMs, isSilent ? () => undefined : complain);
+      const wait = { adapters, pollMs, ...(timeoutMs !== undefined && { timeoutMs }) };
+      // It stays as long as it has to, so it takes its turn at the maintenance: a lock of the dead is freed by it.
+      const outcome = await withBox(
+        command,
+        (box, signal) => box.guards.wait(guard, { ...wait, signal, onVerdict: (look) => voice.looked(look) }),
+        { maintains: true },
+      );
+      const { explanation } = voice.last as GuardLook;
+      const isOver = outcome.kind === 'needsInput' || (outcome.kind === 'failed' && outcome.outlook !== 'never');
+      const over = isOver && timeoutMs !== undefined ? `time is over after ${spoken(timeoutMs)}` : undefined;
+      tellVerdict(command, guard, explanation, verdictLines(explanation.verdict, paintFor(screen())), over);
+    });
+}
+
+/** Says what it waits for, and then what has changed. */
+class Voice {
+  readonly #guard: Guard;
+  readonly #pollMs: number;
+  readonly #say: (line: string) => void;
+  #told: ReadonlySet<string> | undefined;
+  last: GuardLook | undefined;
+
+  constructor(guard: Guard, pollMs: number, say: (line: string) => void) {
+    this.#guard = guard;
+    this.#pollMs = pollMs;
+    this.#say = say;
+  }
+
+  looked(look: GuardLook): void {
+    this.last = look;
+    if (look.outcome.kind === 'passed') return;
+    const before = this.#told;
+    const lines = treeLines(look.explanation, paintFor(isatty(2) ? process.stderr : {}));
+    this.#told = new Set(lines);
+    if (before === undefined) {
+      this.#say(`signalbox: waiting${this.#guard.id === UNNAMED ? '' : ` for ${printable(this.#guard.id)}`}`);
+      for (const line of [...lines, ...this.#wakes()]) this.#say(`  ${line}`);
+      return;
+    }
+    const changed = lines.filter((line) => !before.has(line));
+    if (changed.length > 0) this.#say('signalbox: still waiting');
+    for (const line of changed) this.#say(`  ${line.trimStart()}`);
+  }
+
+  #wakes(): readonly string[] {
+    const { condition, wakeOn } = this.#guard;
+    const { resources } = wakingOf(condition, wakeOn);
+    const events = resources === undefined ? wakesOn(this.#guard).join(', ') : `events of ${[...resources].join(', ')}`;
+    const polled = polledInputs(condition).map(({ key }) => key);
+    return [
+      ...(resources?.size === 0 ? [] : [`woken by ${events}`]),
+      ...(polled.length > 0 ? [`looks every ${spoken(this.#pollMs)} at ${polled.join(', ')}`] : []),
+    ].map(printable);
+  }
+}

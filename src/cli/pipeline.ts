@@ -1,0 +1,36 @@
+/** `signalbox pipeline …`: phases in order, gated by guards, that survive the death of whoever drives them. */
+import type { Command } from 'commander';
+import { addCancel } from './pipeline/cancel.ts';
+import { addLooking } from './pipeline/looking.ts';
+import { addResume } from './pipeline/resume.ts';
+import { addRun } from './pipeline/run.ts';
+import { addValidate } from './pipeline/validate.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox pipeline validate release.yaml
+  signalbox pipeline run release.yaml --id release-7 --env BRANCH=feature
+  signalbox pipeline status release-7 --log
+  signalbox pipeline resume release-7
+
+A runbook:
+  name: release
+  phases:
+    - name: build
+      run: make dist
+      timeout: 10m
+    - name: deploy
+      pre: { lockFree: incident }
+      holds: { locks: [production], semaphores: [runners=1/4] }
+      run: ./deploy.sh
+
+Every step is written down before it is taken: when the process that drives a pipeline dies, resume goes on from there.`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  addRun(command.command('run'));
+  addResume(command.command('resume'));
+  addLooking(command);
+  addCancel(command.command('cancel'));
+  addValidate(command.command('validate'));
+}

@@ -1,0 +1,40 @@
+/** `signalbox pipeline cancel`: ends a pipeline for good, from wherever it is. */
+import type { Command } from 'commander';
+import { hostname } from 'node:os';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { print, printable, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { pipelineId } from './arguments.ts';
+import { noSuchPipeline } from './drive.ts';
+import { pipelineJson } from './json.ts';
+
+export function addCancel(command: Command): void {
+  command
+    .description('end a pipeline for good')
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .option('--reason <text>', 'why, for those who look at it later', '')
+    .option('--holder <id>', 'who cancels it, for people (default: $SIGNALBOX_HOLDER)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox pipeline cancel release-7
+  signalbox pipeline cancel release-7 --reason 'superseded by release-8'
+
+If a command of it runs, its driver ends that first, and this waits for it. Exit code 1 if there is no such pipeline,
+or if it was over before.`,
+    )
+    .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
+      const by = holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      await withBox(command, async (box, signal) => {
+        const record = await box.pipelines.cancel(id, { by, reason, signal });
+        if (record === undefined) throw noSuchPipeline(id);
+        if (isJson(command)) printJson(pipelineJson(record));
+        if (record.state === 'cancelled' && record.cancel?.by === by) {
+          if (!isJson(command)) print(printable(`pipeline/${id}: cancelled`));
+          return;
+        }
+        throw new CliExit(EXIT.no, `pipeline/${id}: it is ${record.state} already`, { outcome: record.state });
+      });
+    });
+}

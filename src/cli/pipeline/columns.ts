@@ -1,0 +1,46 @@
+/** How much room text takes on a terminal, in columns. */
+
+/** Letters of East Asia and most pictures take two. Rather one too many: a line that is too long breaks the picture. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+export function columnsOf(text: string): number {
+  let columns = 0;
+  for (const letter of text) columns += WIDE.test(letter) ? 2 : 1;
+  return columns;
+}
+
+/** What is too long ends in an ellipsis. */
+export function fit(text: string, width: number): string {
+  if (columnsOf(text) <= width) return text;
+  let columns = 0;
+  let kept = '';
+  for (const letter of text) {
+    columns += WIDE.test(letter) ? 2 : 1;
+    if (columns > width - 1) break;
+    kept += letter;
+  }
+  return `${kept}…`;
+}
+
+/** Broken between words into lines of this width. */
+export function wrapped(text: string, width: number): readonly string[] {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (line !== '' && columnsOf(longer) > width) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+/** Text without what moves the cursor or changes colours: sequences that begin with ESC. */
+export function withoutEscapes(text: string): string {
+  return text.replace(
+    /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g,
+    '',
+  );
+}

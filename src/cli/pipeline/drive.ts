@@ -1,0 +1,91 @@
+/** Driving a pipeline from the command line: shown while it goes, ended by Ctrl-C, answered with an exit code. */
+import type { Command } from 'commander';
+import { hasEnded, type PipelineRecord } from '../../core/index.ts';
+import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/pipelines.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { complain, printable, printJson, readerGone, screen } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { pipelineJson } from './json.ts';
+import { showFor } from './show.ts';
+import { howToGoOn, quoted } from './words.ts';
+
+export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput'>>;
+type Work = (box: Signalbox, driven: Driven) => Promise<DriveOutcome>;
+
+const STOPPING = 'stopping: its command is being ended; Ctrl-C again ends it at once';
+
+/** Throws the exit code, unless the pipeline is done. */
+export async function drive(command: Command, work: Work): Promise<void> {
+  const hurry = new AbortController();
+  // A driver stays: it looks after stale holds like everybody else who does.
+  const options = { maintains: true };
+  await withBox(command, (box, signal) => shown(command, box, signal, hurry.signal, work), options, hurry);
+}
+
+async function shown(
+  command: Command,
+  box: Signalbox,
+  signal: AbortSignal,
+  hurrying: AbortSignal,
+  work: Work,
+): Promise<void> {
+  const show = showFor(command);
+  let record: PipelineRecord | undefined;
+  const onAbort = (): void => {
+    if (record?.step.when === 'during') show.say(STOPPING);
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    const outcome = await work(box, {
+      signal,
+      hurrying,
+      onChange: (changed) => show.changed((record = changed)),
+      onOutput: (phase, text) => show.printed(phase, text),
+    });
+    if (outcome.kind !== 'left') throw refusalOf(outcome);
+    ({ record } = outcome);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    show.over(record);
+  }
+  endedWith(command, record, signal.aborted);
+}
+
+/** Says how to go on, if it is not over; throws the exit code, unless it is done. */
+function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
+  const { id, state } = record;
+  if (isJson(command)) {
+    const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
+    printJson({ type: 'result', result, ...pipelineJson(record) });
+  } else if (!hasEnded(record)) {
+    complain(`signalbox: pipeline/${printable(id)}: left ${isStopped ? 'where it is' : 'blocked'}`);
+    for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
+  } else if (state === 'failed' && screen().isTTY === true) {
+    complain(`  all that it printed: signalbox pipeline status ${quoted(id)} --log`);
+  }
+  if (state === 'done') return;
+  // Then the exit code is that of the signal.
+  if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
+  throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
+}
+
+function refusalOf(outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
+  switch (outcome.kind) {
+    case 'exists': {
+      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${outcome.id}`;
+      return new CliExit(EXIT.no, message, { outcome: 'exists', pipeline: outcome.id });
+    }
+    case 'driven':
+      return new CliExit(EXIT.notAcquired, `${outcome.by} drives it; --wait stands by until that one is gone`, {
+        outcome: 'driven',
+        by: outcome.by,
+      });
+    case 'missing':
+      return noSuchPipeline();
+  }
+}
+
+export function noSuchPipeline(id?: string): CliExit {
+  return new CliExit(EXIT.no, `${id === undefined ? '' : `pipeline/${id}: `}there is no such pipeline`);
+}

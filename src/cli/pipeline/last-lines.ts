@@ -1,0 +1,29 @@
+/** The last lines of a stream of text, in little room. */
+const MOST_LINES = 20;
+const LONGEST_LINE = 1_000;
+
+export class LastLines {
+  #lines: string[] = [];
+  #open = '';
+
+  add(text: string): void {
+    const parts = (this.#open + text).split('\n');
+    this.#open = seen(parts.pop() ?? '');
+    this.#lines = [...this.#lines, ...parts.slice(-MOST_LINES).map(seen)].slice(-MOST_LINES);
+  }
+
+  clear(): void {
+    this.#lines = [];
+    this.#open = '';
+  }
+
+  get all(): readonly string[] {
+    return this.#open === '' ? this.#lines : [...this.#lines, this.#open];
+  }
+}
+
+/** Of a line that was written over again and again, such as that of a progress bar, the last. */
+function seen(line: string): string {
+  const plain = line.endsWith('\r') ? line.slice(0, -1) : line;
+  return plain.slice(plain.lastIndexOf('\r') + 1).slice(-LONGEST_LINE);
+}

@@ -1,0 +1,94 @@
+/**
+ * The picture of a pipeline on a terminal, drawn again in its place whenever something changes. It touches nothing above
+ * it, takes no more lines than there are, and leaves the terminal as it was, however it ends.
+ */
+import type { PipelineRecord } from '../../core/index.ts';
+import { type Paint, printText } from '../output.ts';
+import { LastLines } from './last-lines.ts';
+import { pictureOf, type PictureLine } from './picture.ts';
+import type { Show } from './show.ts';
+
+const HIDE_CURSOR = '\x1b[?25l';
+const SHOW_CURSOR = '\x1b[?25h';
+/** A letter that takes more room than we think is cut by the terminal, and moves nothing. */
+const NO_WRAP = '\x1b[?7l';
+const WRAP = '\x1b[?7h';
+const TICK_MS = 1_000;
+/** Output may come by the megabyte; nobody reads faster. */
+const REDRAW_MS = 80;
+
+export class Live implements Show {
+  readonly #paint: Paint;
+  readonly #printed = new LastLines();
+  readonly #tick: NodeJS.Timeout;
+  #record: PipelineRecord | undefined;
+  #phase = '';
+  #drawn: readonly PictureLine[] = [];
+  #soon: NodeJS.Timeout | undefined;
+  readonly #restore = (): void => printText(SHOW_CURSOR + WRAP);
+  readonly #redraw = (): void => this.#draw();
+
+  constructor(paint: Paint) {
+    this.#paint = paint;
+    this.#tick = setInterval(this.#redraw, TICK_MS);
+    process.stdout.on('resize', this.#redraw);
+    process.on('exit', this.#restore);
+    printText(HIDE_CURSOR);
+  }
+
+  changed(record: PipelineRecord): void {
+    const { runs = 0, name = '' } = record.phases[record.step.phase] ?? {};
+    const phase = `${name}/${runs}`;
+    if (phase !== this.#phase && record.step.when === 'during') this.#printed.clear();
+    if (record.step.when === 'during') this.#phase = phase;
+    this.#record = record;
+    this.#draw();
+  }
+
+  printed(_phase: string, text: string): void {
+    this.#printed.add(text);
+    this.#soon ??= setTimeout(this.#redraw, REDRAW_MS);
+  }
+
+  /** Something to be read above the picture, and to stay. */
+  say(line: string): void {
+    this.#erase();
+    printText(`${line}\n`);
+    this.#draw();
+  }
+
+  over(record: PipelineRecord | undefined): void {
+    clearInterval(this.#tick);
+    clearTimeout(this.#soon);
+    process.stdout.off('resize', this.#redraw);
+    if (record !== undefined) this.#record = record;
+    this.#draw(Number.POSITIVE_INFINITY, false);
+    process.off('exit', this.#restore);
+    this.#restore();
+  }
+
+  #draw(height = (process.stdout.rows || 24) - 1, isDriven = true): void {
+    clearTimeout(this.#soon);
+    this.#soon = undefined;
+    if (this.#record === undefined) return;
+    // The last column is left free: some terminals go to the next line once it is filled.
+    const width = Math.max(20, (process.stdout.columns || 80) - 1);
+    const frame = { width, height, paint: this.#paint, now: Date.now(), printed: this.#printed.all, isDriven };
+    const lines = pictureOf(this.#record, frame);
+    const body = lines.map(({ text }) => `${text}\x1b[K\n`).join('');
+    printText(`${NO_WRAP}${this.#back()}${body}\x1b[J${WRAP}`);
+    this.#drawn = lines;
+  }
+
+  #erase(): void {
+    printText(`${this.#back()}\x1b[J`);
+    this.#drawn = [];
+  }
+
+  /** To where the last picture began. A window that became narrower has broken its lines. */
+  #back(): string {
+    const columns = process.stdout.columns || 80;
+    const rows = this.#drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.columns / columns)), 0);
+    return rows === 0 ? '\r' : `\x1b[${rows}A\r`;
+  }
+}

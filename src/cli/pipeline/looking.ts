@@ -1,0 +1,127 @@
+/** `signalbox pipeline status` and `pipeline list`. */
+import { type Command, Option } from 'commander';
+import { currentPhase, type PipelineRecord, spoken } from '../../core/index.ts';
+import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
+import { look } from '../looking.ts';
+import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { isJson } from '../store.ts';
+import { type Layout, layoutFor, tableLines } from '../table.ts';
+import { pipelineId } from './arguments.ts';
+import { withoutEscapes } from './columns.ts';
+import { noSuchPipeline } from './drive.ts';
+import { pipelineJson } from './json.ts';
+import { pictureOf } from './picture.ts';
+import { blockedLines, howToGoOn, lengthOf } from './words.ts';
+
+const STATES = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'] as const;
+
+export function addLooking(command: Command): void {
+  status(command.command('status'));
+  list(command.command('list'));
+}
+
+function status(command: Command): void {
+  command
+    .description('how a pipeline stands, what it waits for, and what its phases printed')
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .option('--log [phase]', 'what its commands printed, of all phases or of one')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox pipeline status release-7
+  signalbox pipeline status release-7 --log
+  signalbox pipeline status release-7 --log deploy
+  signalbox pipeline status release-7 --json | jq -r '.blocked.guards[]?.reasons[]'
+
+Exit code 1 if there is no such pipeline.`,
+    )
+    .action(async (id: string, { log }: { log?: string | true }) => {
+      const { found } = await look(command, async (box) => ({
+        view: await box.pipelines.show(id),
+        logs: log === undefined ? undefined : await box.pipelines.logs(id),
+      }));
+      if (found.view === undefined) throw noSuchPipeline(id);
+      const logs = found.logs?.filter(({ phase }) => log === true || phase === log);
+      if (isJson(command)) return printJson(statusJson(found.view, logs));
+      if (logs !== undefined) return printLogs(logs);
+      printStatus(found.view);
+    });
+}
+
+function statusJson(view: PipelineView, logs: readonly PhaseLog[] | undefined): object {
+  const { isDriven, cwd, host } = view;
+  return { ...pipelineJson(view), isDriven, cwd, host, ...(logs !== undefined && { logs }) };
+}
+
+function printStatus(view: PipelineView): void {
+  const terminal = screen();
+  const { width, paint } = layoutFor(terminal, paintFor(terminal));
+  const frame = {
+    width,
+    height: Number.POSITIVE_INFINITY,
+    paint,
+    now: Date.now(),
+    printed: [],
+    isDriven: view.isDriven,
+  };
+  for (const { text } of pictureOf(view, frame)) print(text);
+  print('');
+  print(
+    paint('dim', printable(`started by ${view.startedBy}, ${new Date(view.startedAt).toISOString()}, in ${view.cwd}`)),
+  );
+  if (view.driver !== undefined && view.isDriven) print(paint('dim', printable(`driven by ${view.driver.holder}`)));
+  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(line);
+}
+
+/** As they are where nobody looks; without what could do something to a terminal where somebody does. */
+function printLogs(logs: readonly PhaseLog[]): void {
+  const isTerminal = screen().isTTY === true;
+  const paint = paintFor(screen());
+  for (const { phase, run, text } of logs) {
+    print(paint('bold', `── ${printable(phase)}${run > 1 ? ` (run ${run})` : ''}`));
+    const lines = text.replace(/\n$/, '').split('\n');
+    print((isTerminal ? lines.map((line) => printable(withoutEscapes(line))) : lines).join('\n'));
+  }
+  if (logs.length === 0) print('Nothing was printed.');
+}
+
+function list(command: Command): void {
+  command
+    .description('all pipelines, in the order in which they were started')
+    .addOption(new Option('--status <status>', 'only those that are').choices(STATES))
+    .option('--names', 'just their ids, one in a line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
+    )
+    .action(async ({ status: state, names }: { status?: (typeof STATES)[number]; names?: true }) => {
+      const options = state === undefined ? {} : { state };
+      const { found, missing } = await look(command, (box) => box.pipelines.list(options));
+      if (isJson(command)) return printJson({ pipelines: found.map(pipelineJson) });
+      if (names) return found.forEach(({ id }) => print(id));
+      if (missing !== undefined) return print(printable(missing));
+      if (found.length === 0)
+        return print(state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`);
+      for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+    });
+}
+
+function listLines(records: readonly PipelineRecord[], layout: Layout): readonly string[] {
+  const now = Date.now();
+  const rows = records.map((record) => {
+    const { id, state, phases, startedBy, blocked, reason = '' } = record;
+    const over = phases.filter((phase) => phase.state === 'done' || phase.state === 'skipped').length;
+    const note = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
+    const cells = [
+      id,
+      state,
+      currentPhase(record) ?? '',
+      `${over}/${phases.length}`,
+      spoken(lengthOf(record, now)),
+      startedBy,
+    ];
+    return { cells, note };
+  });
+  return tableLines(['PIPELINE', 'STATE', 'PHASE', 'DONE', 'TIME', 'STARTED BY'], rows, layout);
+}

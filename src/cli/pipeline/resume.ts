@@ -1,0 +1,69 @@
+/** `signalbox pipeline resume`: goes on with a pipeline that nobody drives. */
+import { type Command, Option } from 'commander';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { durationArgument, given } from '../arguments.ts';
+import type { RunbookWithFunctions } from '../../runtime/pipelines/pipelines.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { pipelineId } from './arguments.ts';
+import { drive } from './drive.ts';
+import { loadRunbook } from './runbook-file.ts';
+import { complainOf } from './validate.ts';
+
+interface Flags {
+  readonly rerun?: true;
+  readonly skip?: true;
+  readonly wait?: true;
+  readonly runbook?: string;
+  readonly dir?: string;
+  readonly grace?: number;
+  readonly holder?: string;
+}
+
+export function addResume(command: Command): void {
+  command
+    .description('go on with a pipeline whose driver died, was stopped, or left it')
+    .argument('<id>', 'of the pipeline', pipelineId)
+    .addOption(new Option('--rerun', 'run the phase again that was interrupted or has failed').conflicts('skip'))
+    .option('--skip', 'take that phase as done')
+    .option('--wait', 'stand by while somebody else drives it, and take over when that one is gone')
+    .option('--runbook <file>', 'the program with the functions among its phases')
+    .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
+    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
+    .option('--holder <id>', 'who decides, for people (default: $SIGNALBOX_HOLDER)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox pipeline resume release-7
+  signalbox pipeline resume release-7 --rerun
+  signalbox pipeline resume release-7 --wait        a standby, should its driver die
+
+A phase that had begun is run again by itself only if it is marked idempotent. Otherwise nobody knows how far it came:
+look, then say --rerun or --skip.
+
+Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreachable
+            75 it waits for a person, or somebody else drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
+    )
+    .action(async (id: string, flags: Flags) => {
+      const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
+      const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
+      const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);
+      const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      await drive(command, (box, driven) =>
+        box.pipelines.resume(id, {
+          ...given({ decision, functions, cwd, graceMs: flags.grace }),
+          ...driven,
+          by,
+          standsBy: flags.wait === true,
+        }),
+      );
+    });
+}
+
+async function functionsIn(file: string): Promise<RunbookWithFunctions['functions']> {
+  const loaded = await loadRunbook(file);
+  if (loaded.ok) return loaded.defined.functions;
+  complainOf(loaded);
+  throw new CliExit(EXIT.usage, '');
+}

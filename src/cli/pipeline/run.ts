@@ -1,0 +1,76 @@
+/** `signalbox pipeline run`: starts a pipeline and drives it. */
+import type { Command } from 'commander';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { durationArgument, given } from '../arguments.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { printJson } from '../output.ts';
+import { isJson } from '../store.ts';
+import { pipelineId, variable, type Variables } from './arguments.ts';
+import { drive } from './drive.ts';
+import { loadRunbook } from './runbook-file.ts';
+import { complainOf, jsonOf } from './validate.ts';
+
+interface Flags {
+  readonly id?: string;
+  readonly env?: Variables;
+  readonly poll?: number;
+  readonly wait: boolean;
+  readonly issues?: string;
+  readonly dir?: string;
+  readonly grace?: number;
+  readonly holder?: string;
+}
+
+export function addRun(command: Command): void {
+  command
+    .description('start a pipeline and drive it to its end')
+    .argument('<file>', 'the runbook: YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
+    .option('--id <id>', 'of the pipeline (default: the name of the runbook and the time)', pipelineId)
+    .option('-e, --env <name=value>', 'a variable for its commands, guards and holds (repeatable)', variable)
+    .option(
+      '--poll <duration>',
+      'how often to look at files, branches, issues and commands (default: 2s)',
+      durationArgument,
+    )
+    .option('--no-wait', 'leave it when it is blocked, with exit code 75')
+    .option('--issues <tracker>', 'which issues guards mean: a JSON file, or github:OWNER/NAME')
+    .option('-C, --dir <dir>', 'where its commands run (default: here)')
+    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
+    .option('--holder <id>', 'who starts it, for people (default: $SIGNALBOX_HOLDER)')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox pipeline run release.yaml
+  signalbox pipeline run release.yaml --id release-7 --env BRANCH=feature --env TARGET=staging
+  signalbox pipeline run agent.yaml --id ada -C ../ada --issues github:acme/app
+  signalbox pipeline run nightly.yaml --no-wait || test $? -eq 75
+  signalbox pipeline run release.mjs --json | jq -r 'select(.type == "output") | .text'
+
+On a terminal its phases are shown as they go; elsewhere one line for each change, and what its commands print.
+Ctrl-C ends the command that runs and leaves the pipeline to be resumed; again, it is killed.
+
+Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wrong runbook or usage
+            69 store unreachable · 75 blocked, and not waited for · 76 its driver's hold was lost · 130 Ctrl-C`,
+    )
+    .action(async (file: string, flags: Flags) => {
+      const loaded = await loadRunbook(file);
+      if (!loaded.ok) {
+        if (isJson(command)) printJson(jsonOf(loaded));
+        else complainOf(loaded);
+        throw new CliExit(EXIT.usage, '');
+      }
+      const { id, env, poll: pollMs, issues, dir } = flags;
+      const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      const cwd = dir === undefined ? undefined : resolve(dir);
+      await drive(command, (box, driven) =>
+        box.pipelines.run(loaded.defined, {
+          ...given({ id, env, pollMs, issues, cwd, graceMs: flags.grace }),
+          ...driven,
+          by,
+          waits: flags.wait,
+        }),
+      );
+    });
+}

@@ -1,0 +1,92 @@
+/** How the one who drives a pipeline is told about it: a picture on a terminal, lines elsewhere, JSON for programs. */
+import type { Command } from 'commander';
+import type { PipelineRecord } from '../../core/index.ts';
+import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
+import { isJson } from '../store.ts';
+import { withoutEscapes } from './columns.ts';
+import { pipelineJson } from './json.ts';
+import { Live } from './live.ts';
+import { changesOf } from './words.ts';
+
+export interface Show {
+  changed(record: PipelineRecord): void;
+  /** What the command of a phase prints, as it comes. */
+  printed(phase: string, text: string): void;
+  /** Something for people, such as that it is being stopped. */
+  say(line: string): void;
+  /** How it stands when we leave it. */
+  over(record: PipelineRecord | undefined): void;
+}
+
+export function showFor(command: Command): Show {
+  if (isJson(command)) return new JsonLines();
+  const terminal = screen();
+  const isLive = terminal.isTTY === true && process.env['TERM'] !== 'dumb';
+  return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true);
+}
+
+/** A line without an end is not waited for longer than this. */
+const LONGEST_LINE = 65_536;
+
+class Lines implements Show {
+  readonly #isTerminal: boolean;
+  #record: PipelineRecord | undefined;
+  readonly #open = new Map<string, string>();
+
+  constructor(isTerminal: boolean) {
+    this.#isTerminal = isTerminal;
+  }
+
+  changed(record: PipelineRecord): void {
+    this.#flush();
+    for (const line of changesOf(this.#record, record)) print(printable(line));
+    this.#record = record;
+  }
+
+  printed(phase: string, text: string): void {
+    const lines = ((this.#open.get(phase) ?? '') + text).split('\n');
+    const rest = lines.pop() ?? '';
+    if (lines.length > 0) this.#print(phase, lines);
+    this.#open.set(phase, rest);
+    if (rest.length > LONGEST_LINE) this.#flush();
+  }
+
+  say(line: string): void {
+    this.#flush();
+    complain(`signalbox: ${printable(line)}`);
+  }
+
+  over(): void {
+    this.#flush();
+  }
+
+  #flush(): void {
+    for (const [phase, text] of this.#open) if (text !== '') this.#print(phase, [text]);
+    this.#open.clear();
+  }
+
+  /** Several at once: output may come by the megabyte. */
+  #print(phase: string, lines: readonly string[]): void {
+    const shown = this.#isTerminal ? lines.map((line) => printable(withoutEscapes(line))) : lines;
+    const prefix = printable(phase);
+    print(shown.map((line) => `${prefix} | ${line}`).join('\n'));
+  }
+}
+
+class JsonLines implements Show {
+  changed(record: PipelineRecord): void {
+    printJson({ type: 'change', ...pipelineJson(record) });
+  }
+
+  printed(phase: string, text: string): void {
+    printJson({ type: 'output', phase, text });
+  }
+
+  say(): void {
+    // Programs see it by the changes.
+  }
+
+  over(): void {
+    // The result is told by the one who knows it.
+  }
+}

@@ -1,0 +1,100 @@
+/** A pipeline in words: what it waits for, what became of its phases, and how to go on with it. */
+import { type Blocked, currentPhase, type PhaseRecord, type PipelineRecord, spoken } from '../../core/index.ts';
+
+/** Every reason, each in a line of its own; then what would wake it. `now`: by the clock of the driver. */
+export function blockedLines(blocked: Blocked, now: number): readonly string[] {
+  switch (blocked.on) {
+    case 'guard': {
+      const reasons = blocked.guards.flatMap(({ id, reasons, outlook }) => {
+        const stuck = outlook === 'stuck' ? ' (cannot pass as things stand)' : '';
+        return reasons.length === 0 ? [`${id}: not known yet`] : reasons.map((reason) => `${id}: ${reason}${stuck}`);
+      });
+      return [...reasons, ...wakeLines(blocked)];
+    }
+    case 'holds':
+      return [`waits for ${blocked.resources.join(', ')}`, 'goes on when others let go of them'];
+    case 'backoff': {
+      const leftMs = blocked.since + blocked.againMs - now;
+      return [`${blocked.why}; again ${leftMs > 0 ? `in ${spoken(leftMs)}` : 'now'}`];
+    }
+    case 'person':
+      return [blocked.why];
+  }
+}
+
+function wakeLines({ wakeOn, polled, againMs }: Extract<Blocked, { on: 'guard' }>): readonly string[] {
+  const ways = [
+    ...(wakeOn.length > 0 ? [`after ${wakeOn.join(', ')}`] : []),
+    ...(polled.length > 0 ? [`from time to time at ${polled.join(', ')}`] : []),
+    ...(againMs !== undefined ? [`every ${spoken(againMs)}`] : []),
+  ];
+  return ways.length === 0 ? [] : [`looks again ${ways.join('; ')}`];
+}
+
+/** What has changed, in a few words for each: `merge: done after 3 s`. */
+export function changesOf(before: PipelineRecord | undefined, after: PipelineRecord): readonly string[] {
+  const name = `pipeline/${after.id}`;
+  if (before === undefined && after.state === 'pending') return [`${name}: started`];
+  const taken = before === undefined ? [`${name}: driven from here, at ${placeOf(after)}`] : [];
+  const phases = after.phases.flatMap((phase, at) => phaseChanges(before?.phases[at], phase, before === undefined));
+  const current = currentPhase(after) ?? '';
+  return [...taken, ...phases, ...blockedChanges(before, after, current), ...endOf(before, after, name)];
+}
+
+function placeOf(record: PipelineRecord): string {
+  return currentPhase(record) ?? record.state;
+}
+
+function phaseChanges(before: PhaseRecord | undefined, after: PhaseRecord, isFirst: boolean): readonly string[] {
+  // What happened before we came is shown by `status`.
+  if (isFirst) return [];
+  const { name, state, runs, ended, warnings = [] } = after;
+  const warned = warnings.filter((warning) => before?.warnings?.includes(warning) !== true);
+  const lines = warned.map((warning) => `${name}: warning: ${warning}`);
+  if (state === 'running' && runs !== before?.runs)
+    return [...lines, `${name}: begins${runs > 1 ? ` (run ${runs})` : ''}`];
+  if (state === before?.state) return lines;
+  if (state === 'done') return [...lines, `${name}: done after ${spoken(lengthOf(after, 0))}`];
+  if (state === 'failed') return [...lines, `${name}: failed: ${ended ?? 'a guard'}`];
+  if (state === 'skipped' || state === 'cancelled') return [...lines, `${name}: ${state}`];
+  return lines;
+}
+
+function blockedChanges(before: PipelineRecord | undefined, after: PipelineRecord, phase: string): readonly string[] {
+  const { blocked } = after;
+  if (blocked !== undefined) {
+    if (withoutSince(before?.blocked) === withoutSince(blocked)) return [];
+    return blockedLines(blocked, blocked.since).map((line, at) => `${phase}: ${at === 0 ? 'blocked: ' : '  '}${line}`);
+  }
+  const isJustFree = before?.blocked !== undefined && after.state === 'running' && after.step.when !== 'during';
+  return isJustFree ? [`${phase}: goes on`] : [];
+}
+
+function withoutSince(blocked: Blocked | undefined): string {
+  return JSON.stringify({ ...blocked, since: 0 });
+}
+
+function endOf(before: PipelineRecord | undefined, after: PipelineRecord, name: string): readonly string[] {
+  const { state, reason, startedAt, endedAt } = after;
+  if (endedAt === undefined || before?.endedAt !== undefined) return [];
+  const why = reason === undefined || reason === '' ? '' : `: ${reason}`;
+  return [`${name}: ${state} after ${spoken(endedAt - startedAt)}${why}`];
+}
+
+/** How long it ran, or has run so far. */
+export function lengthOf({ startedAt, endedAt }: { startedAt?: number; endedAt?: number }, now: number): number {
+  return startedAt === undefined ? 0 : (endedAt ?? now) - startedAt;
+}
+
+/** What to do about a pipeline that is not over and that nobody drives. */
+export function howToGoOn({ id, blocked }: PipelineRecord): readonly string[] {
+  const resume = `signalbox pipeline resume ${quoted(id)}`;
+  const cancel = `or end it for good: signalbox pipeline cancel ${quoted(id)}`;
+  if (blocked?.on !== 'person') return [`go on with it: ${resume}`, cancel];
+  return [`run the phase again: ${resume} --rerun`, `or take it as done: ${resume} --skip`, cancel];
+}
+
+/** For the shell. */
+export function quoted(id: string): string {
+  return /^[\w.:@%+/-]+$/.test(id) && !id.startsWith('-') ? id : `'${id.replaceAll("'", `'\\''`)}'`;
+}

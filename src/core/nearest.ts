@@ -1,0 +1,28 @@
+/** The word that somebody meant, of those there are. */
+
+/** Undefined if none is near enough to be meant. */
+export function nearest(word: string, words: readonly string[]): string | undefined {
+  const lower = word.toLowerCase();
+  const most = lower.length <= 4 ? 1 : 2;
+  const [best] = words
+    .map((one) => ({ one, far: distance(lower, one.toLowerCase(), most) }))
+    .filter(({ far }) => far <= most)
+    .sort((a, b) => a.far - b.far);
+  return best?.one;
+}
+
+/** How many letters have to be added, taken away or changed to make the one into the other; just more than `most` if more. */
+export function distance(from: string, to: string, most: number): number {
+  // Whoever writes a long text where a word belongs shall not wait for the comparison.
+  if (Math.abs(from.length - to.length) > most) return most + 1;
+  let row = Array.from({ length: to.length + 1 }, (_, place) => place);
+  for (const [place, letter] of [...from].entries()) {
+    const next = [place + 1];
+    for (let at = 1; at <= to.length; at++) {
+      const changed = (row[at - 1] as number) + (letter === to[at - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[at] as number) + 1, (next[at - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] as number;
+}

@@ -1,0 +1,88 @@
+/** The guards of a phase: a condition, a guard, or a list of them. */
+import { conditionKeys, parseCondition } from '../guard/parse.ts';
+import type { Condition, Guard, OnFailure } from '../guard/index.ts';
+import { isRecord, name, type Path } from '../shape.ts';
+import { shown } from '../shown.ts';
+import { MOST_ITEMS, present, type Read, type Reading } from './reading.ts';
+import { onFailure, wakeOn } from './settings.ts';
+
+/** What the phase says for guards that say nothing else. */
+export interface GuardDefaults {
+  readonly onFailure?: OnFailure;
+  readonly wakeOn?: readonly string[];
+}
+
+/** With where it was written. */
+export interface PlacedGuard {
+  readonly guard: Guard;
+  readonly at: Path;
+}
+
+const GUARD = 'a condition such as {lockFree: main}, a guard {id, condition, onFailure, wakeOn}, or a list of them';
+const BESIDES = ['id', 'onFailure', 'wakeOn'];
+
+/** `prefix`: of the names for those that have none, `PHASE.pre`, then `PHASE.pre.2` and so on by their place. */
+export function guards(prefix: string, defaults: GuardDefaults): Read<readonly PlacedGuard[]> {
+  return (reading, value, path) => {
+    const one = (item: unknown, at: Path, place: number): PlacedGuard | undefined => {
+      const guard = guardOf(reading, item, at, place === 0 ? prefix : `${prefix}.${place + 1}`, defaults);
+      return guard && { guard, at };
+    };
+    if (isRecord(value)) return present([one(value, path, 0)]);
+    if (!Array.isArray(value)) return reading.unaccepted(value, path, GUARD);
+    if (value.length > MOST_ITEMS) {
+      return reading.refuse(path, `${value.length} guards are too many; accepted are at most ${MOST_ITEMS}`);
+    }
+    return present(Array.from(value, (item, place) => one(item, [...path, place], place)));
+  };
+}
+
+export function guardOf(
+  reading: Reading,
+  value: unknown,
+  path: Path,
+  id: string,
+  defaults: GuardDefaults,
+): Guard | undefined {
+  const isGuard = isRecord(value) && ['condition', ...BESIDES].some((key) => Object.hasOwn(value, key));
+  if (!isGuard) {
+    const condition = conditionOf(reading, value, path);
+    return condition && { id, condition, ...defaults };
+  }
+  const beside = Object.keys(value).find((key) => conditionKeys.includes(key));
+  if (beside !== undefined && !Object.hasOwn(value, 'condition')) {
+    return reading.refuse(
+      [...path, beside],
+      `${shown(beside)} is beside ${shown(BESIDES.find((key) => Object.hasOwn(value, key)))}; accepted is {condition: {${beside}: …}, …}`,
+    );
+  }
+  const fields = reading.fields(value, path, ['condition'], BESIDES);
+  if (fields === undefined) return undefined;
+  const own = {
+    id: reading.field(fields, 'id', path, guardId),
+    onFailure: reading.field(fields, 'onFailure', path, onFailure),
+    wakeOn: reading.field(fields, 'wakeOn', path, wakeOn),
+  };
+  const condition = reading.field(fields, 'condition', path, conditionOf);
+  if (condition === undefined) return undefined;
+  return {
+    id: own.id ?? id,
+    condition,
+    ...defaults,
+    ...(own.onFailure !== undefined && { onFailure: own.onFailure }),
+    ...(own.wakeOn !== undefined && { wakeOn: own.wakeOn }),
+  };
+}
+
+const guardId: Read<string> = (reading, value, path) => {
+  const problems = name(value, path);
+  reading.problems.push(...problems);
+  return problems.length === 0 ? (value as string) : undefined;
+};
+
+function conditionOf(reading: Reading, value: unknown, path: Path): Condition | undefined {
+  const parsed = parseCondition(value);
+  if (parsed.ok) return parsed.condition;
+  for (const problem of parsed.problems) reading.refuse([...path, ...problem.path], problem.message);
+  return undefined;
+}

@@ -1,0 +1,67 @@
+/** Reading what people write: each part becomes what the machine takes, or is told with where it is and what is accepted. */
+import { isRecord, type Path, type Problem, unaccepted, unknown } from '../shape.ts';
+
+/**
+ * `text` is what can be written in a file. `code` may bring functions along and says durations as text or, with `Ms` in
+ * the name, in milliseconds; a bare number there would be seconds to the one and milliseconds to the other.
+ */
+export type Dialect = 'text' | 'code';
+
+export class Reading {
+  readonly dialect: Dialect;
+  readonly problems: Problem[] = [];
+
+  constructor(dialect: Dialect) {
+    this.dialect = dialect;
+  }
+
+  refuse(path: Path, message: string): undefined {
+    this.problems.push({ path, message });
+  }
+
+  unaccepted(value: unknown, path: Path, accepted: string): undefined {
+    this.problems.push(unaccepted(value, path, accepted, 'the runbook'));
+  }
+
+  /** The fields of an object, once it is one and has all that it must and nothing else. */
+  fields(value: unknown, path: Path, required: readonly string[], optional: readonly string[]): Fields | undefined {
+    const accepted = [...required, ...optional];
+    if (!isRecord(value)) return this.unaccepted(value, path, `an object with ${accepted.join(', ')}`);
+    for (const key of required) {
+      if (!Object.hasOwn(value, key)) {
+        this.refuse([...path, key], `${key} is missing; accepted are ${accepted.join(', ')}`);
+      }
+    }
+    for (const key of Object.keys(value)) {
+      if (!accepted.includes(key)) this.refuse([...path, key], unknown(key, accepted));
+    }
+    return value;
+  }
+
+  /** What `read` makes of the field, if it is there. */
+  field<T>(fields: Fields, key: string, path: Path, read: Read<T>): T | undefined {
+    return Object.hasOwn(fields, key) ? read(this, fields[key], [...path, key]) : undefined;
+  }
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Undefined if it was refused. */
+export type Read<T> = (reading: Reading, value: unknown, path: Path) => T | undefined;
+
+/** One, or a list of them. */
+export function oneOrMore<T>(what: string, read: Read<T>): Read<readonly T[]> {
+  return (reading, value, path) => {
+    if (!Array.isArray(value)) return present([read(reading, value, path)]);
+    if (value.length > MOST_ITEMS)
+      return reading.refuse(path, `${value.length} are too many; accepted are at most ${MOST_ITEMS}`);
+    if (value.length === 0) return reading.unaccepted(value, path, `${what}, or a list of them`);
+    return present(Array.from(value, (item, at) => read(reading, item, [...path, at])));
+  };
+}
+
+export const MOST_ITEMS = 100;
+
+export function present<T>(values: readonly (T | undefined)[]): readonly T[] {
+  return values.filter((value) => value !== undefined);
+}

@@ -1,0 +1,91 @@
+/**
+ * Guards, as users hold them: looked at once, waited for, or registered. Registered guards are this process's own: they
+ * are looked at for as long as it runs, and nobody else knows of them.
+ */
+import { any, type Condition, type Guard, type GuardOutcome, guardProblem, not } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { refuseUnlessFunction } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
+import type { CheckOptions, Executor, GuardExecutor, WatchOptions } from './executor.ts';
+import { Registered, type RegisteredGuard } from './registered.ts';
+import { asGuard, type GuardWaitOptions, waitFor } from './wait.ts';
+import type { GuardWatch } from './watch.ts';
+
+/** Told when the outcome is another than before. */
+export type GuardHandler = (outcome: GuardOutcome) => void | Promise<void>;
+
+export class Guards implements GuardExecutor {
+  readonly #runtime: Runtime;
+  readonly #executor: Executor;
+  readonly #registered = new Map<string, Registered>();
+
+  constructor(runtime: Runtime, executor: Executor) {
+    this.#runtime = runtime;
+    this.#executor = executor;
+  }
+
+  /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
+  async check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]> {
+    for (const guard of guards) refuseUnlessGuard(guard);
+    return this.#executor.check(guards, options);
+  }
+
+  /** Tells when one of the guards is worth another look. Resolves once nothing can be missed any more. */
+  async watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch> {
+    for (const guard of guards) refuseUnlessGuard(guard);
+    return this.#executor.watch(guards, options);
+  }
+
+  /**
+   * Waits until it passes, and answers with the last outcome: one that can never pass ends it at once, as do guards that
+   * are to `warn` or to `fail`. Throws the signal's reason if that aborts.
+   */
+  async wait(given: Condition | Guard, options: GuardWaitOptions = {}): Promise<GuardOutcome> {
+    const guard = asGuard(given);
+    refuseUnlessGuard(guard);
+    if (options.onVerdict !== undefined) refuseUnlessFunction('onVerdict', options.onVerdict);
+    return waitFor(this.#runtime, this.#executor, guard, options);
+  }
+
+  /**
+   * Looked at now, and whenever it is worth it, until it is unregistered; one of the same id is replaced. Resolves after
+   * the first look.
+   */
+  async register(guard: Guard, handler?: GuardHandler, options: WatchOptions = {}): Promise<RegisteredGuard> {
+    refuseUnlessGuard(guard);
+    if (handler !== undefined) refuseUnlessFunction('the handler', handler);
+    // A copy, because the caller may go on changing its own.
+    const own = structuredClone(guard);
+    // Whoever keeps looking wants to hear when it ceases to hold as well.
+    const watched: Guard = { ...own, condition: any([own.condition, not(own.condition)]) };
+    const watch = await this.#executor.watch([watched], options, false);
+    const registered = new Registered(this.#runtime, this.#executor, own, watch, handler, options.adapters, () => {
+      if (this.#registered.get(own.id) === registered) this.#registered.delete(own.id);
+    });
+    this.#registered.get(own.id)?.unregister();
+    this.#registered.set(own.id, registered);
+    await registered.begin();
+    return registered;
+  }
+
+  get(id: string): RegisteredGuard | undefined {
+    return this.#registered.get(id);
+  }
+
+  /** By id. */
+  list(): readonly RegisteredGuard[] {
+    return [...this.#registered.values()].sort((one, other) => (one.guard.id < other.guard.id ? -1 : 1));
+  }
+
+  /** Whether there was one. */
+  unregister(id: string): boolean {
+    const registered = this.#registered.get(id);
+    registered?.unregister();
+    return registered !== undefined;
+  }
+}
+
+function refuseUnlessGuard(guard: Guard): void {
+  const problem = guardProblem(guard);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+}

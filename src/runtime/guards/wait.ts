@@ -1,0 +1,119 @@
+/** Waits until a guard passes: looks, and looks again when something says that it may be worth it. */
+import type { Condition, Explanation, Guard, GuardOutcome } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { shapeProblem } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
+import type { CheckOptions, Executor, WatchOptions } from './executor.ts';
+
+export interface GuardWaitOptions extends CheckOptions, WatchOptions {
+  /** The first look is always taken. When time is over the outcome of the last one is the answer. */
+  readonly timeoutMs?: number;
+  /** Told of every look, also of those that do not end the wait. */
+  readonly onVerdict?: (look: GuardLook) => void;
+}
+
+export interface GuardLook {
+  readonly outcome: GuardOutcome;
+  readonly explanation: Explanation;
+}
+
+const OPTIONS = ['signal', 'own', 'adapters', 'pollMs', 'timeoutMs', 'onVerdict'];
+
+export async function waitFor(
+  runtime: Runtime,
+  executor: Executor,
+  guard: Guard,
+  options: GuardWaitOptions,
+): Promise<GuardOutcome> {
+  const problem = shapeProblem(options, OPTIONS) ?? timeProblem(options.timeoutMs);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  const { signal, timeoutMs, onVerdict } = options;
+  signal?.throwIfAborted();
+  const time = new Limit(runtime, timeoutMs);
+  // Before the first look, so that nothing can happen between them unheard.
+  const watch = await executor.watch([guard], options);
+  try {
+    let look = await executor.look(guard, options);
+    for (;;) {
+      onVerdict?.(look);
+      if (isFinal(look.outcome)) return look.outcome;
+      const retry = new Limit(runtime, retryMs(look.outcome));
+      try {
+        await watch.next(anyOf(signal, time.signal, retry.signal));
+      } finally {
+        retry.cancel();
+      }
+      signal?.throwIfAborted();
+      runtime.refuseIfClosed();
+      if (time.signal?.aborted === true) return look.outcome;
+      const next = await lookUntil(executor, guard, options, time);
+      if (next === undefined) return look.outcome;
+      look = next;
+    }
+  } finally {
+    watch.close();
+    time.cancel();
+  }
+}
+
+/** Undefined if time is over before it has looked. */
+async function lookUntil(
+  executor: Executor,
+  guard: Guard,
+  options: GuardWaitOptions,
+  time: Limit,
+): Promise<GuardLook | undefined> {
+  const over = anyOf(options.signal, time.signal);
+  try {
+    return await executor.look(guard, { ...options, ...(over !== undefined && { signal: over }) });
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    if (time.signal?.aborted === true) return undefined;
+    throw error;
+  }
+}
+
+/** Waiting cannot help, or is not what the guard wants. */
+function isFinal(outcome: GuardOutcome): boolean {
+  if (outcome.kind !== 'failed') return outcome.kind === 'passed';
+  const { outlook, action } = outcome;
+  return outlook === 'never' || action === 'warn' || (typeof action === 'object' && 'fail' in action);
+}
+
+function retryMs(outcome: GuardOutcome): number | undefined {
+  const action = outcome.kind === 'failed' ? outcome.action : undefined;
+  return typeof action === 'object' && 'retry' in action ? action.retry : undefined;
+}
+
+/** A condition of its own is a guard that nobody has named. */
+export function asGuard(given: Condition | Guard): Guard {
+  return 'condition' in given ? given : { id: 'condition', condition: given };
+}
+
+/** A signal that aborts after some time. */
+class Limit {
+  readonly signal: AbortSignal | undefined;
+  readonly cancel: () => void;
+
+  constructor(runtime: Runtime, ms: number | undefined) {
+    if (ms === undefined) {
+      this.cancel = () => undefined;
+      return;
+    }
+    const over = new AbortController();
+    this.signal = over.signal;
+    if (ms === 0) over.abort();
+    const timer = runtime.clock.timer(ms, () => over.abort());
+    this.cancel = () => timer.cancel();
+  }
+}
+
+function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
+  const given = signals.filter((signal) => signal !== undefined);
+  return given.length > 1 ? AbortSignal.any(given) : given[0];
+}
+
+function timeProblem(timeoutMs: number | undefined): string | undefined {
+  if (timeoutMs === undefined || (Number.isFinite(timeoutMs) && timeoutMs >= 0)) return undefined;
+  return `timeoutMs is ${shown(timeoutMs)}; accepted is a number of milliseconds from zero`;
+}

@@ -1,0 +1,93 @@
+/**
+ * Runbooks in TypeScript: spelt as in YAML, typed, and with functions beside lines for the shell.
+ *
+ *     export default defineRunbook({
+ *       name: 'release',
+ *       phases: [{ name: 'build', run: 'make' }, { name: 'announce', run: async ({ outputs }) => tell(outputs) }],
+ *     });
+ */
+import { type Condition, type LockMode, parseRunbook, type Path, type Problem } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import type { EventPattern } from '../events.ts';
+import type { PhaseFunction } from './functions.ts';
+import type { RunbookWithFunctions } from './pipelines.ts';
+
+export interface RunbookDefinition {
+  readonly name: string;
+  /** For all phases; those of a phase go before. */
+  readonly env?: VariablesDefinition;
+  readonly phases: readonly PhaseDefinition[];
+}
+
+export interface PhaseDefinition {
+  readonly name: string;
+  /** A line for the shell, or a function. */
+  readonly run: string | PhaseFunction;
+  /** All of them must pass before it runs, and after it has. */
+  readonly pre?: GuardDefinition | readonly GuardDefinition[];
+  readonly post?: GuardDefinition | readonly GuardDefinition[];
+  /** Acquired together before it runs, released when nothing of it runs any more. */
+  readonly holds?: HoldsDefinition;
+  /** For guards of the phase that say nothing else. */
+  readonly wakeOn?: EventPattern | readonly EventPattern[];
+  /** For guards of the phase that say nothing else, and for a command that still fails after its retries. */
+  readonly onFailure?: OnFailureDefinition;
+  /** `'10m'`. */
+  readonly timeout?: string;
+  readonly timeoutMs?: number;
+  readonly retries?: number | { readonly times: number; readonly backoff?: string; readonly backoffMs?: number };
+  /** It may be run again when nobody knows how far it came. */
+  readonly idempotent?: boolean;
+  readonly env?: VariablesDefinition;
+}
+
+export type VariablesDefinition = Readonly<Record<string, string | number | boolean>>;
+
+export type GuardDefinition =
+  | Condition
+  | {
+      readonly id?: string;
+      readonly condition: Condition;
+      readonly onFailure?: OnFailureDefinition;
+      readonly wakeOn?: EventPattern | readonly EventPattern[];
+    };
+
+export type OnFailureDefinition =
+  'block' | 'warn' | { readonly retry: string } | { readonly retryMs: number } | { readonly fail: string };
+
+export interface HoldsDefinition {
+  /** `main`, `docs:shared`. */
+  readonly locks?: string | readonly (string | { readonly name: string; readonly mode?: LockMode })[];
+  /** `agents=1/2`, or by name: `{ agents: 1 }`. */
+  readonly semaphores?:
+    | string
+    | readonly (string | ({ readonly name: string } & SlotsDefinition))[]
+    | Readonly<Record<string, number | SlotsDefinition>>;
+}
+
+export interface SlotsDefinition {
+  readonly weight?: number;
+  readonly capacity?: number;
+}
+
+/** A runbook with the functions it brings along, by the names of their phases. */
+export type DefinedRunbook = RunbookWithFunctions;
+
+/** Throws `invalid` with everything that is wrong with it. */
+export function defineRunbook(definition: RunbookDefinition): DefinedRunbook {
+  const parsed = parseRunbook(definition, 'code');
+  if (!parsed.ok) throw new Failure('invalid', parsed.problems.map(told).join('\n'));
+  const functions = definition.phases.flatMap(({ name, run }) =>
+    typeof run === 'function' ? [[name, run] as const] : [],
+  );
+  return { runbook: parsed.runbook, functions: new Map(functions) };
+}
+
+/** `phases[0].run: run is missing; …`. */
+function told({ path, message }: Problem): string {
+  return path.length === 0 ? message : `${placeOf(path)}: ${message}`;
+}
+
+function placeOf(path: Path): string {
+  return path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('');
+}
