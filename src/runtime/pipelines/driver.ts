@@ -83,7 +83,7 @@ export class PipelineDriver {
         if (this.#ledger.saw(seen)) this.#heard();
       },
       missed: () =>
-        void this.#ledger.read().then(
+        void this.#ledger.read(this.#hold.signal).then(
           () => this.#heard(),
           () => undefined,
         ),
