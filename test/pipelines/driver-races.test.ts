@@ -54,3 +54,39 @@ describe('a driver whose pipeline is cancelled', () => {
     expect((await cancelling)?.state).toBe('cancelled');
   });
 });
+describe('a driver whose store does not answer for a moment', () => {
+  const takes = ({ success }: Transaction): boolean =>
+    success.some((operation) => operation.do === 'put' && operation.key === 'r/lock/main');
+  const looks = ({ success }: Transaction): boolean =>
+    success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/main');
+
+  it.each([
+    ['it looks at what it is to hold', looks],
+    ['it takes what it is to hold', takes],
+  ])('while %s asks again, and does not leave', async (_, matches) => {
+    const on = stage();
+    const driver = await on.fleet.start('driver');
+    for (let times = 0; times < 3; times++) driver.link.next('transaction', 'refused', matches);
+    const driving = left(on.run(driver, book(phase('work', { holds: [{ lock: 'main' }] }))));
+    driving.catch(() => undefined);
+    for (let turn = 0; turn < 20 && (await isPending(driving)); turn++) await on.advance(500);
+    expect(await driving).toMatchObject({ state: 'done', phases: [{ runs: 1 }] });
+    expect(driver.link.asked.filter(({ transaction }) => matches(transaction)).length).toBeGreaterThan(3);
+  });
+
+  it('looks at its guards again when it does not know whether their warnings were written', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const hold = await other!.box.lock('main').acquire();
+    const adapters = fakeAdapters();
+    const pre = [guard({ lockFree: 'main' }), guard({ lockHeld: 'main' }, { id: 'held', onFailure: 'warn' })];
+    const driving = left(on.run(driver!, book(phase('work', { pre })), { adapters }));
+    await on.advance(0);
+    expect((await other!.box.pipelines.show('p'))?.blocked?.on).toBe('guard');
+    driver!.link.next('transaction', 'unanswered', writesRecord);
+    await hold.release();
+    for (let turn = 0; turn < 20 && (await isPending(driving)); turn++) await on.advance(500);
+    expect(await isPending(driving)).toBe(false);
+    expect((await driving).state).toBe('done');
+  });
+});

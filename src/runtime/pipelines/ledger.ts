@@ -34,6 +34,8 @@ export interface Answered {
   readonly outcome: PipelineOutcome;
   readonly effect: Effect;
   readonly record: PipelineRecord | undefined;
+  /** Its answer got lost: the effect is that of the record, and says nothing of what was told last. */
+  readonly isFound?: true;
 }
 
 export class Ledger {
@@ -117,7 +119,7 @@ export class Ledger {
 
   #landed(record: PipelineRecord): Answered {
     const kind = record.cancel !== undefined && record.step.when === 'during' ? 'cancelling' : 'ok';
-    return { outcome: { kind }, effect: effectOf(this.#runbook, record), record };
+    return { outcome: { kind }, effect: effectOf(this.#runbook, record), record, isFound: true };
   }
 
   #transaction(record: PipelineRecord, events: readonly unknown[], also: readonly Operation[]): Transaction {
