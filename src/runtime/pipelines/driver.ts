@@ -44,7 +44,7 @@ export interface DriveTerms {
   readonly signal?: AbortSignal | undefined;
   /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
   readonly waits: boolean;
-  /** What a person decided, if the pipeline waits for that. */
+  /** What a person decided, if the pipeline waits for that when this driver comes. */
   readonly decision?: { readonly choice: Choice; readonly by: string } | undefined;
   /** Told of every change that this driver makes. */
   readonly onChange: (record: PipelineRecord) => void;
@@ -66,6 +66,7 @@ export class PipelineDriver {
   readonly #taken = new AbortController();
   readonly #over: AbortSignal;
   #held: HoldSet | undefined;
+  #decision: DriveTerms['decision'];
 
   constructor(parts: DriverParts, ledger: Ledger, book: Book, hold: LockHold, terms: DriveTerms) {
     this.#parts = parts;
@@ -98,6 +99,8 @@ export class PipelineDriver {
       this.#isDriving = true;
       // What was heard meanwhile was about the one before us.
       this.#heard();
+      // It was about what the person saw: a question that comes up later is another one.
+      this.#decision = effect.kind === 'ask' ? this.#terms.decision : undefined;
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
@@ -339,14 +342,11 @@ export class PipelineDriver {
   }
 
   async #decide(): Promise<Effect | undefined> {
-    const { decision } = this.#terms;
-    if (decision === undefined || this.#isDecided) return undefined;
-    this.#isDecided = true;
+    const decision = this.#decision;
+    this.#decision = undefined;
+    if (decision === undefined) return undefined;
     return (await this.#tell({ kind: 'decided', ...decision })).effect;
   }
-
-  /** It was about one question, and the next may be another. */
-  #isDecided = false;
 
   #rest(ms: number): Promise<void> {
     return new Promise((resolve) => {

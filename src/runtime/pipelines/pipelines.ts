@@ -255,18 +255,20 @@ export class Pipelines {
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return { kind: 'left', record: await this.#driveWith(id, hold, options) };
+      return { kind: 'left', record: await this.#driveWith(id, hold, options, record) };
     } finally {
       await hold.release().catch(() => undefined);
     }
   }
 
-  async #driveWith(id: string, hold: LockHold, options: ResumeOptions): Promise<PipelineRecord> {
+  /** `seen`: how it stood when a person decided. */
+  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<PipelineRecord> {
     // Whatever an earlier driver began must not run beside what we begin.
     await this.#clear(hold, options);
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
-    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
+    const { cwd = book.cwd, signal, by = defaultHolder() } = options;
+    const decision = isWhereItWas(seen, record) ? options.decision : undefined;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
@@ -392,6 +394,11 @@ function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): Ru
 function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
   const phases: unknown = what?.phases;
   return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
+}
+
+/** At the same phase, which was not begun again. */
+function isWhereItWas(before: PipelineRecord, { step, phases }: PipelineRecord): boolean {
+  return before.step.phase === step.phase && before.phases[step.phase]?.runs === phases[step.phase]?.runs;
 }
 
 /** Commands that guards run have the same variables as those of phases. */
