@@ -132,3 +132,23 @@ describe('what a person decided', () => {
     ]);
   });
 });
+describe('many pipelines', () => {
+  it('can be stopped by one signal without a word about too many listeners', async () => {
+    const on = stage();
+    const driver = await on.fleet.start('driver');
+    const warnings: string[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning.name);
+    process.on('warning', onWarning);
+    onTestFinished(() => void process.off('warning', onWarning));
+    on.does({ work: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) });
+    const stop = new AbortController();
+    const driving = Array.from({ length: 20 }, (_, place) =>
+      left(on.run(driver, book(phase('work')), { id: `p${place}`, signal: stop.signal })),
+    );
+    await until(() => on.ran.length === 20);
+    stop.abort();
+    expect((await Promise.all(driving)).map(({ blocked }) => blocked?.on)).toEqual(driving.map(() => 'person'));
+    await settled();
+    expect(warnings).toEqual([]);
+  });
+});

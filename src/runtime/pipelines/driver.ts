@@ -13,6 +13,7 @@ import {
   type PipelineRecord,
   pipelineHolder,
 } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
@@ -115,9 +116,10 @@ export class PipelineDriver {
   }
 
   /** What is to be done after it; undefined if there is nothing left for this driver. */
-  #carryOut(effect: Effect): Promise<Effect | undefined> {
+  async #carryOut(effect: Effect): Promise<Effect | undefined> {
     switch (effect.kind) {
       case 'evaluate':
+        this.#refuseIfUnknown(effect);
         return this.#evaluate(effect);
       case 'acquire':
         return this.#acquire(effect);
@@ -129,8 +131,15 @@ export class PipelineDriver {
         return this.#decide();
       case 'run':
       case 'leave':
-        return Promise.resolve(undefined);
+        return undefined;
     }
+  }
+
+  /** A function that this program does not have has not failed: it is for somebody else to run. */
+  #refuseIfUnknown({ when, phase: { name, run } }: Extract<Effect, { kind: 'evaluate' }>): void {
+    if (when === 'after' || 'shell' in run || this.#parts.functions.has(name)) return;
+    const where = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
+    throw new Failure('invalid', `${pipelineResource(this.#ledger.id)}: ${where}`);
   }
 
   // Guards
@@ -274,9 +283,11 @@ export class PipelineDriver {
     try {
       const tokens = Object.fromEntries(held.map(({ resource, token }) => [resource, token]));
       const begun = await this.#tell({ kind: 'begun', tokens });
-      if (begun.effect.kind !== 'run') {
+      // The pipeline is somewhere else than we thought: what runs there is not what we have just started.
+      const isElsewhere = begun.outcome.kind === 'misplaced';
+      if (isElsewhere || begun.effect.kind !== 'run') {
         await run.abandon();
-        return begun.effect;
+        return isElsewhere ? undefined : begun.effect;
       }
       const result = await this.#run(run, phase.timeoutMs);
       if (this.#hold.lost !== undefined) return undefined;
@@ -300,7 +311,9 @@ export class PipelineDriver {
       listeners.push([lost, () => Stop.holdLost(lost.reason)]);
     }
     const { signal } = this.#terms;
-    if (signal !== undefined) listeners.push([signal, () => Stop.stopped('its driver was stopped')]);
+    // One of our own: the same signal may stop any number of drivers, and so many listeners look like a leak.
+    const stopped = signal === undefined ? [] : [AbortSignal.any([signal])];
+    for (const own of stopped) listeners.push([own, () => Stop.stopped('its driver was stopped')]);
     const undo = listeners.map(([of, why]) => {
       const onAbort = (): void => stop.abort(why());
       if (of.aborted) onAbort();

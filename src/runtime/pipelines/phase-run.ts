@@ -95,10 +95,7 @@ export class PhaseRun {
   async #call(stop: AbortSignal, log: PhaseLogWriter): Promise<PhaseResult> {
     const { name } = this.#phase;
     const call = this.#parts.functions.get(name);
-    if (call === undefined) {
-      const why = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
-      return { kind: 'failed', why };
-    }
+    if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
     try {
       const given = await call({
         pipeline: this.#ledger.id,
