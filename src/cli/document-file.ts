@@ -1,26 +1,27 @@
 /** The bytes of a file that somebody names on the command line. */
-import { open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { LARGEST_BYTES } from '../document/index.ts';
 
 /** Not more than a document may have, and one byte, whatever it is that is read; or what is wrong. `-` is stdin. */
 export async function readBytes(named: string): Promise<Uint8Array | string> {
   try {
-    const file = await open(named === '-' ? '/dev/stdin' : named, 'r');
-    try {
-      const bytes = Buffer.alloc(LARGEST_BYTES + 1);
-      let length = 0;
-      while (length < bytes.length) {
-        const { bytesRead } = await file.read(bytes, length, bytes.length - length);
-        if (bytesRead === 0) break;
-        length += bytesRead;
-      }
-      return bytes.subarray(0, length);
-    } finally {
-      await file.close();
-    }
+    return await firstOf(named === '-' ? process.stdin : createReadStream(named));
   } catch (error) {
     return unreadable(error as NodeJS.ErrnoException);
   }
+}
+
+/** Not `/dev/stdin`, which cannot be opened where it is a socket. */
+async function firstOf(stream: Readable): Promise<Uint8Array> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > LARGEST_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, LARGEST_BYTES + 1);
 }
 
 function unreadable({ code, message }: NodeJS.ErrnoException): string {

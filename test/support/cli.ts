@@ -31,6 +31,8 @@ export interface Started {
   readonly ended: Promise<Ended>;
   /** Resolves as soon as stdout contains the text. */
   printed(text: string): Promise<void>;
+  /** The same of stderr. */
+  complained(text: string): Promise<void>;
 }
 
 export async function signalbox(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
@@ -52,7 +54,10 @@ export function startProgram(program: string, args: readonly string[], options: 
     stdout += text;
     heard();
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => void (stderr += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    heard();
+  });
   child.stdin.on('error', () => undefined).end(input);
   const ended = new Promise<Ended>((done, failed) => {
     child.on('error', failed);
@@ -61,13 +66,18 @@ export function startProgram(program: string, args: readonly string[], options: 
       heard();
     });
   });
-  const printed = async (text: string): Promise<void> => {
-    while (!stdout.includes(text)) {
+  const until = async (has: () => boolean, text: string): Promise<void> => {
+    while (!has()) {
       if (child.exitCode !== null) throw new Error(`it ended without printing ${text}:\n${stdout}${stderr}`);
       await new Promise<void>((wake) => (heard = wake));
     }
   };
-  return { child, ended, printed };
+  return {
+    child,
+    ended,
+    printed: (text) => until(() => stdout.includes(text), text),
+    complained: (text) => until(() => stderr.includes(text), text),
+  };
 }
 
 /** A store of its own for one test, gone with it. */

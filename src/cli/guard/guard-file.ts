@@ -9,7 +9,7 @@ import { complain, printable } from '../output.ts';
 import { isJson } from '../store.ts';
 
 /** What it is called if it does not say so itself. */
-const UNNAMED = 'guard';
+export const UNNAMED = 'guard';
 
 export async function readGuard(
   command: Command,

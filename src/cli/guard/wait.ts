@@ -1,13 +1,14 @@
 /** `signalbox guard wait`: until a guard passes. */
+import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import type { GuardLook } from '../../runtime/guards/wait.ts';
 import { durationArgument } from '../arguments.ts';
-import { complain, paintFor, printable, screen, unpainted } from '../output.ts';
+import { complain, paintFor, printable, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { tellVerdict } from './check.ts';
-import { readGuard } from './guard-file.ts';
+import { readGuard, UNNAMED } from './guard-file.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
 import { treeLines, verdictLines } from './told.ts';
 
@@ -54,12 +55,12 @@ Exit code 0 once it passes; 1, or 69 if something could not be looked at, when t
     });
 }
 
-/** Says what it waits for, and what has changed. */
+/** Says what it waits for, and then what has changed. */
 class Voice {
   readonly #guard: Guard;
   readonly #pollMs: number;
   readonly #say: (line: string) => void;
-  #told = '';
+  #told: ReadonlySet<string> | undefined;
   last: GuardLook | undefined;
 
   constructor(guard: Guard, pollMs: number, say: (line: string) => void) {
@@ -69,29 +70,29 @@ class Voice {
   }
 
   looked(look: GuardLook): void {
-    const isFirst = this.last === undefined;
     this.last = look;
     if (look.outcome.kind === 'passed') return;
-    const paint = paintFor(process.stderr.isTTY ? process.stderr : {});
-    const lines = treeLines(look.explanation, paint);
-    const told = treeLines(look.explanation, unpainted).join('\n');
-    if (told === this.#told) return;
-    this.#told = told;
-    this.#say(`signalbox: ${isFirst ? 'waiting' : 'still waiting'} for ${printable(this.#guard.id)}`);
-    for (const line of lines) this.#say(`  ${line}`);
-    if (isFirst) for (const line of this.#wakes()) this.#say(`  ${line}`);
+    const before = this.#told;
+    const lines = treeLines(look.explanation, paintFor(isatty(2) ? process.stderr : {}));
+    this.#told = new Set(lines);
+    if (before === undefined) {
+      this.#say(`signalbox: waiting${this.#guard.id === UNNAMED ? '' : ` for ${printable(this.#guard.id)}`}`);
+      for (const line of [...lines, ...this.#wakes()]) this.#say(`  ${line}`);
+      return;
+    }
+    const changed = lines.filter((line) => !before.has(line));
+    if (changed.length > 0) this.#say('signalbox: still waiting');
+    for (const line of changed) this.#say(`  ${line.trimStart()}`);
   }
 
   #wakes(): readonly string[] {
     const { condition, wakeOn } = this.#guard;
-    const patterns = wakesOn(this.#guard);
-    const resources = [...(wakingOf(condition, wakeOn).resources ?? [])];
-    const about = resources.length === 0 ? '' : ` of ${resources.join(', ')}`;
+    const { resources } = wakingOf(condition, wakeOn);
+    const events = resources === undefined ? wakesOn(this.#guard).join(', ') : `events of ${[...resources].join(', ')}`;
     const polled = polledInputs(condition).map(({ key }) => key);
-    const every = `every ${spoken(this.#pollMs)}`;
     return [
-      ...(patterns.length > 0 ? [`woken by ${patterns.join(', ')}${about}`] : []),
-      ...(polled.length > 0 ? [`looks ${every} at ${polled.join(', ')}`] : []),
+      ...(resources?.size === 0 ? [] : [`woken by ${events}`]),
+      ...(polled.length > 0 ? [`looks every ${spoken(this.#pollMs)} at ${polled.join(', ')}`] : []),
     ].map(printable);
   }
 }

@@ -466,6 +466,12 @@ describe('whether waiting can help', () => {
     expect(evaluate(never, {})).toEqual({ kind: 'failed', reasons, outlook: 'never' });
   });
 
+  test('the opposite of what always passes can never pass, whatever happens in the world', () => {
+    expect(outlookOf(not(all([])))).toBe('never');
+    expect(outlookOf(not(all([all([]), not(never)])))).toBe('never');
+    expect(outlookOf(not(not(open)))).toBe('open');
+  });
+
   test('all is as hopeless as its most hopeless failure', () => {
     expect(outlookOf(all([open, open]))).toBe('open');
     expect(outlookOf(all([open, stuck]))).toBe('stuck');

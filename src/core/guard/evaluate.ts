@@ -9,7 +9,7 @@
  *
  * So a verdict that was reached while inputs were missing stays the same once they come in.
  */
-import type { Condition, Leaf } from './condition.ts';
+import { type Condition, type Leaf, leavesOf } from './condition.ts';
 import { findingOf, type Outlook } from './findings.ts';
 import type { InputKey, Inputs } from './inputs.ts';
 import { inputOf } from './required-inputs.ts';
@@ -30,7 +30,8 @@ export interface Missing {
 export function evaluate(condition: Condition, inputs: Inputs): Verdict {
   if ('all' in condition) return all(condition.all.map((child) => evaluate(child, inputs)));
   if ('any' in condition) return any(condition.any.map((child) => evaluate(child, inputs)));
-  if ('not' in condition) return not(evaluate(condition.not, inputs));
+  // What depends on nothing in the world will be as it is.
+  if ('not' in condition) return not(evaluate(condition.not, inputs), leavesOf(condition.not).length === 0);
   return evaluateLeaf(condition, inputs);
 }
 
@@ -62,10 +63,14 @@ function any(children: readonly Verdict[]): Verdict {
   return lacking(children) ?? { kind: 'failed', reasons: reasonsOf(failed), outlook: brightest(failed) };
 }
 
-function not(inner: Verdict): Verdict {
+function not(inner: Verdict, isForEver: boolean): Verdict {
   switch (inner.kind) {
     case 'passed':
-      return { kind: 'failed', reasons: [`must not hold, but does: ${inner.reasons.join(' and ')}`], outlook: 'open' };
+      return {
+        kind: 'failed',
+        reasons: [`must not hold, but does: ${inner.reasons.join(' and ')}`],
+        outlook: isForEver ? 'never' : 'open',
+      };
     case 'failed':
       return { kind: 'passed', reasons: inner.reasons };
     case 'needsInput':

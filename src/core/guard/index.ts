@@ -41,4 +41,5 @@ export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from '
 export { type ParsedCondition, parseCondition } from './parse.ts';
 export { requiredInputs } from './required-inputs.ts';
 export type { Path, Problem } from '../shape.ts';
-export { matches, polledInputs, type ToldEvent, wakePatterns, type Waking, wakingOf } from './wake.ts';
+export { matches, polledInputs, wakePatterns, type Waking, wakingOf } from './wake.ts';
+export type { ToldEvent } from './wakes.ts';

@@ -147,13 +147,14 @@ function driven(turn: Turn, command: DriverCommand): PipelineTransition {
   // Somebody decides first, or the pause ends first.
   const isResting = blocked?.on === 'person' || blocked?.on === 'backoff';
   const when = isResting ? 'never' : step.when;
+  const mayAcquire = when === 'before' && phaseAt(turn.runbook, step).holds.length > 0;
   switch (command.kind) {
     case 'judged':
       return when === command.when ? judged(turn, command) : misplaced(turn);
     case 'waits':
-      return when === 'before' ? waits(turn, command.resources) : misplaced(turn);
+      return mayAcquire ? waits(turn, command.resources) : misplaced(turn);
     case 'refused':
-      return when === 'before' ? commandFailed(turn, command.why) : misplaced(turn);
+      return mayAcquire ? commandFailed(turn, command.why) : misplaced(turn);
     case 'begun':
       return when === 'before' ? begun(turn, command.tokens) : misplaced(turn);
     case 'ended':

@@ -1,0 +1,108 @@
+/** What may wake each leaf: after which events about what it asks for it may have come to hold, or ceased to. */
+import type { Event, Json } from '../machine.ts';
+import { entryOf, type Leaf, type LeafArguments, type LeafKind } from './condition.ts';
+
+/** One event, with what it is about: `lock/main`. */
+export interface ToldEvent extends Event {
+  readonly resource: string;
+  /** The write that made it also made the resource: before, there was none. */
+  readonly isNew?: true;
+}
+
+/** What may have made a leaf come to hold, and what may have made it cease to. */
+export interface Wakes {
+  readonly holds: Wake;
+  readonly ceases: Wake;
+}
+
+export interface Wake {
+  readonly patterns: readonly string[];
+  /** `events`: those of one revision about the resource of the leaf, in their order. */
+  wakes(events: readonly ToldEvent[]): boolean;
+}
+
+export function wakesOf(leaf: Leaf): Wakes | 'polled' {
+  const [kind, argument] = entryOf(leaf);
+  const wakes = wakesByLeaf[kind];
+  return typeof wakes === 'function' ? wakes(argument) : wakes;
+}
+
+/** Any of these events, about whomever it is, or about this holder. */
+function any(patterns: readonly string[], holder?: string): Wake {
+  const isOne = (event: ToldEvent): boolean =>
+    patterns.includes(event.type) && (holder === undefined || event.holder === holder);
+  return { patterns, wakes: (events) => events.some(isOne) };
+}
+
+const lockTaken = ['lock:acquired'];
+const lockFreed = ['lock:released', 'lock:reclaimed', 'lock:forced'];
+
+/** Freed, and not given to the next one by the same write. */
+const lockLeftFree: Wake = {
+  patterns: lockFreed,
+  wakes(events) {
+    let isFree = false;
+    for (const { type } of events) {
+      if (lockFreed.includes(type)) isFree = true;
+      if (lockTaken.includes(type)) isFree = false;
+    }
+    return isFree;
+  },
+};
+
+const slotsFreed = ['semaphore:released', 'semaphore:reclaimed', 'semaphore:forced'];
+
+/** Slots were freed and not given to the next one by the same write; or there are more of them, or some at last. */
+const slotsLeftFree: Wake = {
+  // The first acquisition creates a semaphore, and may leave room in it.
+  patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:acquired'],
+  wakes(events) {
+    const free = new Set<Json>();
+    for (const event of events) {
+      const { type, slots, capacity, from } = event;
+      if (event.isNew === true) return true;
+      if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
+      if (!Array.isArray(slots)) continue;
+      // Which slots, and not how many: one that grows tells all that it has by then.
+      if (slotsFreed.includes(type)) for (const slot of slots as readonly Json[]) free.add(slot);
+      if (type === 'semaphore:acquired') for (const slot of slots as readonly Json[]) free.delete(slot);
+    }
+    return free.size > 0;
+  },
+};
+
+const pipelineEnded = ['pipeline:done', 'pipeline:failed', 'pipeline:cancelled'];
+
+type WakesByLeaf = {
+  readonly [Kind in LeafKind]: Wakes | 'polled' | ((argument: LeafArguments[Kind]) => Wakes);
+};
+
+const wakesByLeaf: WakesByLeaf = {
+  lockFree: { holds: lockLeftFree, ceases: any(lockTaken) },
+  lockHeld: (held) => {
+    const by = typeof held === 'string' ? undefined : held.by;
+    // Whoever asks for one holder wants to know that this one is out, whoever comes next.
+    return { holds: any(lockTaken, by), ceases: by === undefined ? lockLeftFree : any(lockFreed, by) };
+  },
+  semaphoreAvailable: { holds: slotsLeftFree, ceases: any(['semaphore:acquired', 'semaphore:resized']) },
+  // A pipeline that is blocked before a phase is in it, and out of the one before.
+  pipelineInPhase: {
+    holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),
+    ceases: any(['pipeline:phase', 'pipeline:blocked', ...pipelineEnded]),
+  },
+  pipelineComplete: { holds: any(['pipeline:done']), ceases: any(['pipeline:started']) },
+  taskDone: { holds: any(['task:completed']), ceases: any(['task:published']) },
+  memberAlive: { holds: any(['member:joined']), ceases: any(['member:left']) },
+  issuesComplete: 'polled',
+  noBlockedIssues: 'polled',
+  issueStatus: 'polled',
+  branchExists: 'polled',
+  branchNotExists: 'polled',
+  branchClean: 'polled',
+  branchMerged: 'polled',
+  fileExists: 'polled',
+  fileNotExists: 'polled',
+  fileContains: 'polled',
+  sessionAlive: 'polled',
+  command: 'polled',
+};
