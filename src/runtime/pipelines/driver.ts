@@ -136,7 +136,7 @@ export class PipelineDriver {
       for (;;) {
         const outcomes = await this.#check(guards, phase);
         if (outcomes === undefined) return undefined;
-        const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
+        const { effect } = await this.#tell({ kind: 'judged', when, outcomes, pollMs: this.#book.pollMs });
         // Those of the next phase are to be looked at next: these have passed.
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
         if (!isBlocked) return effect;
@@ -217,7 +217,13 @@ export class PipelineDriver {
     // It may have taken long: what was true before need not be now.
     const outcomes = await this.#check(phase.pre, phase);
     if (outcomes === undefined) return undefined;
-    const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
+    const { effect } = await this.#tell({
+      kind: 'judged',
+      when: 'before',
+      outcomes,
+      isHeld: true,
+      pollMs: this.#book.pollMs,
+    });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
   }
