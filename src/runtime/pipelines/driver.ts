@@ -24,6 +24,7 @@ import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
 import { MARGIN } from '../session.ts';
+import { waitsForItsTurn } from './own-turn.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -141,6 +142,9 @@ export class PipelineDriver {
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
         if (!isBlocked) return effect;
         if (!this.#terms.waits) return undefined;
+        if (when === 'before' && waitsForItsTurn(phase, outcomes)) {
+          return await this.#waitFor({ kind: 'acquire', phase, holds: phase.holds });
+        }
         if (watch === undefined) {
           const { pollMs } = this.#book;
           watch = await this.#parts.guards.watch(guards, { pollMs });
