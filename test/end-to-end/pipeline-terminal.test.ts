@@ -1,9 +1,9 @@
 // On a terminal a pipeline is a picture that is drawn again in its place, and the terminal is left as it was.
 
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { built, Place, type Started } from '../support/run-processes.ts';
+import { built, isAlive, Place, type Started } from '../support/run-processes.ts';
 
 const CTRL_C = '\x03';
 const HIDDEN = '\x1b[?25l';
@@ -61,6 +61,18 @@ describe.skipIf(!hasTerminals)('a pipeline on a terminal', { timeout: 60_000 }, 
     type('TERM=dumb box pipeline run r.yaml --id t; echo code $?');
     await shell.prints(/plan: begins\s[^]*pipeline\/t: done[^]*code 0/);
     expect(shell.stdout).not.toContain(HIDDEN);
+  });
+
+  it('ends its command when the terminal is closed, and can be resumed', async () => {
+    runbook('name: r\nphases:\n  - { name: plan, run: "echo $$ > pid; echo begun; exec sleep 100" }\n');
+    const box = await place.open();
+    const left = new Promise((resolve) => void box.on('pipeline:blocked', resolve));
+    type('box pipeline run r.yaml --id t');
+    await shell.prints(/│ begun/);
+    shell.kill('SIGKILL');
+    await left;
+    expect(isAlive(Number(readFileSync(place.path('pid'), 'utf8')))).toBe(false);
+    expect(await box.pipelines.show('t')).toMatchObject({ state: 'blocked', blocked: { on: 'person' } });
   });
 
   it('gives the cursor back at Ctrl-C, and says how to go on', async () => {

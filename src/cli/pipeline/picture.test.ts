@@ -69,6 +69,7 @@ describe('the picture of a pipeline', () => {
         ],
         wakeOn: ['lock:released'],
         polled: ['issue:4'],
+        pollMs: 2_000,
         againMs: 30_000,
       },
     });
@@ -80,8 +81,8 @@ describe('the picture of a pipeline', () => {
       '      deploy.pre: lock "deploy" is held by agent:7',
       '      deploy.pre: issue 4 is open',
       '      tests: no branch "x" (cannot pass as things stand)',
-      '      looks again after lock:released; from time to time',
-      '        at issue:4; every 30 s',
+      '      looks again after lock:released; every 2 s at',
+      '        issue:4; in any case every 30 s',
     ]);
   });
 

@@ -26,6 +26,7 @@ import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
 import { MARGIN } from '../session.ts';
+import { waitsForItsTurn } from './own-turn.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -151,15 +152,18 @@ export class PipelineDriver {
       for (;;) {
         const outcomes = await this.#check(guards, phase);
         if (outcomes === undefined) return undefined;
-        const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes });
+        const { pollMs } = this.#book;
+        const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes, pollMs });
         // Those of the next phase are to be looked at next: these have passed.
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
         if (!isBlocked) return effect;
         // Whether these passed got lost with the answer.
         if (isFound === true) continue;
         if (!this.#terms.waits) return undefined;
+        if (when === 'before' && waitsForItsTurn(phase, outcomes)) {
+          return await this.#waitFor({ kind: 'acquire', phase, holds: phase.holds });
+        }
         if (watch === undefined) {
-          const { pollMs } = this.#book;
           watch = await this.#patiently(() => this.#parts.guards.watch(guards, { pollMs }));
           if (watch === undefined) return undefined;
           // What happened between the look and the watch was not heard.
@@ -238,7 +242,13 @@ export class PipelineDriver {
     // It may have taken long: what was true before need not be now.
     const outcomes = await this.#check(phase.pre, phase);
     if (outcomes === undefined) return undefined;
-    const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
+    const { effect } = await this.#tell({
+      kind: 'judged',
+      when: 'before',
+      outcomes,
+      isHeld: true,
+      pollMs: this.#book.pollMs,
+    });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
   }

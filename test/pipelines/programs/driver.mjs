@@ -43,7 +43,7 @@ const watched = new Proxy(store, {
     return typeof value === 'function' ? value.bind(target) : value;
   },
 });
-const box = await open(watched, { sessionTtlMs: 2_000, requestTimeoutMs: 20_000, maintains: false });
+const box = await open(watched, { sessionTtlMs: 2_000, requestTimeoutMs: 20_000, maintenanceMs: 3_600_000 });
 const options = { graceMs: 300, cwd: directory };
 const functions = functionsOf(runbook, directory);
 try {
