@@ -1,7 +1,7 @@
 /** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
 import { StringDecoder } from 'node:string_decoder';
 import type { Timer } from '../../clock.ts';
-import type { Operation } from '../../store/index.ts';
+import type { Compare, Operation } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
@@ -67,6 +67,7 @@ export class PhaseLogWriter {
   readonly #tell: (text: string) => void;
   #timer: Timer | undefined;
   #isNew = false;
+  #isClosed = false;
   #writing: Promise<unknown> = Promise.resolve();
 
   /** `tell`: what is printed, as it comes. */
@@ -82,8 +83,9 @@ export class PhaseLogWriter {
     this.#tell = tell;
   }
 
+  /** What comes after the end is nobody's. */
   add(text: string): void {
-    if (text === '') return;
+    if (text === '' || this.#isClosed) return;
     this.#text.add(text);
     this.#isNew = true;
     this.#tell(text);
@@ -98,9 +100,15 @@ export class PhaseLogWriter {
 
   /** Writes the rest. A log that cannot be written is lost, and nothing else with it. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#timer?.cancel();
     this.#write();
     await this.#writing;
+  }
+
+  get #oldestKept(): string {
+    const { place, run } = this.#at;
+    return logKey(this.#keys, place, run - RUNS_KEPT + 1);
   }
 
   #write(): void {
@@ -109,10 +117,14 @@ export class PhaseLogWriter {
     this.#isNew = false;
     const { place, phase, run } = this.#at;
     const log: PhaseLog = { phase, run, text: this.#text.text, leftOut: this.#text.leftOut };
-    const success: Operation[] = [{ do: 'put', key: logKey(this.#keys, place, run), value: encode(log) }];
-    if (run > RUNS_KEPT) success.push({ do: 'delete', key: logKey(this.#keys, place, run - RUNS_KEPT) });
+    // All of the older ones: a run that printed nothing has removed none.
+    const older: Operation = { do: 'delete', key: logKey(this.#keys, place, 0), end: this.#oldestKept };
+    const put: Operation = { do: 'put', key: logKey(this.#keys, place, run), value: encode(log) };
+    const success = run > RUNS_KEPT ? [older, put] : [put];
+    // One that was replaced may still write here; not once all of it has been forgotten.
+    const compare: Compare[] = [{ key: this.#keys.state, target: 'version', is: '>', than: 0 }];
     this.#writing = this.#writing.then(() =>
-      send(this.#runtime, { compare: [], success, failure: [] }).catch(() => undefined),
+      send(this.#runtime, { compare, success, failure: [] }).catch(() => undefined),
     );
   }
 }
