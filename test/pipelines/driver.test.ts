@@ -115,6 +115,7 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
   it.each([
     ['no equals sign', 'echo nothing > "$SIGNALBOX_OUTPUT"', 'has no ='],
     ['a name of ours', 'echo SIGNALBOX_X=1 > "$SIGNALBOX_OUTPUT"', "signalbox's own"],
+    ['a pipe, which nobody writes to', 'mkfifo "$SIGNALBOX_OUTPUT"', 'is no file to be read'],
     ['too much', 'head -c 70000 /dev/zero | tr "\\0" x > "$SIGNALBOX_OUTPUT"', 'larger than'],
   ])('fails where a phase passes on what cannot be: %s', async (_, line, why) => {
     const on = stage();

@@ -2,7 +2,7 @@
  * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
  * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
  */
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
@@ -158,6 +158,7 @@ export class PhaseCommand {
 
   async #outputs(): Promise<PhaseResult> {
     const text = await readUpTo(outputsIn(await this.#directory), LARGEST_OUTPUTS_BYTES + 1);
+    if (text === undefined) return { kind: 'failed', why: 'what it made of $SIGNALBOX_OUTPUT is no file to be read' };
     if (text.length > LARGEST_OUTPUTS_BYTES) {
       return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
     }
@@ -175,16 +176,23 @@ function outputsIn(directory: string): string {
   return join(directory, 'outputs');
 }
 
-async function readUpTo(path: string, bytes: number): Promise<Buffer> {
-  const file = await open(path, 'r').catch(() => undefined);
-  if (file === undefined) return Buffer.alloc(0);
+/** Undefined if it is no file that could be read. A pipe would be waited for until somebody opens its other end. */
+async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(isMissing);
+  if (file === true) return Buffer.alloc(0);
+  if (file === false) return undefined;
   try {
-    if (!(await file.stat()).isFile()) return Buffer.alloc(0);
+    if (!(await file.stat()).isFile()) return undefined;
     const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
     return buffer.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
+}
+
+/** Nothing was passed on. */
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
 function whenAborted(signal: AbortSignal): Promise<'aborted'> {
