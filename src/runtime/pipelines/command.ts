@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
 import type { Children, Entered } from '../children.ts';
+import type { HoldTold } from '../held-records.ts';
 import type { Hold } from '../hold.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import { isTrouble } from '../tasks/sending.ts';
@@ -24,6 +25,8 @@ export interface CommandTerms {
   readonly children: Children;
   /** What it works under: the driver's, and those of the phase. */
   readonly holds: readonly Hold[];
+  /** What is held around this process: the command works under that as well. */
+  readonly outer: readonly HoldTold[];
   /** Between TERM and KILL. */
   readonly graceMs: number;
   /** Aborted, it is KILL at once. */
@@ -111,10 +114,13 @@ export class PhaseCommand {
    * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
    * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
    */
-  async #enter(child: GatedChild, { children, holds, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+  async #enter(
+    child: GatedChild,
+    { children, holds, outer, graceMs, stop }: CommandTerms,
+  ): Promise<Entered | undefined> {
     for (let attempt = 0; !stop.aborted; attempt++) {
       try {
-        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false, isAlone: true }, outer);
       } catch (error) {
         if (!isTrouble(error)) throw error;
         await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
@@ -136,7 +142,8 @@ export class PhaseCommand {
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
     const first = await Promise.race([child.ended, whenAborted(stop)]);
     if (first === 'aborted') {
-      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+      const isEnded = await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+      if (!isEnded) tell(`waiting for process ${child.pid}, which cannot be ended`);
     }
     const ended = await child.ended;
     const isGone =

@@ -264,7 +264,7 @@ export class Pipelines {
   /** `seen`: how it stood when a person decided. */
   async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<PipelineRecord> {
     // Whatever an earlier driver began must not run beside what we begin.
-    await this.#clear(hold, options);
+    await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
     const { cwd = book.cwd, signal, by = defaultHolder() } = options;
@@ -325,12 +325,19 @@ export class Pipelines {
     }
   }
 
-  async #clear(hold: LockHold, { graceMs = DEFAULT_GRACE_MS, signal }: ResumeOptions): Promise<void> {
+  /** It may take long, or need somebody: that is told like what the phase prints. */
+  async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
+    const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;
     const leftovers = await children.leftovers([hold]);
     if (leftovers.length === 0) return;
     const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
-    await clearLeftovers(leftovers, { children, graceMs, tell: () => undefined, cut });
+    await clearLeftovers(leftovers, {
+      children,
+      graceMs,
+      tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
+      cut,
+    });
     if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
   }
 
