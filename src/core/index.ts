@@ -23,6 +23,7 @@ export {
   type Gathered,
   type Guard,
   type GuardOutcome,
+  conditionProblem,
   guardProblem,
   type Input,
   type InputKey,

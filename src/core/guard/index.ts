@@ -36,7 +36,7 @@ export { evaluate, type Missing, type Verdict } from './evaluate.ts';
 export { explain, type Explanation, renderExplanation } from './explain.ts';
 export type { Outlook } from './findings.ts';
 export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } from './guard.ts';
-export { guardProblem } from './guard-problem.ts';
+export { conditionProblem, guardProblem } from './guard-problem.ts';
 export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
 export { type ParsedCondition, parseCondition } from './parse.ts';
 export { requiredInputs } from './required-inputs.ts';
