@@ -143,7 +143,7 @@ export class PipelineDriver {
         if (!this.#terms.waits) return undefined;
         if (watch === undefined) {
           const { pollMs } = this.#book;
-          watch = await this.#parts.guards.watch(guards, { pollMs });
+          watch = await this.#parts.guards.watch(guards, { pollMs, own: this.#holder });
           // What happened between the look and the watch was not heard.
           continue;
         }
