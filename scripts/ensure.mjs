@@ -4,7 +4,16 @@
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +28,11 @@ export function ensure() {
 
 export function ensureInstalled() {
   if (isInstalled()) return;
+  // npm ci empties what the link leads to, which is somebody else's.
+  if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    say('node_modules is a link to packages that are not those of package-lock.json; install them where it leads to');
+    process.exit(1);
+  }
   say('installing packages (npm ci)');
   // Without --include=dev, NODE_ENV=production would leave out the compiler.
   exitUnlessZero(run('npm', ['ci', '--include=dev']));

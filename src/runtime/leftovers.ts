@@ -75,7 +75,10 @@ async function endIt(resources: string, note: ChildNote, clearing: Clearing): Pr
     return isGoneWithin(note.child, false, Number.POSITIVE_INFINITY, cut);
   }
   tell(`${resources}: ending ${left} (TERM, and KILL after ${spoken(graceMs)})`);
-  return end(note.child, { graceMs, isOwn: false, cut });
+  // One that was stopped would never hear it. A second TERM would hit what a shell runs to tidy up after the first.
+  signalRemains(note.child, remainsOf(note.child), 'SIGCONT');
+  if (await isGoneWithin(note.child, false, graceMs, cut)) return true;
+  return end(note.child, { graceMs: 0, isOwn: false, cut });
 }
 
 function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing): Cleared {

@@ -2,7 +2,7 @@
 
 import { existsSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Ended, Scratch } from '../support/cli.ts';
+import { CLI, type Ended, Scratch, startProgram } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 
 describe('a runbook that cannot be right', { timeout: 60_000 }, () => {
@@ -142,6 +142,28 @@ describe('a command that prints ten megabytes', { timeout: 120_000 }, () => {
     const log = await scratch.run('pipeline', 'status', 'big', '--log', 'a');
     expect(log.stdout.length).toBeLessThan(100_000);
     expect(log.stdout).toMatch(/^── a\nthe beginning\nx+\n… \d+ characters left out …\nx+\nthe end\n$/);
+  });
+});
+
+describe('output that cannot be written', { timeout: 60_000 }, () => {
+  const scratch = new Scratch();
+  beforeAll(built, 120_000);
+  afterEach(() => scratch.remove());
+
+  it('ends the command, and leaves the pipeline to be resumed', async () => {
+    writeFileSync(
+      scratch.path('r.yaml'),
+      'name: r\nphases:\n  - { name: a, run: "touch ran; exec sleep 100", idempotent: true }\n',
+    );
+    const shell = startProgram('sh', ['-c', '"$NODE" "$CLI" pipeline run r.yaml --id full > /dev/full'], {
+      cwd: scratch.dir,
+      env: { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store },
+    });
+    expect(await shell.ended).toMatchObject({
+      code: 69,
+      stderr: expect.stringContaining('stdout cannot be written') as string,
+    });
+    expect(await scratch.json('pipeline', 'status', 'full')).toMatchObject({ isDriven: false, endedAt: null });
   });
 });
 

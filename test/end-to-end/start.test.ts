@@ -74,3 +74,18 @@ describe('what is printed', { timeout: 60_000 }, () => {
     expect(await (await place.open()).lock('full').isFree()).toBe(true);
   });
 });
+
+describe('what is loaded', () => {
+  const file = (name: string): string => readFileSync(join(dirname(ENTRY), name), 'utf8');
+
+  it('has no YAML in it until a YAML file is read, and no etcd until one is opened', () => {
+    expect(file('main.cjs')).toContain('./yaml.cjs');
+    expect(file('yaml.cjs')).toContain('TAB_AS_INDENT');
+    expect(file('main.cjs')).not.toContain('TAB_AS_INDENT');
+    expect(file('main.cjs')).toContain('./etcd.cjs');
+  });
+
+  it('comes with the licences of what it is made of', () => {
+    expect(file('LICENSES')).toMatch(/^yaml \d/m);
+  });
+});

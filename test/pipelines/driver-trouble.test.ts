@@ -198,7 +198,8 @@ describe.each(inMemory)('a driver on $transport', ({ atOnce }) => {
       const [driver, other] = await on.fleet.startAll('driver', 'other');
       let finish = (): void => undefined;
       on.does({ work: () => new Promise<void>((resolve) => (finish = resolve)) });
-      const driving = on.run(driver!, book(phase('work'), phase('next')));
+      const main = await other!.box.lock('main').acquire();
+      const driving = on.run(driver!, book(phase('work'), phase('next', { pre: [guard({ lockFree: 'main' })] })));
       driving.catch(() => undefined);
       await until(() => on.ran.length === 1);
       // The old one has not heard of it, and its command ends just then.
@@ -216,8 +217,10 @@ describe.each(inMemory)('a driver on $transport', ({ atOnce }) => {
       await on.advance(0);
       driver!.link.deliverNews();
       await on.advance(5_000);
+      await main.release();
       expect(await next).toMatchObject({ state: 'done', phases: [{ runs: 1 }, { runs: 1 }] });
       expect(on.ran).toEqual(['work', 'next']);
+      await expect(driving).rejects.toMatchObject({ name: 'HoldLost' });
     });
   });
 

@@ -440,6 +440,30 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
       expect((await left(driving)).state).toBe('done');
     });
 
+    it('has its place in the queue where its guard waits for the same, and only then', async () => {
+      const on = stage();
+      const [driver, other] = await on.fleet.startAll('driver', 'other');
+      const main = await other!.box.lock('main').acquire();
+      const gate = await other!.box.lock('gate').acquire();
+      const pre = [guard({ lockFree: 'main' }), guard({ lockFree: 'gate' }, { id: 'gate' })];
+      const order: string[] = [];
+      on.does({ merge: () => void order.push('pipeline') });
+      const driving = on.run(driver!, book(phase('merge', { pre, holds: [{ lock: 'main' }] })));
+      await on.advance(0);
+      // As long as something else is missing too, it keeps nobody waiting.
+      expect((await other!.box.lock('main').inspect()).waiting).toEqual([]);
+      await gate.release();
+      await until(async () => (await other!.box.lock('main').inspect()).waiting.length === 1);
+      expect(await other!.box.pipelines.show('p')).toMatchObject({
+        blocked: { on: 'guard', guards: [{ id: 'guard' }] },
+      });
+      const later = other!.box.lock('main').run(() => void order.push('later'));
+      await main.release();
+      expect((await left(driving)).state).toBe('done');
+      await later;
+      expect(order).toEqual(['pipeline', 'later']);
+    });
+
     it('fails where it asks for more than there is', async () => {
       const on = stage();
       const driver = await on.fleet.start('driver');
@@ -490,7 +514,10 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
     const driving = on.run(driver!, book(phase('work')));
     await until(() => on.ran.length === 1);
     const view = await other!.box.pipelines.show('p');
-    expect(await on.resume(other!)).toEqual({ kind: 'driven', by: view?.driver?.holder });
+    const second = on.resume(other!);
+    // One that was killed would be found dead by then.
+    await on.advance(500);
+    expect(await second).toEqual({ kind: 'driven', by: view?.driver?.holder });
     expect(await on.run(other!, book(phase('work')))).toEqual({ kind: 'exists', id: 'p' });
     expect(await other!.box.pipelines.resume('nobody')).toEqual({ kind: 'missing' });
     const standing = on.resume(other!, { standsBy: true });

@@ -69,5 +69,5 @@ async function rest(): Promise<void> {
 
 /** Looks until it is so: for what happens by itself, in real processes too. */
 export async function until(isSo: () => unknown): Promise<void> {
-  while ((await isSo()) !== true) await new Promise((resolve) => setTimeout(resolve, 2));
+  while ((await isSo()) !== true) await new Promise((resolve) => setTimeout(resolve, 5));
 }

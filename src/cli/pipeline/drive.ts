@@ -32,22 +32,32 @@ async function shown(
 ): Promise<void> {
   const show = showFor(command);
   let record: PipelineRecord | undefined;
+  // What cannot be shown ends the driving as Ctrl-C does: thrown from here, it would leave the command behind.
+  const broken = new AbortController();
+  const safely = (work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      broken.abort(error);
+    }
+  };
   const onAbort = (): void => {
     if (record?.step.when === 'during') show.say(STOPPING);
   };
   signal.addEventListener('abort', onAbort, { once: true });
   try {
     const outcome = await work(box, {
-      signal,
+      signal: AbortSignal.any([signal, broken.signal]),
       hurrying,
-      onChange: (changed) => show.changed((record = changed)),
-      onOutput: (phase, text) => show.printed(phase, text),
+      onChange: (changed) => safely(() => show.changed((record = changed))),
+      onOutput: (phase, text) => safely(() => show.printed(phase, text)),
     });
+    if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(outcome);
     ({ record } = outcome);
   } finally {
     signal.removeEventListener('abort', onAbort);
-    show.over(record);
+    safely(() => show.over(record));
   }
   endedWith(command, record, signal.aborted);
 }

@@ -8,7 +8,9 @@ export class LastLines {
 
   add(text: string): void {
     const parts = (this.#open + text).split('\n');
-    this.#open = seen(parts.pop() ?? '');
+    const open = parts.pop() ?? '';
+    // What comes next is written over it.
+    this.#open = seen(open) + (open.endsWith('\r') ? '\r' : '');
     this.#lines = [...this.#lines, ...parts.slice(-MOST_LINES).map(seen)].slice(-MOST_LINES);
   }
 
@@ -18,7 +20,7 @@ export class LastLines {
   }
 
   get all(): readonly string[] {
-    return this.#open === '' ? this.#lines : [...this.#lines, this.#open];
+    return this.#open === '' ? this.#lines : [...this.#lines, seen(this.#open)];
   }
 }
 

@@ -25,7 +25,9 @@ export class Live implements Show {
   #phase = '';
   #drawn: readonly PictureLine[] = [];
   #soon: NodeJS.Timeout | undefined;
-  readonly #restore = (): void => printText(SHOW_CURSOR + WRAP);
+  /** A terminal that was closed can be drawn on no more; the signal that says so is heard elsewhere. */
+  #isGone = false;
+  readonly #restore = (): void => this.#write(SHOW_CURSOR + WRAP);
   readonly #redraw = (): void => this.#draw();
 
   constructor(paint: Paint) {
@@ -33,7 +35,7 @@ export class Live implements Show {
     this.#tick = setInterval(this.#redraw, TICK_MS);
     process.stdout.on('resize', this.#redraw);
     process.on('exit', this.#restore);
-    printText(HIDE_CURSOR);
+    this.#write(HIDE_CURSOR);
   }
 
   changed(record: PipelineRecord): void {
@@ -53,7 +55,7 @@ export class Live implements Show {
   /** Something to be read above the picture, and to stay. */
   say(line: string): void {
     this.#erase();
-    printText(`${line}\n`);
+    this.#write(`${line}\n`);
     this.#draw();
   }
 
@@ -76,13 +78,22 @@ export class Live implements Show {
     const frame = { width, height, paint: this.#paint, now: Date.now(), printed: this.#printed.all, isDriven };
     const lines = pictureOf(this.#record, frame);
     const body = lines.map(({ text }) => `${text}\x1b[K\n`).join('');
-    printText(`${NO_WRAP}${this.#back()}${body}\x1b[J${WRAP}`);
+    this.#write(`${NO_WRAP}${this.#back()}${body}\x1b[J${WRAP}`);
     this.#drawn = lines;
   }
 
   #erase(): void {
-    printText(`${this.#back()}\x1b[J`);
+    this.#write(`${this.#back()}\x1b[J`);
     this.#drawn = [];
+  }
+
+  #write(text: string): void {
+    if (this.#isGone) return;
+    try {
+      printText(text);
+    } catch {
+      this.#isGone = true;
+    }
   }
 
   /** To where the last picture began. A window that became narrower has broken its lines. */

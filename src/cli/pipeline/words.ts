@@ -22,11 +22,13 @@ export function blockedLines(blocked: Blocked, now: number): readonly string[] {
   }
 }
 
-function wakeLines({ wakeOn, polled, againMs }: Extract<Blocked, { on: 'guard' }>): readonly string[] {
+function wakeLines({ wakeOn, polled, pollMs, againMs }: Extract<Blocked, { on: 'guard' }>): readonly string[] {
   const ways = [
     ...(wakeOn.length > 0 ? [`after ${wakeOn.join(', ')}`] : []),
-    ...(polled.length > 0 ? [`from time to time at ${polled.join(', ')}`] : []),
-    ...(againMs !== undefined ? [`every ${spoken(againMs)}`] : []),
+    ...(polled.length > 0
+      ? [`${pollMs === undefined ? 'now and then' : `every ${spoken(pollMs)}`} at ${polled.join(', ')}`]
+      : []),
+    ...(againMs !== undefined ? [`in any case every ${spoken(againMs)}`] : []),
   ];
   return ways.length === 0 ? [] : [`looks again ${ways.join('; ')}`];
 }

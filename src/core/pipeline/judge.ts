@@ -19,6 +19,7 @@ export function judge(
   outcomes: readonly GuardOutcome[],
   holder: string,
   at: Moment,
+  pollMs?: number,
 ): Judgement {
   const guards = when === 'before' ? phase.pre : phase.post;
   const judged = guards.map((guard) => ({ guard, ...findingOf(guard, outcomes) }));
@@ -35,7 +36,7 @@ export function judge(
     return { kind: 'fails', why: failureTold(phase, hopeless.guard, hopeless.outlook, hopeless.reasons), events };
   }
   const blocking = open.filter(({ guard }) => actionOf(guard) !== 'warn');
-  if (blocking.length > 0) return { kind: 'blocks', blocked: blockedOn(blocking), events };
+  if (blocking.length > 0) return { kind: 'blocks', blocked: blockedOn(blocking, pollMs), events };
   const warnings = open.map(({ guard, reasons }) => `guard ${guard.id}: ${reasons.join('; ')}`);
   return { kind: 'passes', warnings, events };
 }
@@ -57,16 +58,19 @@ function findingOf(guard: Guard, outcomes: readonly GuardOutcome[]): Finding {
 
 function blockedOn(
   blocking: readonly (Finding & { readonly guard: Guard })[],
+  pollMs: number | undefined,
 ): Omit<Extract<Blocked, { on: 'guard' }>, 'since'> {
   const pauses = blocking.flatMap(({ guard }) => {
     const action = actionOf(guard);
     return typeof action === 'object' && 'retry' in action ? [action.retry] : [];
   });
+  const polled = [...new Set(blocking.flatMap(({ guard }) => polledInputs(guard.condition).map(({ key }) => key)))];
   return {
     on: 'guard',
     guards: blocking.map(({ guard, reasons, outlook }) => ({ id: guard.id, reasons, outlook })),
     wakeOn: [...new Set(blocking.flatMap(({ guard }) => wakesOn(guard)))],
-    polled: [...new Set(blocking.flatMap(({ guard }) => polledInputs(guard.condition).map(({ key }) => key)))],
+    polled,
+    ...(polled.length > 0 && pollMs !== undefined && { pollMs }),
     ...(pauses.length > 0 && { againMs: Math.min(...pauses) }),
   };
 }

@@ -37,6 +37,8 @@ export type DriverCommand =
       readonly when: 'before' | 'after';
       readonly outcomes: readonly GuardOutcome[];
       readonly isHeld?: boolean;
+      /** How often the driver looks at what nobody announces: for people. */
+      readonly pollMs?: number;
     }
   /** The holds of the phase cannot be had at once. */
   | { readonly kind: 'waits'; readonly resources: readonly string[] }
@@ -241,11 +243,11 @@ function decided(turn: Turn, { choice, by }: Extract<DriverCommand, { readonly k
 
 function judged(
   turn: Turn,
-  { when, outcomes, isHeld = false }: Extract<DriverCommand, { readonly kind: 'judged' }>,
+  { when, outcomes, isHeld = false, pollMs }: Extract<DriverCommand, { readonly kind: 'judged' }>,
 ): PipelineTransition {
   const { runbook, record, at } = turn;
   const phase = phaseAt(runbook, record.step);
-  const verdict = judge(phase, when, outcomes, driverOf(record), at);
+  const verdict = judge(phase, when, outcomes, driverOf(record), at, pollMs);
   if (verdict.kind === 'fails') {
     return after(
       finished(withRecord(turn, withPhase(record, { state: 'failed' })), 'failed', verdict.why),

@@ -72,6 +72,8 @@ export type Blocked = { readonly since: number } & (
       readonly wakeOn: readonly string[];
       /** … and what is looked at again and again, because nobody announces its changes. */
       readonly polled: readonly string[];
+      /** … so often. */
+      readonly pollMs?: number;
       /** It is looked at again after so long, whatever happens. */
       readonly againMs?: number;
     }

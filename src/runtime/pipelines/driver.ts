@@ -18,12 +18,14 @@ import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import { isTrouble } from '../tasks/sending.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
 import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
 import { MARGIN } from '../session.ts';
+import { waitsForItsTurn } from './own-turn.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -51,6 +53,8 @@ export interface DriveTerms {
 
 /** Somebody who held it with the same name has not let go of it yet. */
 const REENTRY_PAUSE_MS = 200;
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1_000;
 
 export class PipelineDriver {
   readonly #parts: DriverParts;
@@ -83,7 +87,7 @@ export class PipelineDriver {
         if (this.#ledger.saw(seen)) this.#heard();
       },
       missed: () =>
-        void this.#ledger.read().then(
+        void this.#ledger.read(this.#hold.signal).then(
           () => this.#heard(),
           () => undefined,
         ),
@@ -136,14 +140,20 @@ export class PipelineDriver {
       for (;;) {
         const outcomes = await this.#check(guards, phase);
         if (outcomes === undefined) return undefined;
-        const { effect } = await this.#tell({ kind: 'judged', when, outcomes });
+        const { pollMs } = this.#book;
+        const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes, pollMs });
         // Those of the next phase are to be looked at next: these have passed.
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
         if (!isBlocked) return effect;
+        // Whether these passed got lost with the answer.
+        if (isFound === true) continue;
         if (!this.#terms.waits) return undefined;
+        if (when === 'before' && waitsForItsTurn(phase, outcomes)) {
+          return await this.#waitFor({ kind: 'acquire', phase, holds: phase.holds });
+        }
         if (watch === undefined) {
-          const { pollMs } = this.#book;
-          watch = await this.#parts.guards.watch(guards, { pollMs, own: this.#holder });
+          watch = await this.#patiently(() => this.#parts.guards.watch(guards, { pollMs, own: this.#holder }));
+          if (watch === undefined) return undefined;
           // What happened between the look and the watch was not heard.
           continue;
         }
@@ -190,7 +200,8 @@ export class PipelineDriver {
 
   async #acquire({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     const options = this.#holdOptions(phase.name);
-    const attempt = await this.#parts.tryAcquireAll(holds, options);
+    const attempt = await this.#patiently(() => this.#parts.tryAcquireAll(holds, options));
+    if (attempt === undefined) return undefined;
     if (attempt.kind === 'acquired' && (await this.#took(attempt.holds))) {
       return { kind: 'begin', phase, attempt: this.#ledger.record?.step.attempt ?? 1 };
     }
@@ -207,7 +218,9 @@ export class PipelineDriver {
 
   async #waitFor({ phase, holds }: Extract<Effect, { kind: 'acquire' }>): Promise<Effect | undefined> {
     try {
-      const held = await this.#parts.acquireAll(holds, { ...this.#holdOptions(phase.name), signal: this.#over });
+      const options = { ...this.#holdOptions(phase.name), signal: this.#over };
+      const held = await this.#patiently(() => this.#parts.acquireAll(holds, options));
+      if (held === undefined) return undefined;
       if (!(await this.#took(held))) return await this.#pauseThenLookAgain(phase);
     } catch (error) {
       if (this.#over.aborted) return undefined;
@@ -217,7 +230,13 @@ export class PipelineDriver {
     // It may have taken long: what was true before need not be now.
     const outcomes = await this.#check(phase.pre, phase);
     if (outcomes === undefined) return undefined;
-    const { effect } = await this.#tell({ kind: 'judged', when: 'before', outcomes, isHeld: true });
+    const { effect } = await this.#tell({
+      kind: 'judged',
+      when: 'before',
+      outcomes,
+      isHeld: true,
+      pollMs: this.#book.pollMs,
+    });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
   }
@@ -308,6 +327,19 @@ export class PipelineDriver {
   }
 
   // The rest
+
+  /** A store that is away for a moment is asked again. Undefined if there is nothing left for this driver. */
+  async #patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
+    for (let attempt = 0; !this.#over.aborted; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isTrouble(error) || this.#parts.runtime.isClosed) throw error;
+        await this.#rest(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
+      }
+    }
+    return undefined;
+  }
 
   async #pause(ms: number): Promise<Effect | undefined> {
     if (!this.#terms.waits) return undefined;

@@ -13,7 +13,7 @@ import {
   type Runbook,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Compare, Operation, ReadResult, Transaction } from '../../store/index.ts';
+import type { Compare, Operation, ReadResult, Revision, Transaction } from '../../store/index.ts';
 import { anchorKey, encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble, pause, send } from '../tasks/sending.ts';
@@ -34,6 +34,8 @@ export interface Answered {
   readonly outcome: PipelineOutcome;
   readonly effect: Effect;
   readonly record: PipelineRecord | undefined;
+  /** Its answer got lost: the effect is that of the record, and says nothing of what was told last. */
+  readonly isFound?: true;
 }
 
 export class Ledger {
@@ -65,10 +67,18 @@ export class Ledger {
     return true;
   }
 
-  async read(): Promise<void> {
+  /** Something was missed: asks until there is an answer, or `until` aborts. */
+  async read(until: AbortSignal): Promise<void> {
     const success: Operation[] = [{ do: 'read', key: this.#key }];
-    const { results } = await send(this.#runtime, { compare: [], success, failure: [] });
-    this.#take((results[0] as ReadResult).pairs[0]);
+    for (let attempt = 0; !until.aborted; attempt++) {
+      try {
+        const { results, revision } = await send(this.#runtime, { compare: [], success, failure: [] });
+        return this.#take((results[0] as ReadResult).pairs[0], revision);
+      } catch (error) {
+        if (!isTrouble(error) || this.#runtime.stopped.aborted) throw error;
+        await pause(this.#runtime, pauseBefore(attempt));
+      }
+    }
   }
 
   /**
@@ -92,24 +102,24 @@ export class Ledger {
       try {
         const result = await send(this.#runtime, this.#transaction(state, events, also));
         if (result.succeeded) {
-          this.#seen = { record: state, mod: result.revision };
+          this.saw({ record: state, mod: result.revision });
           return { outcome, effect, record: state };
         }
-        this.#take((result.results[0] as ReadResult).pairs[0]);
+        this.#take((result.results[0] as ReadResult).pairs[0], result.revision);
         this.#refuseIfGone(result.results[1] as ReadResult | undefined);
       } catch (error) {
         if (!isTrouble(error)) throw error;
         if (Failure.is(error, 'outcome-unknown')) doubt = error;
         const isOver = until === undefined ? this.#runtime.clock.monotonic() >= giveUpAt : until.aborted;
         if (isOver || this.#runtime.stopped.aborted) throw doubt ?? error;
-        await pause(this.#runtime, Math.min(FIRST_PAUSE_MS * 2 ** attempt++, LONGEST_PAUSE_MS));
+        await pause(this.#runtime, pauseBefore(attempt++));
       }
     }
   }
 
   #landed(record: PipelineRecord): Answered {
     const kind = record.cancel !== undefined && record.step.when === 'during' ? 'cancelling' : 'ok';
-    return { outcome: { kind }, effect: effectOf(this.#runbook, record), record };
+    return { outcome: { kind }, effect: effectOf(this.#runbook, record), record, isFound: true };
   }
 
   #transaction(record: PipelineRecord, events: readonly unknown[], also: readonly Operation[]): Transaction {
@@ -122,7 +132,9 @@ export class Ledger {
     return { compare, success: [{ do: 'put', key: this.#key, value: encode({ record, events }) }, ...also], failure };
   }
 
-  #take(pair: ReadResult['pairs'][number] | undefined): void {
+  /** As it was at `revision`. What came by the watch meanwhile may be newer: an answer must not undo it. */
+  #take(pair: ReadResult['pairs'][number] | undefined, revision: Revision): void {
+    if (revision < this.#seen.mod) return;
     this.#seen = pair === undefined ? { record: undefined, mod: 0 } : { record: recordIn(pair), mod: pair.modRevision };
   }
 
@@ -138,4 +150,8 @@ export class Ledger {
 
 function isBy({ last, lastDriven }: PipelineRecord, command: string): boolean {
   return last === command || lastDriven === command;
+}
+
+function pauseBefore(attempt: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS);
 }

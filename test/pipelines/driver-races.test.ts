@@ -1,0 +1,92 @@
+// What reaches a driver late, twice or in another order than it happened.
+
+import type { Transaction } from 'signalbox/store';
+import { fakeAdapters } from 'signalbox/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { isPending, settled } from '../support/outcome.ts';
+import { book, guard, phase, shell } from './books.ts';
+import { left, Stage, until } from './stage.ts';
+
+const writesRecord = ({ success }: Transaction): boolean =>
+  success.some((operation) => operation.do === 'put' && operation.key.startsWith('s/pipeline/'));
+
+const readsRecord = ({ success }: Transaction): boolean =>
+  success.length === 1 && success.some((operation) => operation.do === 'read' && operation.key === 's/pipeline/p');
+
+/** A store that answers later. */
+const stage = (): Stage => new Stage(false);
+
+describe('a driver whose pipeline is cancelled', () => {
+  it('leaves although it hears of it before it has the answer to its own write', async () => {
+    const on = stage();
+    const [first, driver, other] = await on.fleet.startAll('first', 'driver', 'other');
+    await other!.box.lock('taken').acquire({ holder: 'worker:1' });
+    const before = await left(
+      on.run(first!, book(phase('work', { pre: [guard({ lockFree: 'taken' })] })), { waits: false }),
+    );
+    driver!.link.next('transaction', 'held', writesRecord);
+    const driving = left(on.resume(driver!));
+    await until(async () => ((await other!.box.pipelines.show('p'))?.lastToken ?? 0) > before.lastToken);
+    expect((await other!.box.pipelines.cancel('p', { reason: 'no more' }))?.state).toBe('cancelled');
+    await on.advance(0);
+    driver!.link.answerHeld();
+    await on.advance(1_000);
+    expect(await isPending(driving)).toBe(false);
+    expect((await driving).state).toBe('cancelled');
+  });
+
+  it('ends its command although it was cut off meanwhile, and what it missed cannot be read at once', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    on.does({ work: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) });
+    const driving = left(on.run(driver!, book(phase('work'))));
+    await until(() => on.ran.length === 1);
+    driver!.link.cutOff('refusing');
+    const cancelling = other!.box.pipelines.cancel('p');
+    await until(async () => (await other!.box.pipelines.show('p'))?.cancel !== undefined);
+    await on.fleet.store.compact(await on.fleet.revision());
+    driver!.link.reconnect();
+    driver!.link.next('transaction', 'refused', readsRecord);
+    driver!.link.next('transaction', 'refused', readsRecord);
+    for (let turn = 0; turn < 20 && (await isPending(driving)); turn++) await on.advance(500);
+    expect(await isPending(driving)).toBe(false);
+    expect((await driving).state).toBe('cancelled');
+    expect((await cancelling)?.state).toBe('cancelled');
+  });
+});
+describe('a driver whose store does not answer for a moment', () => {
+  const takes = ({ success }: Transaction): boolean =>
+    success.some((operation) => operation.do === 'put' && operation.key === 'r/lock/main');
+  const looks = ({ success }: Transaction): boolean =>
+    success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/main');
+
+  it.each([
+    ['it looks at what it is to hold', looks],
+    ['it takes what it is to hold', takes],
+  ])('while %s asks again, and does not leave', async (_, matches) => {
+    const on = stage();
+    const driver = await on.fleet.start('driver');
+    for (let times = 0; times < 3; times++) driver.link.next('transaction', 'refused', matches);
+    const driving = left(on.run(driver, book(phase('work', { holds: [{ lock: 'main' }] }))));
+    driving.catch(() => undefined);
+    for (let turn = 0; turn < 20 && (await isPending(driving)); turn++) await on.advance(500);
+    expect(await driving).toMatchObject({ state: 'done', phases: [{ runs: 1 }] });
+    expect(driver.link.asked.filter(({ transaction }) => matches(transaction)).length).toBeGreaterThan(3);
+  });
+
+  it('looks at its guards again when it does not know whether their warnings were written', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const hold = await other!.box.lock('main').acquire();
+    const adapters = fakeAdapters();
+    const pre = [guard({ lockFree: 'main' }), guard({ lockHeld: 'main' }, { id: 'held', onFailure: 'warn' })];
+    const driving = left(on.run(driver!, book(phase('work', { pre })), { adapters }));
+    await on.advance(0);
+    expect((await other!.box.pipelines.show('p'))?.blocked?.on).toBe('guard');
+    driver!.link.next('transaction', 'unanswered', writesRecord);
+    await hold.release();
+    for (let turn = 0; turn < 20 && (await isPending(driving)); turn++) await on.advance(500);
+    expect(await isPending(driving)).toBe(false);
+    expect((await driving).state).toBe('done');
+  });
+});
