@@ -54,6 +54,8 @@ export {
   pipelineInPhase,
   polledInputs,
   type Problem,
+  type RegexSearch,
+  regexSearches,
   renderExplanation,
   requiredInputs,
   semaphoreAvailable,

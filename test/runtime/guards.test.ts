@@ -163,6 +163,20 @@ describe('an input that cannot be looked at', () => {
     await box.close();
   });
 
+  it('is a text in which a pattern would be looked for until the end of days', async () => {
+    const world = fakeAdapters();
+    world.files.write('log', `${'a'.repeat(60)}!`);
+    await using box = await open('memory:', { adapters: world });
+    const endless = fileContains('log', '/^(a+)+$/');
+    for (const condition of [endless, not(endless)]) {
+      expect(await box.check(condition)).toMatchObject({
+        kind: 'needsInput',
+        missing: [{ key: 'fileText:log', error: expect.stringContaining('takes longer than') as string }],
+      });
+    }
+    expect(await box.check(fileContains('log', '/^a+!$/'))).toMatchObject({ kind: 'passed' });
+  });
+
   it('is a record that this version cannot read', async () => {
     const fleet = new Fleet(true);
     const { box } = await fleet.start('reader');

@@ -39,6 +39,7 @@ export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } fr
 export { conditionProblem, guardProblem } from './guard-problem.ts';
 export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
 export { type ParsedCondition, parseCondition } from './parse.ts';
+export { type RegexSearch, regexSearches } from './regex-searches.ts';
 export { requiredInputs } from './required-inputs.ts';
 export type { Path, Problem } from '../shape.ts';
 export { matches, polledInputs, wakePatterns, type Waking, wakingOf } from './wake.ts';

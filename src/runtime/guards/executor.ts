@@ -20,6 +20,7 @@ import { Failure, shown } from '../../failure.ts';
 import type { Events } from '../events.ts';
 import type { Runtime } from '../runtime.ts';
 import { Board } from './board.ts';
+import { withoutEndless } from './endless.ts';
 import { Gatherer } from './gather.ts';
 import { LeftBehind } from './left-behind.ts';
 import type { Looks } from './looks.ts';
@@ -120,12 +121,13 @@ export class Executor implements GuardExecutor {
   ): Promise<Inputs> {
     this.#runtime.refuseIfClosed();
     const wanted = requiredInputs({ all: conditions });
-    const gathered = await this.#gatherer.gather(wanted, {
+    const looked = await this.#gatherer.gather(wanted, {
       signal,
       own,
       given,
       adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
     });
+    const gathered = withoutEndless({ all: conditions }, looked);
     const failed = wanted.filter(({ key }) => gathered[key] === undefined || 'error' in gathered[key]);
     if (failed.length > 0) this.#board.failed(failed.map(({ key }) => key));
     return gathered;
