@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
-import { dirname, relative, resolve, sep } from 'node:path';
+import { relative, resolve, sep } from 'node:path';
 import { Failure, type FailureCode, shown } from '../failure.ts';
 import type { Files } from './adapters.ts';
 import { textOf } from './text.ts';
@@ -50,19 +50,31 @@ async function placeOf(path: string, root: string): Promise<Place | undefined> {
   if (!isInside(named, resolve(root)) && !isInside(named, realRoot)) throw outside(path, root);
   const real = await realpath(named).catch(absent(path));
   if (real === undefined) {
-    if (!isInside(await nearest(dirname(named), path), realRoot)) throw outside(path, root);
+    if (!isInside(await wouldBe(named, path), realRoot)) throw outside(path, root);
     return undefined;
   }
   if (!isInside(real, realRoot)) throw outside(path, root);
   return { root: realRoot, path: real };
 }
 
-/** The first directory above that exists: what is missing would be in there. */
-async function nearest(directory: string, path: string): Promise<string> {
-  for (let above = directory; ; above = dirname(above)) {
-    const real = await realpath(above).catch(absent(path));
-    if (real !== undefined || above === dirname(above)) return real ?? above;
+const MOST_LINKS = 40;
+
+/** Where what is missing would be, behind all links: one that leads to nothing may lead out of the root as well. */
+async function wouldBe(named: string, path: string): Promise<string> {
+  let [place, left] = ['/', partsOf(named)];
+  for (let links = 0; left.length > 0;) {
+    const [part, ...rest] = left as [string, ...string[]];
+    const next = resolve(place, part);
+    const target = await readlink(next).catch(noLink(path));
+    if (target === undefined) [place, left] = [next, rest];
+    else if (++links > MOST_LINKS) throw trouble(path, Object.assign(new Error(), { code: 'ELOOP' }));
+    else [place, left] = [target.startsWith('/') ? '/' : place, [...partsOf(target), ...rest]];
   }
+  return place;
+}
+
+function partsOf(path: string): readonly string[] {
+  return path.split('/').filter((part) => part !== '' && part !== '.');
 }
 
 async function readText(
@@ -138,6 +150,11 @@ function absent(path: string): (error: unknown) => undefined {
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw trouble(path, error);
   };
+}
+
+/** Undefined if it is no link, or not there. */
+function noLink(path: string): (error: unknown) => undefined {
+  return (error) => ((error as NodeJS.ErrnoException).code === 'EINVAL' ? undefined : absent(path)(error));
 }
 
 const TROUBLES: Readonly<Record<string, readonly [FailureCode, string]>> = {

@@ -16,7 +16,7 @@ import { parseWorktrees, type Worktree } from './worktree-list.ts';
 export interface GitOptions {
   /** The repository, or any directory in it. */
   readonly root: string;
-  /** For each look, which may take several calls of git. Default 30 s. */
+  /** For each call of git; a look may take several. Default 30 s. */
   readonly timeoutMs?: number;
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -71,6 +71,9 @@ export function realGit({ root, timeoutMs = TIMEOUT_MS, env = process.env }: Git
     const args = ['status', '--porcelain', '--untracked-files=normal', '--ignored=no', '--ignore-submodules=none'];
     const status = await git([...args, '--no-renames', '-z'], signal, path);
     checkDone(status, path);
+    // It says so, leaves it out, and ends as if nothing were the matter.
+    const [, unseen] = /^warning: (could not open directory .*)$/m.exec(status.stderr) ?? [];
+    if (unseen !== undefined) throw new Failure('unavailable', `git in ${path}: ${unseen}`);
     return status.stdout === '';
   }
 

@@ -6,7 +6,7 @@
  * nobody. A queue that overflows is emptied, and the subscriber is told `resync`: it has missed something, and
  * should look at the state itself. Nothing is lost silently.
  */
-import { type Event, type Json, matches, type ToldEvent } from '../core/index.ts';
+import { type Event, type Hold, type Json, matches, type ToldEvent } from '../core/index.ts';
 import type { Change, Changes, KeyValue, Revision } from '../store/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { follow } from './follow.ts';
@@ -59,10 +59,18 @@ export interface Subscription extends Disposable {
   unsubscribe(): void;
 }
 
+/** For the runtime itself: with who holds what it is about once the write is done. */
+export interface RecordEvent extends ToldEvent {
+  readonly held?: Held;
+}
+
+/** Which leases keep the holds of a resource, by a record of this revision. */
+export type Held = { readonly leases: readonly string[]; readonly revision: Revision };
+
 /** For the runtime itself: told on the path of the watch, so it must not throw and must not wait. */
 export interface RevisionListener {
   /** What one revision made happen, in order. Of tasks apart from the rest. */
-  told(events: readonly ToldEvent[]): void;
+  told(events: readonly RecordEvent[]): void;
   /** Something was missed. */
   missed(): void;
 }
@@ -183,10 +191,10 @@ export class Events implements FeedListener {
     return revision;
   }
 
-  #tellAll(source: EventSource, revision: Revision, events: readonly ToldEvent[]): void {
+  #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
     if (events.length === 0) return;
     for (const listener of this.#listeners[source]) listener.told(events);
-    events.forEach(({ isNew: _isNew, ...event }, index) => {
+    events.forEach(({ isNew: _isNew, held: _held, ...event }, index) => {
       this.#tell({ ...(event as SignalboxEvent), id: `${revision}.${index}` });
     });
   }
@@ -196,7 +204,7 @@ export class Events implements FeedListener {
   }
 }
 
-function* eventsOf(change: Change, now: number): Iterable<ToldEvent> {
+function* eventsOf(change: Change, now: number): Iterable<RecordEvent> {
   if (change.kind === 'delete') {
     const left = memberLeft(change.key, now);
     if (left !== undefined) yield left;
@@ -208,9 +216,18 @@ function* eventsOf(change: Change, now: number): Iterable<ToldEvent> {
     if (pair.version === 1) yield queued(pair);
     return;
   }
-  const resource = key.startsWith(RECORDS) ? resourceOfRecord(key) : resourceOfState(key);
-  const isNew = pair.version === 1 ? { isNew: true as const } : undefined;
-  for (const event of decode<RecordDocument<unknown>>(pair).events ?? []) yield { ...event, resource, ...isNew };
+  const isRecord = key.startsWith(RECORDS);
+  const resource = isRecord ? resourceOfRecord(key) : resourceOfState(key);
+  const { record, events = [] } = decode<RecordDocument<unknown>>(pair);
+  const more = { ...(pair.version === 1 && { isNew: true as const }), ...(isRecord && { held: heldIn(record, pair) }) };
+  for (const event of events) yield { ...event, resource, ...more };
+}
+
+/** `record`: of a lock or a semaphore. */
+export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
+  const { holds = [] } = record as { readonly holds?: readonly Hold[] };
+  const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+  return { leases, revision: modRevision };
 }
 
 /** A ticket that appears is itself the news that somebody waits. */

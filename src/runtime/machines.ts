@@ -63,10 +63,16 @@ export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOut
     if (semaphore.record.capacity > 0) return semaphoreTransition(semaphore, command, at);
     const capacity = command.kind === 'acquire' || command.kind === 'resize' ? command.capacity : undefined;
     if (capacity !== undefined) {
+      // This tells of it itself, from 0 on.
+      if (command.kind === 'resize') return semaphoreTransition(semaphore, command, at);
       const made: Semaphore = { record: { ...semaphore.record, capacity }, waiting: semaphore.waiting };
       const step = semaphoreTransition(made, command, at);
       // A request that is refused makes nothing.
-      return step.state === made && command.kind === 'acquire' ? { ...step, state: semaphore } : step;
+      if (step.state === made) return { ...step, state: semaphore };
+      // One that was only configured is there already: that it has slots now is to be told.
+      if (semaphore.record === unusedSemaphore.record) return step;
+      const resized = { type: 'semaphore:resized', at: at.now, holder: '', capacity, from: 0 };
+      return { ...step, events: [resized, ...step.events] };
     }
     if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
     return {

@@ -1,6 +1,7 @@
 /** What `open` gives: one store, and all primitives on it. */
 import type { Adapters } from '../adapters/adapters.ts';
 import {
+  conditionProblem,
   type Condition,
   evaluate,
   explain,
@@ -164,11 +165,13 @@ export class Signalbox implements AsyncDisposable {
 
   /** Whether a condition holds now. What is given is not looked at; whatever cannot be looked at is told as missing. */
   async check(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Verdict> {
+    refuseUnlessCondition(condition);
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */
   async explain(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Explanation> {
+    refuseUnlessCondition(condition);
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
@@ -242,4 +245,9 @@ function named(name: string, what: string): string {
   const problem = nameProblem(name, what);
   if (problem !== undefined) throw new Failure('invalid', problem);
   return name;
+}
+
+function refuseUnlessCondition(condition: Condition): void {
+  const problem = conditionProblem(condition);
+  if (problem !== undefined) throw new Failure('invalid', problem);
 }

@@ -54,6 +54,17 @@ it('a link that leads outside is refused, and so is everything behind it, whethe
   expect(await files.file('docs/over-another')).toEqual({ exists: false });
 });
 
+it('a link to nothing that leads outside is refused: whether something is there is not ours to tell', async () => {
+  symlinkSync('../nothing', join(root, 'relative'));
+  symlinkSync(join(folder, 'nothing'), join(root, 'absolute'));
+  symlinkSync('relative', join(root, 'twice'));
+  symlinkSync('docs/../../nothing', join(root, 'round'));
+  symlinkSync('nothing/../plan.md', join(root, 'docs', 'inside'));
+  for (const path of ['relative', 'absolute', 'twice', 'round', 'relative/more', 'twice/more/still'])
+    await outside(path);
+  for (const path of ['docs/inside', 'docs/inside/more']) expect(await files.file(path)).toEqual({ exists: false });
+});
+
 it('an absolute path is taken if it is inside', async () => {
   expect(await files.text(join(root, 'docs', 'plan.md'))).toEqual({ text: 'plan' });
   await outside(join(folder, 'secret'));

@@ -25,6 +25,15 @@ function shadowed(script: string): NodeJS.ProcessEnv {
   return { ...repository.env, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
 }
 
+it('a directory that git may not open is an error, and not a clean worktree', async () => {
+  const env =
+    shadowed(`case "$*" in *" status "*) echo "warning: could not open directory 'secret/': Permission denied" >&2; esac
+PATH="\${PATH#*:}" exec git "$@"`);
+  await expect(localAdapters({ root: repository.root, env }).git.worktrees('main')).rejects.toThrow(
+    "could not open directory 'secret/': Permission denied",
+  );
+});
+
 describe('a name', () => {
   it('is what git itself takes for one', () => {
     const all = [

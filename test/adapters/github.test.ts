@@ -168,7 +168,7 @@ describe('a search', () => {
   it('stays in the repository', async () => {
     github.set({ number: 1, title: 'tree' });
     await issuesOf().issues({ query: 'tree label:bug' });
-    expect(github.asked.at(-1)?.query.get('q')).toBe('tree label:bug repo:acme/rocket is:issue');
+    expect(github.asked.at(-1)?.query.get('q')).toBe('repo:acme/rocket is:issue tree label:bug');
     const body = {
       total_count: 1,
       incomplete_results: false,
@@ -176,6 +176,13 @@ describe('a search', () => {
     };
     github.faults.push({ status: 200, body: { full_name: 'acme/rocket' } }, { status: 200, body });
     expect(await issuesOf().issues({ query: 'tree repo:other/rocket' })).toEqual([]);
+  });
+
+  it('with a quote that is not closed, or a NOT without anything, does not lose the repository in it', async () => {
+    for (const query of ['label:"burning tree', 'tree NOT']) {
+      await issuesOf().issues({ query });
+      expect(github.asked.at(-1)?.query.get('q')).toMatch(/^repo:acme\/rocket is:issue /);
+    }
   });
 
   it('finds a repository by its former name', async () => {
@@ -217,6 +224,17 @@ describe('asking again', () => {
     expect(github.asked.slice(2).map(({ status }) => status)).toEqual([304, 304, 304, 304]);
     github.set({ number: 150, isClosed: true });
     expect((await issues.issues({})).at(-1)).toEqual({ id: '150', status: 'done' });
+  });
+
+  it('finds the one that came behind a page that was full, and is as it was', async () => {
+    for (let number = 1; number <= 100; number++) github.set({ number, title: 'tree' });
+    const issues = issuesOf();
+    expect(await issues.issues({})).toHaveLength(100);
+    expect(await issues.issues({ query: 'tree' })).toHaveLength(100);
+    github.set({ number: 101, title: 'tree' });
+    github.search = { total: 100 };
+    expect(await issues.issues({})).toHaveLength(101);
+    expect(await issues.issues({ query: 'tree' })).toHaveLength(101);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { fakeAdapters } from 'signalbox/testing';
 import {
   all,
   fileExists,
@@ -42,7 +43,9 @@ describe('a guard on what the store knows', () => {
   });
 
   it('needs what the store cannot tell, and takes it from the caller', async () => {
-    await using box = await open('memory:');
+    const world = fakeAdapters();
+    world.files.failWith('the disk is on fire');
+    await using box = await open('memory:', { adapters: world });
     const ready = all([lockFree('main'), fileExists('release-notes.md')]);
     const verdict = await box.check(ready);
     expect(verdict).toMatchObject({

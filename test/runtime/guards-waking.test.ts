@@ -1,4 +1,7 @@
 import { setMaxListeners } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import {
   all,
   any,
@@ -8,12 +11,13 @@ import {
   lockHeld,
   memberAlive,
   not,
+  open,
   semaphoreAvailable,
   taskDone,
 } from 'signalbox';
 import type { Guard } from 'signalbox/core';
 import { fakeAdapters } from 'signalbox/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 import { isPending, settled } from '../support/outcome.ts';
 import { settle } from '../../src/testing/test-clock.ts';
@@ -96,6 +100,33 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
           box.semaphore('x', { capacity: 2 }).acquire(),
     ],
     [
+      'the first one to use it says how many slots a semaphore has that was only configured',
+      semaphoreAvailable('x', 1),
+      async ({ box }: Process) => {
+        await box.semaphore('x').configure({ onStale: 'alert' });
+        return () => box.semaphore('x', { capacity: 2 }).acquire();
+      },
+    ],
+    [
+      'a semaphore is made by giving it a size',
+      semaphoreAvailable('x', 3),
+      async ({ box }: Process) =>
+        () =>
+          box.semaphore('x').resize(3),
+    ],
+    [
+      'a semaphore that nobody holds is imported',
+      semaphoreAvailable('x', 1),
+      async ({ box }: Process) => {
+        const directory = await mkdtemp(join(tmpdir(), 'signalbox-waking-'));
+        onTestFinished(() => rm(directory, { recursive: true }));
+        await using other = await open('memory:');
+        await (await other.semaphore('x', { capacity: 2 }).acquire()).release();
+        await other.saveState(directory);
+        return () => box.loadState(directory);
+      },
+    ],
+    [
       'a task is done',
       taskDone('x'),
       async ({ box }: Process) => {
@@ -156,6 +187,22 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     await hold.release();
     expect(await waiting).toMatchObject({ kind: 'passed' });
     expect(looks()).toBe(2);
+  });
+
+  it('is woken when what it asks for is handed to the holder whose holds do not count', async () => {
+    const fleet = new Fleet(atOnce);
+    const [worker, waiter] = await fleet.startAll('worker', 'waiter');
+    const { box } = worker!;
+    const hold = await box.lock('x').acquire({ holder: 'a' });
+    const slot = await box.semaphore('s', { capacity: 1 }).acquire({ holder: 'a' });
+    const ours = [box.lock('x').acquire({ holder: 'me' }), box.semaphore('s').acquire({ holder: 'me' })];
+    await settle();
+    const wait = (condition: Condition) => waiter!.box.guards.wait(condition, { pollMs: NEVER_MS, own: 'me' });
+    const waiting = [wait(lockFree('x')), wait(semaphoreAvailable('s', 1))];
+    await settle();
+    await Promise.all([hold.release(), slot.release(), ...ours]);
+    await settle();
+    expect(await Promise.all(waiting.map(isPending))).toEqual([false, false]);
   });
 
   it('looks again only for what it asks about, unless it says itself what wakes it', async () => {
@@ -263,6 +310,28 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     watch.close();
   });
 
+  it('tries again what it could not look at, although somebody else could meanwhile', async () => {
+    const fleet = new Fleet(atOnce);
+    const [waiter] = await fleet.startAll('waiter');
+    const kinds: string[] = [];
+    let goOn = (): void => undefined;
+    const busy = new Promise<void>((resolve) => (goOn = resolve));
+    waiter!.link.next('transaction', 'refused', ({ success }) =>
+      success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/x'),
+    );
+    const handler = async ({ kind }: { readonly kind: string }): Promise<void> => {
+      kinds.push(kind);
+      await busy;
+    };
+    const registering = waiter!.box.guards.register(guard(lockFree('x')), handler, { pollMs: 1000 });
+    await settle();
+    expect(await waiter!.box.check(lockFree('x'))).toMatchObject({ kind: 'passed' });
+    goOn();
+    await registering;
+    await fleet.advance(1000);
+    expect(kinds).toEqual(['needsInput', 'passed']);
+  });
+
   it('owes one look, however much has happened since the last one', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, waiter] = await fleet.startAll('worker', 'waiter');
@@ -320,6 +389,22 @@ describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }
     expect(await isPending(waiting)).toBe(true);
     await fleet.advance(2000);
     expect(await waiting).toMatchObject({ kind: 'passed' });
+  });
+
+  it('is freed as well if it was handed to that holder while it was waited for', async () => {
+    const fleet = new Fleet(atOnce);
+    const [first, dead, waiter] = await fleet.startAll('first', 'dead', 'waiter');
+    const hold = await first!.box.lock('x').acquire();
+    const handed = dead!.box.lock('x').acquire();
+    await settle();
+    const waiting = waiter!.box.guards.wait(lockFree('x'), { pollMs: NEVER_MS });
+    await settle();
+    await hold.release();
+    await handed;
+    await settle();
+    dead!.crash();
+    await fleet.advance(TTL_MS + 1000);
+    expect(await isPending(waiting)).toBe(false);
   });
 
   it('is freed as well if the holder died before anybody waited', async () => {

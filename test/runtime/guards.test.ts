@@ -163,6 +163,20 @@ describe('an input that cannot be looked at', () => {
     await box.close();
   });
 
+  it('is a text in which a pattern would be looked for until the end of days', async () => {
+    const world = fakeAdapters();
+    world.files.write('log', `${'a'.repeat(60)}!`);
+    await using box = await open('memory:', { adapters: world });
+    const endless = fileContains('log', '/^(a+)+$/');
+    for (const condition of [endless, not(endless)]) {
+      expect(await box.check(condition)).toMatchObject({
+        kind: 'needsInput',
+        missing: [{ key: 'fileText:log', error: expect.stringContaining('takes longer than') as string }],
+      });
+    }
+    expect(await box.check(fileContains('log', '/^a+!$/'))).toMatchObject({ kind: 'passed' });
+  });
+
   it('is a record that this version cannot read', async () => {
     const fleet = new Fleet(true);
     const { box } = await fleet.start('reader');
@@ -297,6 +311,24 @@ describe.each(transports)('a guard on what the store knows, on $transport', ({ a
 });
 
 describe('a guard that makes no sense', () => {
+  it('is refused as such by whoever takes one, whatever it is', async () => {
+    await using box = await open('memory:');
+    for (const bad of [null, undefined, 'lockFree', 5, [], {}, { lockfree: 'x' }]) {
+      const refused = [
+        ...[box.guards.wait(bad as never), box.guards.check([bad as never]), box.guards.watch([bad as never])],
+        ...[box.guards.register(bad as never), box.check(bad as never), box.explain(bad as never)],
+      ];
+      for (const one of refused) expect(await errorOf(one), JSON.stringify(bad)).toMatchObject({ code: 'invalid' });
+    }
+  });
+
+  it('is one that waits for an event that there is not: nothing would ever wake it', async () => {
+    await using box = await open('memory:');
+    const misspelt = { id: 'g', condition: lockFree('x'), wakeOn: ['task:*', 'lock:realeased'] };
+    const error = await errorOf(box.guards.wait(misspelt));
+    expect(error).toMatchObject({ code: 'invalid', message: expect.stringContaining('did you mean lock:released?') });
+  });
+
   it.each([
     [{ id: '', condition: lockFree('a') }, 'id is empty'],
     [{ id: 'g', condition: { lockfree: 'a' } }, 'lockfree'],

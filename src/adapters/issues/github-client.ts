@@ -63,11 +63,19 @@ export class GitHubClient {
     return url.href;
   }
 
-  /** Answers what `missing` says where there is nothing (404) or no longer (410). */
-  async get(address: string, signal?: AbortSignal, missing?: () => Promise<Page>): Promise<Page> {
+  /**
+   * Answers what `missing` says where there is nothing (404) or no longer (410). What `isOpenEnded` says is not
+   * remembered.
+   */
+  async get(
+    address: string,
+    signal?: AbortSignal,
+    missing?: () => Promise<Page>,
+    isOpenEnded: (page: Page) => boolean = () => false,
+  ): Promise<Page> {
     const token = await this.#findToken(signal);
     for (let isAgain = false; ; isAgain = true) {
-      const answer = await this.#ask(address, token, signal);
+      const answer = await this.#ask(address, token, isOpenEnded, signal);
       if ('page' in answer) return answer.page;
       const { refused } = answer;
       const instead = refused.status === 404 || refused.status === 410 ? await missing?.() : undefined;
@@ -84,6 +92,7 @@ export class GitHubClient {
   async #ask(
     address: string,
     token: string | undefined,
+    isOpenEnded: (page: Page) => boolean,
     signal?: AbortSignal,
   ): Promise<{ page: Page } | { refused: Refused }> {
     const remembered = this.#remembered.get(address);
@@ -103,7 +112,7 @@ export class GitHubClient {
       const next = this.#nextOf(response.headers.get('link'));
       const page = { body: parsed(text, this.repository), ...(next !== undefined && { next }) };
       const etag = response.headers.get('etag');
-      this.#remember(address, etag === null ? undefined : { etag, page, length: text.length });
+      this.#remember(address, etag === null || isOpenEnded(page) ? undefined : { etag, page, length: text.length });
       return { page };
     } catch (error) {
       signal?.throwIfAborted();

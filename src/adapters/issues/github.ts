@@ -41,7 +41,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
     for (let next: string | undefined = address, count = 0; next !== undefined; count++) {
       if (count === mostPages)
         throw trouble(`more than ${mostIssues} to look through; ask for fewer (labels, milestone, status)`);
-      const page: Page = await client.get(next, signal);
+      const page: Page = await client.get(next, signal, undefined, isOpenEnded);
       yield page.body;
       next = page.next;
     }
@@ -115,7 +115,8 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
   async function searched({ query }: IssueSearch, signal?: AbortSignal): Promise<readonly Matchable[]> {
     const all: Record<string, unknown>[] = [];
     const name = await fullName(signal);
-    const q = `${query} repo:${name} is:issue`;
+    // Ours first: an open quote, or a NOT at the end of theirs, would swallow what comes after it, and then find nothing.
+    const q = `repo:${name} is:issue ${query}`;
     for await (const body of pages(client.address('/search/issues', { q, per_page: String(PER_PAGE) }), signal)) {
       const { total_count: total, incomplete_results: isPart, items } = objectIn(body);
       if (isPart === true) throw trouble(`it did not get through with searching for ${shown(query)}; ask for less`);
@@ -142,6 +143,15 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
       return issue === undefined ? null : { status: issue.status };
     },
   };
+}
+
+/**
+ * A full page that is the last: what comes after it makes a next one, and does not change this one. So "it has not
+ * changed" would not tell.
+ */
+function isOpenEnded({ body, next }: Page): boolean {
+  const { items = body } = objectIn(body);
+  return next === undefined && Array.isArray(items) && items.length >= PER_PAGE;
 }
 
 function checkRepository(name: string): void {

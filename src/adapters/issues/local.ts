@@ -108,7 +108,7 @@ const FRESH = { title: '', status: 'todo', labels: [], assignee: null, milestone
 
 function nextId(issues: readonly TrackedIssue[]): string {
   const numbers = issues.map(({ id }) => Number(id)).filter(Number.isSafeInteger);
-  return String(Math.max(0, ...numbers) + 1);
+  return String(numbers.reduce((largest, number) => Math.max(largest, number), 0) + 1);
 }
 
 function defined<T extends object>(given: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {

@@ -1,18 +1,28 @@
 /** What is wrong with a guard that a program made; what people write is read by `parse.ts`. */
+import { patternProblem } from '../event-names.ts';
 import { nameProblem } from '../name.ts';
+import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 import type { Guard, OnFailure } from './guard.ts';
 import { parseCondition } from './parse.ts';
 
 /** Undefined if nothing is. */
-export function guardProblem({ id, condition, onFailure = 'block', wakeOn = [] }: Guard): string | undefined {
-  const parsed = parseCondition(condition);
-  if (!parsed.ok)
-    return parsed.problems.map(({ path, message }) => `condition.${path.join('.')}: ${message}`).join('; ');
-  if (!Array.isArray(wakeOn) || wakeOn.some((pattern) => typeof pattern !== 'string')) {
+export function guardProblem(guard: Guard): string | undefined {
+  if (!isRecord(guard)) return `the guard is ${shown(guard)}; accepted is { id, condition, onFailure, wakeOn }`;
+  const { id, condition, onFailure = 'block', wakeOn = [] } = guard;
+  const problem = conditionProblem(condition) ?? nameProblem(id, 'id');
+  if (problem !== undefined) return problem;
+  if (!Array.isArray(wakeOn)) {
     return `wakeOn is ${shown(wakeOn)}; accepted is a list of event patterns such as lock:released, task:* and *`;
   }
-  return nameProblem(id, 'id') ?? (isAction(onFailure) ? undefined : `onFailure is ${shown(onFailure)}; ${ACTIONS}`);
+  const odd = wakeOn.map((pattern, at) => patternProblem(pattern, `wakeOn[${at}]`)).find((told) => told !== undefined);
+  return odd ?? (isAction(onFailure) ? undefined : `onFailure is ${shown(onFailure)}; ${ACTIONS}`);
+}
+
+export function conditionProblem(condition: unknown): string | undefined {
+  const parsed = parseCondition(condition);
+  if (parsed.ok) return undefined;
+  return parsed.problems.map(({ path, message }) => `${['condition', ...path].join('.')}: ${message}`).join('; ');
 }
 
 const ACTIONS = 'accepted are "block", "warn", { retry: MILLISECONDS } and { fail: MESSAGE }';

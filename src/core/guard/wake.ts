@@ -37,9 +37,9 @@ export interface Waking {
 /**
  * What wakes a guard, worked out once. Patterns that were given wake for every event that matches; those that are derived
  * from the condition wake for events about what it asks for, and only if these can have made a difference: a lock that is
- * released and given to the next one in the same write was never free.
+ * released and given to the next one in the same write was never free; unless that is `own`, whose holds do not count.
  */
-export function wakingOf(condition: Condition, wakeOn: readonly string[] = []): Waking {
+export function wakingOf(condition: Condition, wakeOn: readonly string[] = [], own?: string): Waking {
   if (wakeOn.length > 0) {
     const isMatch = ({ type }: ToldEvent): boolean => wakeOn.some((pattern) => matches(pattern, type));
     return { resources: undefined, isWokenBy: (events) => events.some(isMatch) };
@@ -48,7 +48,12 @@ export function wakingOf(condition: Condition, wakeOn: readonly string[] = []): 
   return {
     resources: new Set(wakers.map(({ resource }) => resource)),
     isWokenBy: (events) =>
-      wakers.some(({ resource, wake }) => wake.wakes(events.filter((event) => event.resource === resource))),
+      wakers.some(({ resource, wake }) =>
+        wake.wakes(
+          events.filter((event) => event.resource === resource),
+          own,
+        ),
+      ),
   };
 }
 

@@ -17,8 +17,8 @@ export interface Wakes {
 
 export interface Wake {
   readonly patterns: readonly string[];
-  /** `events`: those of one revision about the resource of the leaf, in their order. */
-  wakes(events: readonly ToldEvent[]): boolean;
+  /** `events`: those of one revision about the resource of the leaf, in their order. `own`: a holder that does not count. */
+  wakes(events: readonly ToldEvent[], own?: string): boolean;
 }
 
 export function wakesOf(leaf: Leaf): Wakes | 'polled' {
@@ -40,11 +40,11 @@ const lockFreed = ['lock:released', 'lock:reclaimed', 'lock:forced'];
 /** Freed, and not given to the next one by the same write. */
 const lockLeftFree: Wake = {
   patterns: lockFreed,
-  wakes(events) {
+  wakes(events, own) {
     let isFree = false;
-    for (const { type } of events) {
+    for (const { type, holder } of events) {
       if (lockFreed.includes(type)) isFree = true;
-      if (lockTaken.includes(type)) isFree = false;
+      if (lockTaken.includes(type) && holder !== own) isFree = false;
     }
     return isFree;
   },
@@ -56,16 +56,17 @@ const slotsFreed = ['semaphore:released', 'semaphore:reclaimed', 'semaphore:forc
 const slotsLeftFree: Wake = {
   // The first acquisition creates a semaphore, and may leave room in it.
   patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:acquired'],
-  wakes(events) {
+  wakes(events, own) {
     const free = new Set<Json>();
     for (const event of events) {
-      const { type, slots, capacity, from } = event;
+      const { type, holder, slots, capacity, from } = event;
       if (event.isNew === true) return true;
       if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
       if (!Array.isArray(slots)) continue;
       // Which slots, and not how many: one that grows tells all that it has by then.
       if (slotsFreed.includes(type)) for (const slot of slots as readonly Json[]) free.add(slot);
-      if (type === 'semaphore:acquired') for (const slot of slots as readonly Json[]) free.delete(slot);
+      if (type === 'semaphore:acquired' && holder !== own)
+        for (const slot of slots as readonly Json[]) free.delete(slot);
     }
     return free.size > 0;
   },

@@ -9,6 +9,7 @@ export class Board {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #watches: Readonly<Record<EventSource, Set<Watch>>> = { records: new Set(), tasks: new Set() };
+  readonly #all = new Set<Watch>();
   readonly #listening: Partial<Record<EventSource, Promise<unknown>>> = {};
   readonly #leftBehind: LeftBehind;
 
@@ -25,10 +26,12 @@ export class Board {
     const watch: Watch = new Watch(this.#runtime, guards, settings, {
       waits: () => this.#leftBehind.free(),
       closed: () => {
+        this.#all.delete(watch);
         for (const source of sources) this.#watches[source].delete(watch);
         this.#leftBehind.unwatch(held);
       },
     });
+    this.#all.add(watch);
     for (const source of sources) this.#watches[source].add(watch);
     try {
       await Promise.all([this.#leftBehind.watch(held), ...sources.map((source) => this.#listen(source))]);
@@ -39,10 +42,16 @@ export class Board {
     return watch;
   }
 
+  /** These inputs could not be looked at. */
+  failed(keys: readonly string[]): void {
+    for (const watch of this.#all) watch.failed(keys);
+  }
+
   async #listen(source: EventSource): Promise<void> {
     const watches = this.#watches[source];
     const listener: RevisionListener = {
       told: (events) => {
+        this.#leftBehind.told(events);
         for (const watch of watches) watch.told(events);
       },
       missed: () => {

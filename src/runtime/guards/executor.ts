@@ -20,6 +20,7 @@ import { Failure, shown } from '../../failure.ts';
 import type { Events } from '../events.ts';
 import type { Runtime } from '../runtime.ts';
 import { Board } from './board.ts';
+import { withoutEndless } from './endless.ts';
 import { Gatherer } from './gather.ts';
 import { LeftBehind } from './left-behind.ts';
 import type { Looks } from './looks.ts';
@@ -48,6 +49,8 @@ export interface WatchOptions {
   /** How often what nobody announces is looked at again. */
   readonly pollMs?: number;
   readonly adapters?: Adapters;
+  /** As for the looks: what this holder is given counts as free. */
+  readonly own?: string;
 }
 
 export interface ExecutorSettings {
@@ -64,8 +67,6 @@ export class Executor implements GuardExecutor {
   readonly #gatherer: Gatherer;
   readonly #board: Board;
   readonly #adapters: () => Promise<Adapters>;
-  /** What could not be looked at when it was last tried. */
-  readonly #failing = new Set<string>();
 
   constructor(runtime: Runtime, events: Events, looks: Looks, settings: ExecutorSettings) {
     const leftBehind = new LeftBehind(runtime, settings.mayReclaim);
@@ -102,14 +103,14 @@ export class Executor implements GuardExecutor {
   /** `keepsAlive`: whether a process that only waits for this goes on. */
   async watch(
     guards: readonly Guard[],
-    { pollMs = DEFAULT_POLL_MS }: WatchOptions = {},
+    { pollMs = DEFAULT_POLL_MS, own }: WatchOptions = {},
     keepsAlive = true,
   ): Promise<GuardWatch> {
     this.#runtime.refuseIfClosed();
     if (!Number.isFinite(pollMs) || pollMs <= 0) {
       throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
     }
-    return this.#board.watch(guards, { pollMs, keepsAlive, isFailing: (key) => this.#failing.has(key) });
+    return this.#board.watch(guards, { pollMs, keepsAlive, own });
   }
 
   /** `given`: what is known already. */
@@ -120,17 +121,15 @@ export class Executor implements GuardExecutor {
   ): Promise<Inputs> {
     this.#runtime.refuseIfClosed();
     const wanted = requiredInputs({ all: conditions });
-    const gathered = await this.#gatherer.gather(wanted, {
+    const looked = await this.#gatherer.gather(wanted, {
       signal,
       own,
       given,
       adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
     });
-    for (const { key } of wanted) {
-      const found = gathered[key];
-      if (found === undefined || 'error' in found) this.#failing.add(key);
-      else this.#failing.delete(key);
-    }
+    const gathered = withoutEndless({ all: conditions }, looked);
+    const failed = wanted.filter(({ key }) => gathered[key] === undefined || 'error' in gathered[key]);
+    if (failed.length > 0) this.#board.failed(failed.map(({ key }) => key));
     return gathered;
   }
 

@@ -3,6 +3,7 @@
  * next one who wants the lock, or by maintenance. Somebody who only waits for it to be free does not ask for it, so
  * without this it would wait until the next round of maintenance, and that of others.
  */
+import type { Held, RecordEvent } from '../events.ts';
 import { Unheard } from '../pending.ts';
 import type { Runtime } from '../runtime.ts';
 
@@ -11,8 +12,8 @@ export class LeftBehind {
   readonly #mayReclaim: boolean;
   /** How many watches ask for each lock and semaphore. */
   readonly #watched = new Map<string, number>();
-  /** The leases that the holds of these hang on, as they were last read. */
-  readonly #leases = new Map<string, readonly string[]>();
+  /** The leases that the holds of these hang on, as far as is known. Nothing of those that were seen to. */
+  readonly #held = new Map<string, Held>();
 
   constructor(runtime: Runtime, mayReclaim: boolean) {
     this.#runtime = runtime;
@@ -33,22 +34,41 @@ export class LeftBehind {
       if (left > 0) this.#watched.set(resource, left);
       else {
         this.#watched.delete(resource);
-        this.#leases.delete(resource);
+        this.#held.delete(resource);
       }
     }
   }
 
-  readonly saw = (resource: string, leases: readonly string[]): void => {
-    if (this.#watched.has(resource)) this.#leases.set(resource, leases);
+  /** Whichever comes last, a read or an event, what is newer counts. */
+  readonly saw = (resource: string, held: Held): void => {
+    if (!this.#watched.has(resource)) return;
+    const before = this.#held.get(resource);
+    if (before === undefined || before.revision <= held.revision) this.#held.set(resource, held);
   };
 
-  /** Once for what was read: what comes of it is told by an event. */
+  /** Who was given it by a hand-over wakes nobody, and may die as well; or has, if that was told before. */
+  told(events: readonly RecordEvent[]): void {
+    let isNews = false;
+    for (const { resource, held } of events) {
+      if (held === undefined || !this.#watched.has(resource)) continue;
+      this.saw(resource, held);
+      isNews = true;
+    }
+    const { anchors } = this.#runtime;
+    if (isNews) this.#freeIf((lease) => anchors.isGone(lease));
+  }
+
+  /** Once for what is known: what comes of it is told by an event. */
   free(): void {
-    const { anchors, session } = this.#runtime;
-    if (!this.#mayReclaim || session === undefined) return;
-    for (const [resource, leases] of this.#leases) {
-      if (leases.every((lease) => anchors.isKnown(lease) && !anchors.isGone(lease))) continue;
-      this.#leases.delete(resource);
+    const { anchors } = this.#runtime;
+    this.#freeIf((lease) => anchors.isGone(lease) || !anchors.isKnown(lease));
+  }
+
+  #freeIf(mayBeGone: (lease: string) => boolean): void {
+    if (!this.#mayReclaim || this.#runtime.session === undefined) return;
+    for (const [resource, { leases }] of this.#held) {
+      if (!leases.some(mayBeGone)) continue;
+      this.#held.delete(resource);
       this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'maintain' }));
     }
   }
@@ -57,5 +77,7 @@ export class LeftBehind {
   async #keepPresent(): Promise<void> {
     if (this.#watched.size === 0 || this.#runtime.isClosed) return;
     await this.#runtime.ready().catch(() => undefined);
+    // Those that were heard of while there was no session could not be seen to.
+    this.free();
   }
 }

@@ -5,6 +5,7 @@ import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../machines.ts';
 import type { Tasks } from '../tasks/tasks.ts';
 import { recordOf } from '../view.ts';
+import { type Held, heldIn } from '../events.ts';
 import type { Reads } from './reads.ts';
 
 export interface Looks {
@@ -18,7 +19,7 @@ export interface PipelineLooks {
 }
 
 /** Told which leases keep the holds of a resource. */
-export type SawHolds = (resource: string, leases: readonly string[]) => void;
+export type SawHolds = (resource: string, held: Held) => void;
 
 /** `own`: holds of this holder do not count. */
 export async function lockInput(
@@ -30,8 +31,9 @@ export async function lockInput(
   const { record, resource } = resourceKeys('lock', name);
   const pair = await reads.read(record);
   if (pair === undefined) return null;
-  const holds = recordOf<Lock>(lockMachine, pair).holds.filter(({ holder }) => holder !== own);
-  saw(resource, leasesOf(holds));
+  const found = recordOf<Lock>(lockMachine, pair);
+  saw(resource, heldIn(found, pair));
+  const holds = found.holds.filter(({ holder }) => holder !== own);
   const gone = await goneOf(reads, holds);
   const at = { now: 0, revision: 0, gone: (lease: string) => gone.has(lease) };
   return { holders: holds.map((hold) => ({ holder: hold.holder, stale: isStale(hold, at) })) };
@@ -46,11 +48,12 @@ export async function semaphoreInput(
   const { record, resource } = resourceKeys('semaphore', name);
   const pair = await reads.read(record);
   if (pair === undefined) return null;
-  const { capacity, holds } = recordOf<Semaphore>(semaphoreMachine, pair);
+  const found = recordOf<Semaphore>(semaphoreMachine, pair);
+  saw(resource, heldIn(found, pair));
+  const { capacity, holds } = found;
   // One that was configured and never given a capacity.
   if (capacity === 0) return null;
   const counted = holds.filter(({ holder }) => holder !== own);
-  saw(resource, leasesOf(counted));
   return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
 }
 

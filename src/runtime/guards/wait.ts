@@ -30,6 +30,8 @@ export async function waitFor(
   const { signal, timeoutMs, onVerdict } = options;
   signal?.throwIfAborted();
   const time = new Limit(runtime, timeoutMs);
+  // Once for all looks: made anew for each of them they would pile up on a signal that lives long.
+  const over = anyOf(signal, time.signal);
   // Before the first look, so that nothing can happen between them unheard.
   const watch = await executor.watch([guard], options);
   try {
@@ -39,14 +41,14 @@ export async function waitFor(
       if (isFinal(look.outcome)) return look.outcome;
       const retry = new Limit(runtime, retryMs(look.outcome));
       try {
-        await watch.next(anyOf(signal, time.signal, retry.signal));
+        await watch.next(anyOf(over, retry.signal));
       } finally {
         retry.cancel();
       }
       signal?.throwIfAborted();
       runtime.refuseIfClosed();
       if (time.signal?.aborted === true) return look.outcome;
-      const next = await lookUntil(executor, guard, options, time);
+      const next = await lookUntil(executor, guard, options, time, over);
       if (next === undefined) return look.outcome;
       look = next;
     }
@@ -62,8 +64,8 @@ async function lookUntil(
   guard: Guard,
   options: GuardWaitOptions,
   time: Limit,
+  over: AbortSignal | undefined,
 ): Promise<GuardLook | undefined> {
-  const over = anyOf(options.signal, time.signal);
   try {
     return await executor.look(guard, { ...options, ...(over !== undefined && { signal: over }) });
   } catch (error) {
@@ -87,6 +89,8 @@ function retryMs(outcome: GuardOutcome): number | undefined {
 
 /** A condition of its own is a guard that nobody has named. */
 export function asGuard(given: Condition | Guard): Guard {
+  if (typeof given !== 'object' || given === null)
+    throw new Failure('invalid', `the guard is ${shown(given)}, no condition`);
   return 'condition' in given ? given : { id: 'condition', condition: given };
 }
 

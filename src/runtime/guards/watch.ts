@@ -13,8 +13,8 @@ export interface GuardWatch {
 
 export interface WatchSettings {
   readonly pollMs: number;
-  /** Whether this could not be looked at when it was last tried. */
-  readonly isFailing: (key: string) => boolean;
+  /** Holds of this holder do not count. */
+  readonly own?: string | undefined;
   /** Whether a process that only waits for this goes on. */
   readonly keepsAlive: boolean;
 }
@@ -30,18 +30,24 @@ export interface WatchCalls {
 
 export class Watch implements GuardWatch {
   readonly #runtime: Runtime;
-  readonly #guards: readonly Guard[];
   readonly #wakings: readonly Waking[];
+  /** The keys of all that it asks for. */
+  readonly #inputs: ReadonlySet<string>;
+  readonly #isPolled: boolean;
   readonly #settings: WatchSettings;
   readonly #calls: WatchCalls;
   readonly #waiting = new Set<(why: Why) => void>();
   #owed: 'event' | 'resync' | undefined;
+  /** Something that it asks for could not be looked at since it was last told to look. */
+  #hasFailed = false;
   #closed = false;
 
   constructor(runtime: Runtime, guards: readonly Guard[], settings: WatchSettings, calls: WatchCalls) {
     this.#runtime = runtime;
-    this.#guards = guards;
-    this.#wakings = guards.map(({ condition, wakeOn }) => wakingOf(condition, wakeOn));
+    const conditions = { all: guards.map(({ condition }) => condition) };
+    this.#wakings = guards.map(({ condition, wakeOn }) => wakingOf(condition, wakeOn, settings.own));
+    this.#inputs = new Set(requiredInputs(conditions).map(({ key }) => key));
+    this.#isPolled = polledInputs(conditions).length > 0;
     this.#settings = settings;
     this.#calls = calls;
   }
@@ -59,12 +65,23 @@ export class Watch implements GuardWatch {
     this.#wake('resync');
   }
 
+  /**
+   * These could not be looked at. A store that comes back announces nothing, so who needs them has to try again; also if
+   * somebody else has looked at them since: that one knows the answer, and this one does not.
+   */
+  failed(keys: readonly string[]): void {
+    if (keys.some((key) => this.#inputs.has(key))) this.#hasFailed = true;
+  }
+
   next(signal?: AbortSignal): Promise<Why> {
     const { stopped, clock } = this.#runtime;
     if (this.#closed || stopped.aborted || signal?.aborted === true) return Promise.resolve('aborted');
     const owed = this.#owed;
     this.#owed = undefined;
-    if (owed !== undefined) return Promise.resolve(owed);
+    if (owed !== undefined) {
+      this.#hasFailed = false;
+      return Promise.resolve(owed);
+    }
     this.#calls.waits();
     return new Promise((resolve) => {
       const alive = this.#settings.keepsAlive ? clock.keepAlive?.() : undefined;
@@ -73,10 +90,12 @@ export class Watch implements GuardWatch {
         alive?.cancel();
         timer?.cancel();
         for (const one of [stopped, signal]) one?.removeEventListener('abort', abort);
+        if (why !== 'aborted') this.#hasFailed = false;
         resolve(why);
       };
       const abort = (): void => settle('aborted');
-      const timer = this.#mustPoll() ? clock.timer(this.#settings.pollMs, () => settle('poll')) : undefined;
+      const timer =
+        this.#isPolled || this.#hasFailed ? clock.timer(this.#settings.pollMs, () => settle('poll')) : undefined;
       for (const one of [stopped, signal]) one?.addEventListener('abort', abort);
       this.#waiting.add(settle);
     });
@@ -92,14 +111,5 @@ export class Watch implements GuardWatch {
   #wake(why: 'event' | 'resync'): void {
     if (this.#waiting.size === 0) this.#owed = why;
     else for (const settle of [...this.#waiting]) settle(why);
-  }
-
-  /** What nobody announces; and what could not be looked at, since a store that comes back announces nothing either. */
-  #mustPoll(): boolean {
-    return this.#guards.some(
-      ({ condition }) =>
-        polledInputs(condition).length > 0 ||
-        requiredInputs(condition).some(({ key }) => this.#settings.isFailing(key)),
-    );
   }
 }

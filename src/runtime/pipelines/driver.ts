@@ -164,7 +164,7 @@ export class PipelineDriver {
           return await this.#waitFor({ kind: 'acquire', phase, holds: phase.holds });
         }
         if (watch === undefined) {
-          watch = await this.#patiently(() => this.#parts.guards.watch(guards, { pollMs }));
+          watch = await this.#patiently(() => this.#parts.guards.watch(guards, { pollMs, own: this.#holder }));
           if (watch === undefined) return undefined;
           // What happened between the look and the watch was not heard.
           continue;

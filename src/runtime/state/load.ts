@@ -57,10 +57,12 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
       for (const planned of chunk) {
         const resource = resourceOf(planned);
         const { record: key, queue, queueEnd } = resourceKeys(planned.kind, planned.saved.name);
-        const record = await recordFor(runtime, session, planned, found.get(resource)?.record.token ?? 0, leases);
+        const there = found.get(resource)?.record;
+        const record = await recordFor(runtime, session, planned, there?.token ?? 0, leases);
+        const events = eventsOf(record, runtime.clock.now(), there?.kind === 'semaphore' ? there.capacity : 0);
         compare.push({ key, target: 'mod', is: '=', than: mods.get(resource) ?? 0 });
         compare.push({ key: queue, end: queueEnd, target: 'version', is: '=', than: 0 });
-        success.push({ do: 'put', key, value: encode({ record, events: eventsOf(record, runtime.clock.now()) }) });
+        success.push({ do: 'put', key, value: encode({ record, events }) });
       }
       const result = await runtime.store.transaction({ compare, success, failure: [] }, runtime.stopped);
       if (!result.succeeded) {
@@ -147,9 +149,18 @@ async function grantFor(
   };
 }
 
-/** Whoever follows the events hears of the holds, as of any others. */
-function eventsOf(record: AnyRecord, at: number): readonly Event[] {
-  return record.holds.map((hold) => ({
+/** Whoever follows the events hears of the holds, as of any others; and of slots that nobody holds. */
+function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readonly Event[] {
+  const resized: readonly Event[] =
+    record.kind === 'semaphore' && record.capacity !== capacityBefore
+      ? [
+          {
+            ...{ type: 'semaphore:resized', at, holder: '' },
+            ...{ capacity: record.capacity, from: capacityBefore, imported: true },
+          },
+        ]
+      : [];
+  const acquired = record.holds.map((hold) => ({
     type: `${record.kind}:acquired`,
     at,
     holder: hold.holder,
@@ -157,6 +168,7 @@ function eventsOf(record: AnyRecord, at: number): readonly Event[] {
     ...('mode' in hold ? { mode: hold.mode } : { weight: hold.weight, slots: hold.slots }),
     imported: true,
   }));
+  return [...resized, ...acquired];
 }
 
 async function endLeases({ store }: Runtime, leases: readonly string[]): Promise<void> {

@@ -1,0 +1,23 @@
+/** Which regular expressions a condition looks for, and in what: they may take long, and whoever is impatient tries them first. */
+import { type Condition, leavesOf } from './condition.ts';
+import { readFilePattern } from './file-pattern.ts';
+import type { InputKey } from './inputs.ts';
+import { inputOf } from './required-inputs.ts';
+
+export interface RegexSearch {
+  /** Of the text that is searched. */
+  readonly key: InputKey<'fileText'>;
+  readonly path: string;
+  readonly pattern: string;
+  readonly regex: RegExp;
+}
+
+export function regexSearches(condition: Condition): readonly RegexSearch[] {
+  return leavesOf(condition).flatMap((leaf) => {
+    if (!('fileContains' in leaf)) return [];
+    const { path, pattern } = leaf.fileContains;
+    const wanted = readFilePattern(pattern);
+    if (wanted.kind !== 'regex') return [];
+    return [{ key: inputOf(leaf).key as InputKey<'fileText'>, path, pattern, regex: wanted.regex }];
+  });
+}

@@ -1,0 +1,41 @@
+/**
+ * Regular expressions that take for ever. What people write as a pattern can take longer than anybody lives on a text that
+ * others wrote (`/(a+)+$/`); meanwhile nothing else would happen in this process, and its leases would end. So each is
+ * tried first, for a limited time, where it can be stopped.
+ */
+import { createContext, Script } from 'node:vm';
+import { type Condition, type Gathered, type Inputs, regexSearches } from '../../core/index.ts';
+
+/** For all patterns of one look together. An ordinary one needs some milliseconds for the largest file that is read. */
+const LIMIT_MS = 1_000;
+const TRIED = new Script('regex.test(text)');
+
+/** What cannot be searched in time could not be looked at. */
+export function withoutEndless(condition: Condition, inputs: Inputs): Inputs {
+  let leftMs = LIMIT_MS;
+  const endless: Record<string, { readonly error: string }> = {};
+  for (const { key, path, pattern, regex } of regexSearches(condition)) {
+    const text = textIn(inputs[key]);
+    if (text === undefined || key in endless) continue;
+    const from = performance.now();
+    if (leftMs < 1 || !ends(regex, text, leftMs)) {
+      endless[key] = { error: `${pattern} takes longer than ${LIMIT_MS} ms to be looked for in ${path}` };
+    }
+    leftMs -= performance.now() - from;
+  }
+  return { ...inputs, ...endless };
+}
+
+function textIn(found: Gathered<'fileText'> | undefined): string | undefined {
+  return found === undefined || 'error' in found ? undefined : found.value?.text;
+}
+
+function ends(regex: RegExp, text: string, limitMs: number): boolean {
+  try {
+    TRIED.runInContext(createContext({ regex, text }), { timeout: Math.ceil(limitMs) });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
+    throw error;
+  }
+}
