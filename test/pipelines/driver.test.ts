@@ -90,7 +90,7 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
     expect(log?.text.length).toBeLessThan(70_000);
     expect(log?.text).toMatch(/^begin\nx/);
     expect(log?.text).toContain('end\n');
-    expect(log?.text).toContain(`${log?.leftOut} characters left out`);
+    expect(log?.text).toContain(`${log?.leftOut} bytes left out`);
     expect(log?.leftOut).toBeGreaterThan(9_900_000);
   });
 
