@@ -90,6 +90,28 @@ describe('a driver whose store does not answer for a moment', () => {
     expect((await driving).state).toBe('done');
   });
 });
+describe('a pipeline of an id that was used before', () => {
+  it('is not driven by the runbook of the one that was forgotten', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    on.does({ old: () => undefined });
+    await other!.box.pipelines.start(book(phase('old')), { id: 'p' });
+    let isAsked = false;
+    driver!.link.next('transaction', 'refused', (transaction) => writesRecord(transaction) && (isAsked = true));
+    const driving = on.resume(driver!);
+    driving.catch(() => undefined);
+    await until(() => isAsked);
+    await other!.box.pipelines.cancel('p');
+    expect(await other!.box.pipelines.forget('p')).toBe(true);
+    await on.advance(1);
+    await other!.box.pipelines.start(book(phase('new')), { id: 'p' });
+    await on.advance(1_000);
+    await expect(driving).rejects.toThrow('pipeline/p: there is none any more');
+    expect(on.ran).toEqual([]);
+    expect((await other!.box.pipelines.show('p'))?.state).toBe('pending');
+  });
+});
+
 describe('what a person decided', () => {
   it('is not taken for the answer to a question that nobody had asked yet', async () => {
     const on = stage();

@@ -125,6 +125,16 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
     expect(record.reason).toContain(why);
   });
 
+  it('is refused with variables that it could not keep or give to a command, and nothing is started', async () => {
+    const on = stage();
+    const { box } = await on.fleet.start('driver');
+    const start = (env: Record<string, string>): Promise<unknown> =>
+      box.pipelines.start(book(shell('work', 'true')), { id: 'p', env });
+    await expect(start({ BIG: 'x'.repeat(300_000) })).rejects.toThrow('env has 300010 characters as JSON');
+    await expect(start({ ODD: 'a\0b' })).rejects.toThrow('env: the value of ODD has a NUL in it');
+    expect(await box.pipelines.show('p')).toBeUndefined();
+  });
+
   describe('whose phase fails', () => {
     it('runs it again after a pause that doubles, as often as it may, with the number of the attempt', async () => {
       const on = stage();

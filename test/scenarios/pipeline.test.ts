@@ -1610,25 +1610,25 @@ describe('a driver that dies', () => {
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
     ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
-    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > w2 looks
     = misplaced; ask a person
-    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > w2 begins
     = misplaced; ask a person
-    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     # Whoever comes next is asked too.
     > w3 drives it
     = ok; ask a person
     ! pipeline:resumed w3, why: a driver took over, token: 3
-    ~ blocked by w3 #3 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w3 #3 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > w2's command succeeds
     = replaced; leave
-    ~ blocked by w3 #3 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w3 #3 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > ann decides through w3: rerun
     = ok; look at the guards before migrate
@@ -1665,7 +1665,7 @@ describe('a driver that dies', () => {
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
     ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
-    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running, deploy waiting
+    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > ann decides through w2: skip
     = ok; look at the guards after migrate
@@ -1761,7 +1761,7 @@ describe('a driver that dies', () => {
     = ok; ask a person
     ! pipeline:resumed w3, why: a driver took over, token: 3
     ! pipeline:blocked w3, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
-    ~ blocked by w3 #3 before build, attempt 2 for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build running, 2 runs
+    ~ blocked by w3 #3 before build, attempt 2 for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build interrupted, 2 runs
   `;
 
   story('after the command, before the last guards, is followed by one that does not run it again', pipeline)`
@@ -1893,12 +1893,12 @@ describe('a driver that is stopped', () => {
     > w1 is stopped, and its command with it
     = ok; ask a person
     ! pipeline:blocked w1, migrate, on: person, reasons: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
-    ~ blocked by w1 #1 before migrate for a person: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running
+    ~ blocked by w1 #1 before migrate for a person: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted
 
     > w2 drives it
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
-    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate running
+    ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted
 
     > ann decides through w2: rerun
     = ok; look at the guards before migrate
@@ -2059,16 +2059,16 @@ describe('a pipeline that is cancelled', () => {
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
     ! pipeline:blocked w2, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
-    ~ blocked by w2 #2 before build for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build running
+    ~ blocked by w2 #2 before build for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build interrupted
 
     > ann cancels it, because "enough"
     = ok; leave
     ! pipeline:cancelled ann, build, reason: enough
-    ~ cancelled before build: enough | build cancelled
+    ~ cancelled before build: enough | build interrupted
 
     > ann decides through w2: rerun
     = over; leave
-    ~ cancelled before build: enough | build cancelled
+    ~ cancelled before build: enough | build interrupted
   `;
 
   story('while it waits for its last guards has ended at once', aPipeline({ name: 'build', post: [go] }))`

@@ -86,7 +86,7 @@ function phaseLines(record: PipelineRecord, phase: PhaseRecord, at: number, fram
 
 function markOf(record: PipelineRecord, { state }: PhaseRecord, isCurrent: boolean): readonly [string, Colour?] {
   if (state === 'failed' && !isCurrent) return ['✗', 'red'];
-  if (state === 'cancelled') return ['✗', 'red'];
+  if (state === 'cancelled' || (state === 'interrupted' && !isCurrent)) return ['✗', 'red'];
   if (isCurrent) return ['▸', record.state === 'blocked' ? 'yellow' : 'green'];
   if (state === 'done') return ['✓', 'green'];
   if (state === 'skipped') return ['↷', 'yellow'];
@@ -110,6 +110,7 @@ function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, 
       return joined(spoken(lengthOf(phase, now)), again);
     case 'failed':
       return joined(runs === 0 ? '' : spoken(lengthOf(phase, now)), again, printable(ended));
+    case 'interrupted':
     case 'skipped':
     case 'cancelled':
       return joined(state, again);

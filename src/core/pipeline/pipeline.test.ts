@@ -112,6 +112,28 @@ describe('a phase that a person runs again', () => {
   });
 });
 
+describe('a phase that was interrupted', () => {
+  it('is not said to run while a person is asked, nor after the pipeline was cancelled', () => {
+    const pipeline = new Told({});
+    pipeline.by(1, { kind: 'begun', tokens: {} });
+    pipeline.drive(2);
+    expect(pipeline.record).toMatchObject({ state: 'blocked', phases: [{ state: 'interrupted', endedAt: at.now }] });
+    pipeline.tell({ kind: 'cancel', by: 'ann', reason: 'enough' });
+    expect(pipeline.record).toMatchObject({ state: 'cancelled', phases: [{ state: 'interrupted' }] });
+  });
+});
+
+describe('a phase that runs again', () => {
+  it('has not ended yet, although it did before', () => {
+    const pipeline = new Told({ retries: 1 });
+    pipeline.fail('exit code 1');
+    pipeline.by(1, { kind: 'rested' });
+    pipeline.by(1, { kind: 'begun', tokens: {} });
+    expect(pipeline.record?.phases[0]).toMatchObject({ state: 'running', runs: 2, ended: 'exit code 1' });
+    expect(pipeline.record?.phases[0]).not.toHaveProperty('endedAt');
+  });
+});
+
 describe('the record of a pipeline', () => {
   it('does not grow with every attempt, however often and at whatever length it is warned', () => {
     const guard: Guard = { id: 'quiet', condition: { lockFree: 'main' }, onFailure: 'warn' };

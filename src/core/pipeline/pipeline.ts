@@ -214,7 +214,7 @@ function drive(turn: Turn, { holder, token }: Extract<PipelineCommand, { kind: '
 
 /** The command had begun, and nobody knows how far it came. */
 function interrupted(turn: Turn, why: string): PipelineTransition {
-  const { record, runbook } = turn;
+  const { record, runbook, at } = turn;
   if (record.cancel !== undefined) return finished(turn, 'cancelled', record.cancel.reason);
   const { name, idempotent } = phaseAt(runbook, record.step);
   const back = inStep(record, 'before');
@@ -222,7 +222,8 @@ function interrupted(turn: Turn, why: string): PipelineTransition {
   const told =
     `phase ${name} had begun when ${why}, and nobody knows how far it came; it is not marked idempotent. ` +
     'Look, then resume with rerun (run it again) or skip (take it as done)';
-  return blockedOn(turn, withPhase(back, { ended: `interrupted: ${why}` }), { on: 'person', why: told });
+  const phase = { state: 'interrupted', endedAt: at.now, ended: `interrupted: ${why}` } as const;
+  return blockedOn(turn, withPhase(back, phase), { on: 'person', why: told });
 }
 
 function decided(turn: Turn, { choice, by }: Extract<DriverCommand, { readonly kind: 'decided' }>): PipelineTransition {
@@ -282,13 +283,17 @@ function begun(turn: Turn, tokens: Readonly<Record<string, Token>>): PipelineTra
   const { record, at, runbook } = turn;
   const { name } = phaseAt(runbook, record.step);
   const { attempt } = record.step;
-  const before = record.phases[record.step.phase] as PhaseRecord;
-  const running = withPhase(inStep(freed(record), 'during'), {
+  // When an earlier run of it ended says nothing of this one.
+  const { endedAt: _, ...before } = record.phases[record.step.phase] as PhaseRecord;
+  const phase: PhaseRecord = {
+    ...before,
     state: 'running',
     runs: before.runs + 1,
     startedAt: before.startedAt ?? at.now,
     ...(Object.keys(tokens).length > 0 && { tokens }),
-  });
+  };
+  const phases = record.phases.map((each, place) => (place === record.step.phase ? phase : each));
+  const running = { ...inStep(freed(record), 'during'), phases };
   const who = { holder: driverOf(record) };
   return moved(turn, running, [...resumption(turn), event('pipeline:phase', who, at, { phase: name, attempt })]);
 }

@@ -50,8 +50,11 @@ export interface Driver {
 
 export interface PhaseRecord {
   readonly name: string;
-  /** `skipped`: somebody decided to go on without knowing how it ended. */
-  readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'skipped' | 'cancelled';
+  /**
+   * `interrupted`: nothing of its command runs any more, and nobody knows how far it came. `skipped`: somebody decided to
+   * go on without knowing how it ended.
+   */
+  readonly state: 'waiting' | 'running' | 'interrupted' | 'done' | 'failed' | 'skipped' | 'cancelled';
   /** How often its command was begun. */
   readonly runs: number;
   readonly startedAt?: number;

@@ -49,3 +49,21 @@ it('a variable is never looked for in the prototype of all objects', () => {
   const sly = { ...runbook, phases: [{ ...phase, holds: [{ lock: '${constructor}' }] }] };
   expect(withVariables(sly, { BRANCH: 'x' })).toMatchObject({ ok: false });
 });
+
+it.each([
+  ['no name at all', { A: '', B: 'x' }, 'phase merge holds what is no name'],
+  ['one that is too long', { A: 'x'.repeat(201), B: 'x' }, 'phase merge holds what is no name'],
+  ['the same name twice', { A: 'x', B: 'x' }, 'phase merge holds the lock "x" twice; name it once'],
+])('holds that come to %s are told before anything runs', (_, given, problem) => {
+  const both = { ...runbook, phases: [{ ...phase, pre: [], holds: [{ lock: '${A}' }, { lock: '${B}' }] }] };
+  expect(withVariables(both, given)).toEqual({ ok: false, problem: expect.stringContaining(problem) as string });
+});
+
+it('a long value in many places is refused, and not written out', () => {
+  const many = Array.from({ length: 5_000 }, (_, at) => ({ id: `g${at}`, condition: lockFree('${BRANCH}') }));
+  const bomb = { ...runbook, phases: [{ ...phase, pre: many, holds: [] }] };
+  expect(withVariables(bomb, { BRANCH: 'x'.repeat(65_536) })).toMatchObject({
+    ok: false,
+    problem: 'the variables in guards and holds have more than 131072 characters',
+  });
+});

@@ -3,6 +3,7 @@
  * whoever starts the pipeline, says it is. So one runbook serves many branches. Commands are left alone: the shell has
  * the same variables, and its own rules for them.
  */
+import { nameProblem } from '../name.ts';
 import { shown } from '../shown.ts';
 import type { Condition } from '../guard/index.ts';
 import type { Phase, PhaseHold, Runbook } from './runbook.ts';
@@ -13,22 +14,46 @@ export type Filled =
 /** `$${` stands for `${`. */
 const VARIABLE = /\$(\$\{)|\$\{([^}]*)\}/g;
 
+const MOST_FILLED = 131_072;
+
 /** `given`: by whoever starts it. */
 export function withVariables(runbook: Runbook, given: Readonly<Record<string, string>>): Filled {
   const all = { ...runbook.env, ...given };
   const unknown = new Set<string>();
+  let length = 0;
   const fill = (text: string): string =>
     text.replace(VARIABLE, (_, escaped: string | undefined, name: string) => {
       if (escaped !== undefined) return escaped;
-      if (Object.hasOwn(all, name)) return all[name] as string;
-      unknown.add(name);
-      return '';
+      if (!Object.hasOwn(all, name)) unknown.add(name);
+      const value = Object.hasOwn(all, name) ? (all[name] as string) : '';
+      length += value.length;
+      // A long value in many places has no end.
+      return length > MOST_FILLED ? '' : value;
     });
   const phases = runbook.phases.map((phase) => phaseWith(phase, fill));
-  if (unknown.size === 0) return { ok: true, runbook: { ...runbook, phases } };
+  if (length > MOST_FILLED) {
+    return { ok: false, problem: `the variables in guards and holds have more than ${MOST_FILLED} characters` };
+  }
+  if (unknown.size === 0) {
+    const problem = phases.map(holdsProblem).find((each) => each !== undefined);
+    return problem === undefined ? { ok: true, runbook: { ...runbook, phases } } : { ok: false, problem };
+  }
   const names = [...unknown].map(shown).join(', ');
   const problem = `the runbook asks for ${names} in its guards or holds, and nobody says what that is: name it in env`;
   return { ok: false, problem };
+}
+
+/** A name that was accepted before its variables were known need not be one now, nor one of its own. */
+function holdsProblem({ name, holds }: Phase): string | undefined {
+  const seen = new Set<string>();
+  for (const hold of holds) {
+    const [kind, held] = 'lock' in hold ? ['lock', hold.lock] : ['semaphore', hold.semaphore];
+    const wrong = nameProblem(held, kind);
+    if (wrong !== undefined) return `phase ${name} holds what is no name: ${wrong}`;
+    if (seen.has(`${kind}/${held}`)) return `phase ${name} holds the ${kind} ${shown(held)} twice; name it once`;
+    seen.add(`${kind}/${held}`);
+  }
+  return undefined;
 }
 
 type Fill = (text: string) => string;

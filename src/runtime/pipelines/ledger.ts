@@ -45,6 +45,8 @@ export class Ledger {
   readonly #key: string;
   /** The session of the one who drives it; without one, anybody may write what the core lets pass. */
   readonly #session: string | undefined;
+  /** Another one of the same id, started after this one was forgotten, is not ours: it has another runbook. */
+  readonly #startedAt: number | undefined;
   #seen: Seen;
 
   constructor(runtime: Runtime, id: string, runbook: Runbook, seen: Seen, session?: string) {
@@ -52,6 +54,7 @@ export class Ledger {
     this.id = id;
     this.#runbook = runbook;
     this.#key = pipelineKeys(id).state;
+    this.#startedAt = seen.record?.startedAt;
     this.#seen = seen;
     this.#session = session;
   }
@@ -63,7 +66,7 @@ export class Ledger {
   /** Somebody else has written it, perhaps. */
   saw(seen: Seen): boolean {
     if (seen.mod <= this.#seen.mod) return false;
-    this.#seen = seen;
+    this.#seen = { record: this.#ours(seen.record), mod: seen.mod };
     return true;
   }
 
@@ -135,7 +138,11 @@ export class Ledger {
   /** As it was at `revision`. What came by the watch meanwhile may be newer: an answer must not undo it. */
   #take(pair: ReadResult['pairs'][number] | undefined, revision: Revision): void {
     if (revision < this.#seen.mod) return;
-    this.#seen = pair === undefined ? { record: undefined, mod: 0 } : { record: recordIn(pair), mod: pair.modRevision };
+    this.#seen = pair === undefined ? { record: undefined, mod: 0 } : { record: this.#ours(recordIn(pair)), mod: pair.modRevision };
+  }
+
+  #ours(record: PipelineRecord | undefined): PipelineRecord | undefined {
+    return this.#startedAt === undefined || record?.startedAt === this.#startedAt ? record : undefined;
   }
 
   #refuseIfGone(anchor: ReadResult | undefined): void {

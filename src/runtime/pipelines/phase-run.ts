@@ -146,6 +146,7 @@ function outputsOf(given: unknown): PhaseResult {
   if (typeof given !== 'object') return { kind: 'failed', why: 'it returned something that is no object of outputs' };
   const outputs: Record<string, string> = {};
   for (const [name, value] of Object.entries(given as Record<string, unknown>)) {
+    if (value === undefined) continue;
     const problem = outputNameProblem(name);
     if (problem !== undefined) return { kind: 'failed', why: `its outputs: ${problem}` };
     outputs[name] = typeof value === 'string' ? value : JSON.stringify(value);

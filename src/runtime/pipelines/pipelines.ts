@@ -101,6 +101,7 @@ const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
+const LARGEST_ENV = 262_144;
 
 /** What pipelines need of the signalbox that they are part of. */
 export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
@@ -441,6 +442,10 @@ function optionsProblem({ env = {}, by, pollMs = 1, cwd = '.' }: RunOptions): st
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;
     if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; accepted is text`;
+    if (value.includes('\0')) return `env: the value of ${name} has a NUL in it, which no command could be given`;
   }
+  const { length } = JSON.stringify(env);
+  // It is kept with the runbook, and a store takes only so much at once.
+  if (length > LARGEST_ENV) return `env has ${length} characters as JSON; accepted are at most ${LARGEST_ENV}`;
   return undefined;
 }
