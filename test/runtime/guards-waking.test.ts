@@ -170,6 +170,27 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     expect(await waiting).toMatchObject({ kind: 'passed' });
   });
 
+  it('misses nothing that happens while it takes its first look', async () => {
+    const fleet = new Fleet(false);
+    const [worker, waiter] = await fleet.startAll('worker', 'waiter');
+    const hold = await worker!.box.lock('x').acquire();
+    waiter!.link.next('transaction', 'held', ({ success }) =>
+      success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/x'),
+    );
+    const kinds: string[] = [];
+    const waiting = waiter!.box.guards.wait(lockFree('x'), {
+      pollMs: NEVER_MS,
+      onVerdict: ({ outcome }) => void kinds.push(outcome.kind),
+    });
+    await settle();
+    await hold.release();
+    await settle();
+    waiter!.link.answerHeld();
+    await settle();
+    expect(await isPending(waiting)).toBe(false);
+    expect(kinds).toEqual(['failed', 'passed']);
+  });
+
   it('does not look again when the lock is handed to the next one by the same write', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, next, waiter] = await fleet.startAll('worker', 'next', 'waiter');
@@ -389,6 +410,18 @@ describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }
     expect(await isPending(waiting)).toBe(true);
     await fleet.advance(2000);
     expect(await waiting).toMatchObject({ kind: 'passed' });
+  });
+
+  it('is left to maintenance once nobody waits for it any more', async () => {
+    const fleet = new Fleet(atOnce);
+    const [dead, waiter] = await fleet.startAll('dead', 'waiter');
+    await dead!.box.lock('x').acquire({ holder: 'worker:1' });
+    expect(await waiter!.box.guards.wait(lockFree('x'), { timeoutMs: 0 })).toMatchObject({ kind: 'failed' });
+    const registered = await waiter!.box.guards.register(guard(lockFree('x')));
+    registered.unregister();
+    dead!.crash();
+    await fleet.advance(TTL_MS + 1000);
+    expect(await waiter!.box.check(lockFree('x'))).toMatchObject({ reasons: ['lock "x" is held by worker:1 (stale)'] });
   });
 
   it('is freed as well if it was handed to that holder while it was waited for', async () => {
