@@ -440,6 +440,36 @@ describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }
     expect(await isPending(waiting)).toBe(false);
   });
 
+  it.each(['that it died is heard before that it got the lock', 'it got the lock while that was being read'] as const)(
+    'is freed as well if %s',
+    async (when) => {
+      const fleet = new Fleet(false);
+      const [first, dead, waiter] = await fleet.startAll('first', 'dead', 'waiter');
+      const hold = await first!.box.lock('x').acquire();
+      const handed = dead!.box.lock('x').acquire();
+      await settle();
+      const isRead = when === 'it got the lock while that was being read';
+      if (isRead) {
+        waiter!.link.next('transaction', 'held', ({ success }) =>
+          success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/x'),
+        );
+      }
+      const waiting = waiter!.box.guards.wait(lockFree('x'), { pollMs: NEVER_MS });
+      await settle();
+      if (!isRead) waiter!.link.holdNews();
+      await hold.release();
+      await handed;
+      await settle();
+      waiter!.link.answerHeld();
+      await settle();
+      dead!.crash();
+      await fleet.advance(TTL_MS + 1000);
+      waiter!.link.deliverNews();
+      await settle();
+      expect(await isPending(waiting)).toBe(false);
+    },
+  );
+
   it('is freed as well if the holder died before anybody waited', async () => {
     const fleet = new Fleet(atOnce);
     const [dead] = await fleet.startAll('dead');
