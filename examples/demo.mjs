@@ -174,6 +174,7 @@ ${bold('What to try next')}
    npm install --global .                      then, in two shells at once:
    signalbox run --lock demo -- sleep 10       one of them waits, and says for whom
    signalbox who                               who holds what, since when, why, and who waits
+   docs/agents.md                              three agents, three worktrees, merges one after the other
    README.md                                   the same in a few lines each, to copy from
    node examples/fenced-writes.mjs             stories that check themselves; there are more beside it
    npm run simulate -- --seed 42 --trace       processes that crash and stall, step by step, again the same

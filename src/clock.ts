@@ -14,7 +14,7 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Longer delays overflow Node's timers, which would then fire at once. */
+/** 24.8 days. Longer delays overflow Node's timers, which would then fire at once. */
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -25,8 +25,13 @@ export const systemClock: Clock = {
     return seconds * 1e3 + nanoseconds / 1e6;
   },
   timer(delayMs, call) {
-    const handle = setTimeout(call, Math.min(Math.max(0, delayMs), LONGEST_DELAY_MS));
-    handle.unref();
+    let handle: NodeJS.Timeout;
+    const wait = (leftMs: number): void => {
+      const isLast = leftMs <= LONGEST_DELAY_MS;
+      handle = setTimeout(isLast ? call : () => wait(leftMs - LONGEST_DELAY_MS), Math.min(leftMs, LONGEST_DELAY_MS));
+      handle.unref();
+    };
+    wait(Math.max(0, delayMs));
     return { cancel: () => clearTimeout(handle) };
   },
   keepAlive() {

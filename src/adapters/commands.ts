@@ -8,9 +8,8 @@ import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import type { CommandLine } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { end, type Ended, exitCodeOf, MARK, offspringOf, randomHex } from '../host/index.ts';
+import { end, type Ended, exitCodeOf, MARK, offspringOf, randomHex, KeptOutput } from '../host/index.ts';
 import type { CommandResult, Commands } from './adapters.ts';
-import { KeptOutput } from './kept-output.ts';
 
 export interface CommandsOptions {
   /** Where commands run. */
@@ -42,7 +41,7 @@ export function realCommands(options: CommandsOptions): Commands {
       const around = env[MARK];
       const child = await start(program, args, root, { ...env, [MARK]: around ? `${around}.${mark}` : mark });
       const offspring = offspringOf(child.pid as number, true, mark);
-      const output = new KeptOutput(outputLimitBytes);
+      const output = new KeptOutput(Math.floor(outputLimitBytes / 2), Math.ceil(outputLimitBytes / 2));
       for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => output.add(chunk));
       const closed = new Promise((resolve) => child.once('close', resolve));
       const reason = await over(child, timeoutMs, signal);

@@ -53,6 +53,8 @@ export type Entered =
 export interface ChildTerms {
   readonly graceMs: number;
   readonly outlivesHold: boolean;
+  /** Whoever has the first of the holds runs one child after another: what is left of an earlier one has to go too. */
+  readonly isAlone?: boolean;
 }
 
 const READS_EACH = 2;
@@ -114,16 +116,22 @@ export class Children {
     const found = under.map(({ resource, grant }, place) => {
       const first = puts.length + READS_EACH * place;
       const [notes, record] = results.slice(first, first + READS_EACH) as [ReadResult, ReadResult];
-      const others = notes.pairs.filter(({ key }) => key !== noted[place]);
-      return { resource, id: grant.id, notes: others, holds: holdsIn(record) };
+      // An earlier attempt to enter may have landed although nobody said so.
+      const isOwn = (pair: KeyValue): boolean => decode<ChildNote>(pair).child.mark === child.mark;
+      const mine = notes.pairs.filter(isOwn).map(({ key }) => key);
+      const others = notes.pairs.filter((pair) => !isOwn(pair));
+      return { resource, id: grant.id, mine, notes: others, holds: holdsIn(record) };
     });
+    const written = [...new Set([...noted, ...found.flatMap(({ mine }) => mine)])];
     const lost = holds.find((hold) => !hold.isValid) ?? found.find(({ id, holds: current }) => !isAmong(current, id));
     if (lost !== undefined) {
-      await this.forget(noted);
+      await this.forget(written);
       return { kind: 'lost', resource: lost.resource };
     }
     // What others left around us is the matter of whoever holds it there.
-    return { kind: 'entered', keys: noted, leftovers: await this.#leftoversAmong(found.slice(0, holds.length)) };
+    const ours = found.slice(0, holds.length);
+    const looked = ours.map((one, place) => (terms.isAlone === true && place === 0 ? { ...one, holds: [] } : one));
+    return { kind: 'entered', keys: written, leftovers: await this.#leftoversAmong(looked) };
   }
 
   /** What earlier holders of these resources left behind. */

@@ -131,9 +131,9 @@ describe('what a command prints', () => {
     );
     expect(exitCode).toBe(5);
     expect(output.length).toBeLessThan(66_000);
-    expect(output).toMatch(/^begin\nx+\n\[\.\.\. (\d+) bytes left out \.\.\.\]\nx+\nend\n$/);
+    expect(output).toMatch(/^begin\nx+\n… (\d+) bytes left out …\nx+\nend\n$/);
     const left = Number(/(\d+) bytes left out/.exec(output)?.[1]);
-    expect(left + output.length - `\n[... ${left} bytes left out ...]\n`.length).toBe(10_000_011);
+    expect(left + output.length - `\n… ${left} bytes left out …\n`.length).toBe(10_000_011);
   });
 
   it('takes no memory, however much it is', async () => {

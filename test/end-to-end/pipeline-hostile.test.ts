@@ -141,7 +141,7 @@ describe('a command that prints ten megabytes', { timeout: 120_000 }, () => {
     expect(stdout).toContain('a | the end\n');
     const log = await scratch.run('pipeline', 'status', 'big', '--log', 'a');
     expect(log.stdout.length).toBeLessThan(100_000);
-    expect(log.stdout).toMatch(/^── a\nthe beginning\nx+\n… \d+ characters left out …\nx+\nthe end\n$/);
+    expect(log.stdout).toMatch(/^── a\nthe beginning\nx+\n… \d+ bytes left out …\nx+\nthe end\n$/);
   });
 });
 

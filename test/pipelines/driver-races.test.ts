@@ -90,3 +90,65 @@ describe('a driver whose store does not answer for a moment', () => {
     expect((await driving).state).toBe('done');
   });
 });
+describe('what a person decided', () => {
+  it('is not taken for the answer to a question that nobody had asked yet', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const hold = await other!.box.lock('main').acquire();
+    const runbook = book(
+      shell('work', 'exit 1', { pre: [guard({ lockFree: 'main' })], onFailure: 'block' }),
+      phase('next'),
+    );
+    await left(on.run(driver!, runbook, { waits: false }));
+    const resuming = left(on.resume(driver!, { decision: 'skip' }));
+    await on.advance(0);
+    await hold.release();
+    expect(await resuming).toMatchObject({
+      state: 'blocked',
+      blocked: { on: 'person' },
+      phases: [{ state: 'failed' }, {}],
+    });
+    expect(on.ran).toEqual([]);
+  });
+
+  it('about one phase is not taken for another that is asked about when its turn comes', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const runbook = book(
+      shell('one', 'exit 1', { onFailure: 'block' }),
+      shell('two', 'exit 1', { onFailure: 'block' }),
+    );
+    await left(on.run(driver!, runbook));
+    const busy = await other!.box.lock('pipeline:p').acquire();
+    const late = left(on.resume(driver!, { decision: 'skip', standsBy: true }));
+    await until(async () => (await other!.box.lock('pipeline:p').inspect()).waiting.length === 1);
+    const sooner = left(on.resume(other!, { decision: 'skip', standsBy: true }));
+    await until(async () => (await other!.box.lock('pipeline:p').inspect()).waiting.length === 2);
+    await busy.release();
+    const records = await Promise.all([late, sooner]);
+    expect(records.map(({ phases }) => phases.map(({ state }) => state))).toEqual([
+      ['skipped', 'failed'],
+      ['skipped', 'failed'],
+    ]);
+  });
+});
+describe('many pipelines', () => {
+  it('can be stopped by one signal without a word about too many listeners', async () => {
+    const on = stage();
+    const driver = await on.fleet.start('driver');
+    const warnings: string[] = [];
+    const onWarning = (warning: Error): void => void warnings.push(warning.name);
+    process.on('warning', onWarning);
+    onTestFinished(() => void process.off('warning', onWarning));
+    on.does({ work: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) });
+    const stop = new AbortController();
+    const driving = Array.from({ length: 20 }, (_, place) =>
+      left(on.run(driver, book(phase('work')), { id: `p${place}`, signal: stop.signal })),
+    );
+    await until(() => on.ran.length === 20);
+    stop.abort();
+    expect((await Promise.all(driving)).map(({ blocked }) => blocked?.on)).toEqual(driving.map(() => 'person'));
+    await settled();
+    expect(warnings).toEqual([]);
+  });
+});

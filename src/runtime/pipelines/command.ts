@@ -2,13 +2,14 @@
  * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
  * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
  */
-import { mkdtemp, open, rm, stat } from 'node:fs/promises';
+import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
 import type { Children, Entered } from '../children.ts';
+import type { HoldTold } from '../held-records.ts';
 import type { Hold } from '../hold.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import { isTrouble } from '../tasks/sending.ts';
@@ -24,6 +25,8 @@ export interface CommandTerms {
   readonly children: Children;
   /** What it works under: the driver's, and those of the phase. */
   readonly holds: readonly Hold[];
+  /** What is held around this process: the command works under that as well. */
+  readonly outer: readonly HoldTold[];
   /** Between TERM and KILL. */
   readonly graceMs: number;
   /** Aborted, it is KILL at once. */
@@ -111,10 +114,13 @@ export class PhaseCommand {
    * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
    * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
    */
-  async #enter(child: GatedChild, { children, holds, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+  async #enter(
+    child: GatedChild,
+    { children, holds, outer, graceMs, stop }: CommandTerms,
+  ): Promise<Entered | undefined> {
     for (let attempt = 0; !stop.aborted; attempt++) {
       try {
-        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false });
+        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false, isAlone: true }, outer);
       } catch (error) {
         if (!isTrouble(error)) throw error;
         await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
@@ -136,7 +142,8 @@ export class PhaseCommand {
     const patience = { graceMs, isOwn: true, giveUpMs: GIVE_UP_MS, ...(hurrying !== undefined && { hurrying }) };
     const first = await Promise.race([child.ended, whenAborted(stop)]);
     if (first === 'aborted') {
-      await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+      const isEnded = await end(child.offspring, { ...patience, graceMs: Math.min(graceMs, Stop.of(stop).mostMs) });
+      if (!isEnded) tell(`waiting for process ${child.pid}, which cannot be ended`);
     }
     const ended = await child.ended;
     const isGone =
@@ -158,6 +165,7 @@ export class PhaseCommand {
 
   async #outputs(): Promise<PhaseResult> {
     const text = await readUpTo(outputsIn(await this.#directory), LARGEST_OUTPUTS_BYTES + 1);
+    if (text === undefined) return { kind: 'failed', why: 'what it made of $SIGNALBOX_OUTPUT is no file to be read' };
     if (text.length > LARGEST_OUTPUTS_BYTES) {
       return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
     }
@@ -175,16 +183,23 @@ function outputsIn(directory: string): string {
   return join(directory, 'outputs');
 }
 
-async function readUpTo(path: string, bytes: number): Promise<Buffer> {
-  const file = await open(path, 'r').catch(() => undefined);
-  if (file === undefined) return Buffer.alloc(0);
+/** Undefined if it is no file that could be read. A pipe would be waited for until somebody opens its other end. */
+async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(isMissing);
+  if (file === true) return Buffer.alloc(0);
+  if (file === false) return undefined;
   try {
-    if (!(await file.stat()).isFile()) return Buffer.alloc(0);
+    if (!(await file.stat()).isFile()) return undefined;
     const { buffer, bytesRead } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
     return buffer.subarray(0, bytesRead);
   } finally {
     await file.close();
   }
+}
+
+/** Nothing was passed on. */
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
 function whenAborted(signal: AbortSignal): Promise<'aborted'> {

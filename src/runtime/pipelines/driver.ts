@@ -13,6 +13,7 @@ import {
   type PipelineRecord,
   pipelineHolder,
 } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
@@ -45,7 +46,7 @@ export interface DriveTerms {
   readonly signal?: AbortSignal | undefined;
   /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
   readonly waits: boolean;
-  /** What a person decided, if the pipeline waits for that. */
+  /** What a person decided, if the pipeline waits for that when this driver comes. */
   readonly decision?: { readonly choice: Choice; readonly by: string } | undefined;
   /** Told of every change that this driver makes. */
   readonly onChange: (record: PipelineRecord) => void;
@@ -67,6 +68,7 @@ export class PipelineDriver {
   readonly #taken = new AbortController();
   readonly #over: AbortSignal;
   #held: HoldSet | undefined;
+  #decision: DriveTerms['decision'];
 
   constructor(parts: DriverParts, ledger: Ledger, book: Book, hold: LockHold, terms: DriveTerms) {
     this.#parts = parts;
@@ -99,6 +101,8 @@ export class PipelineDriver {
       this.#isDriving = true;
       // What was heard meanwhile was about the one before us.
       this.#heard();
+      // It was about what the person saw: a question that comes up later is another one.
+      this.#decision = effect.kind === 'ask' ? this.#terms.decision : undefined;
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
@@ -113,9 +117,10 @@ export class PipelineDriver {
   }
 
   /** What is to be done after it; undefined if there is nothing left for this driver. */
-  #carryOut(effect: Effect): Promise<Effect | undefined> {
+  async #carryOut(effect: Effect): Promise<Effect | undefined> {
     switch (effect.kind) {
       case 'evaluate':
+        this.#refuseIfUnknown(effect);
         return this.#evaluate(effect);
       case 'acquire':
         return this.#acquire(effect);
@@ -127,8 +132,15 @@ export class PipelineDriver {
         return this.#decide();
       case 'run':
       case 'leave':
-        return Promise.resolve(undefined);
+        return undefined;
     }
+  }
+
+  /** A function that this program does not have has not failed: it is for somebody else to run. */
+  #refuseIfUnknown({ when, phase: { name, run } }: Extract<Effect, { kind: 'evaluate' }>): void {
+    if (when === 'after' || 'shell' in run || this.#parts.functions.has(name)) return;
+    const where = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
+    throw new Failure('invalid', `${pipelineResource(this.#ledger.id)}: ${where}`);
   }
 
   // Guards
@@ -281,9 +293,11 @@ export class PipelineDriver {
     try {
       const tokens = Object.fromEntries(held.map(({ resource, token }) => [resource, token]));
       const begun = await this.#tell({ kind: 'begun', tokens });
-      if (begun.effect.kind !== 'run') {
+      // The pipeline is somewhere else than we thought: what runs there is not what we have just started.
+      const isElsewhere = begun.outcome.kind === 'misplaced';
+      if (isElsewhere || begun.effect.kind !== 'run') {
         await run.abandon();
-        return begun.effect;
+        return isElsewhere ? undefined : begun.effect;
       }
       const result = await this.#run(run, phase.timeoutMs);
       if (this.#hold.lost !== undefined) return undefined;
@@ -307,7 +321,9 @@ export class PipelineDriver {
       listeners.push([lost, () => Stop.holdLost(lost.reason)]);
     }
     const { signal } = this.#terms;
-    if (signal !== undefined) listeners.push([signal, () => Stop.stopped('its driver was stopped')]);
+    // One of our own: the same signal may stop any number of drivers, and so many listeners look like a leak.
+    const stopped = signal === undefined ? [] : [AbortSignal.any([signal])];
+    for (const own of stopped) listeners.push([own, () => Stop.stopped('its driver was stopped')]);
     const undo = listeners.map(([of, why]) => {
       const onAbort = (): void => stop.abort(why());
       if (of.aborted) onAbort();
@@ -349,14 +365,11 @@ export class PipelineDriver {
   }
 
   async #decide(): Promise<Effect | undefined> {
-    const { decision } = this.#terms;
-    if (decision === undefined || this.#isDecided) return undefined;
-    this.#isDecided = true;
+    const decision = this.#decision;
+    this.#decision = undefined;
+    if (decision === undefined) return undefined;
     return (await this.#tell({ kind: 'decided', ...decision })).effect;
   }
-
-  /** It was about one question, and the next may be another. */
-  #isDecided = false;
 
   #rest(ms: number): Promise<void> {
     return new Promise((resolve) => {

@@ -1,7 +1,8 @@
 /** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
 import { StringDecoder } from 'node:string_decoder';
 import type { Timer } from '../../clock.ts';
-import type { Operation } from '../../store/index.ts';
+import type { Compare, Operation } from '../../store/index.ts';
+import { KeptOutput } from '../../host/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
@@ -23,50 +24,15 @@ const EVERY_MS = 2_000;
 /** Of each phase. */
 const RUNS_KEPT = 5;
 
-/** Text of any length in little room. */
-export class CutText {
-  #head = '';
-  #tail = '';
-  #headBytes = 0;
-  #leftOut = 0;
-
-  add(text: string): void {
-    const room = HEAD_BYTES - this.#headBytes;
-    const first = room > 0 ? text.slice(0, room) : '';
-    this.#head += first;
-    this.#headBytes += first.length;
-    this.#tail += text.slice(first.length);
-    // Cut rarely, so that many small pieces do not cost a copy each.
-    if (this.#tail.length > 2 * TAIL_BYTES) this.#cut();
-  }
-
-  #cut(): void {
-    const extra = this.#tail.length - TAIL_BYTES;
-    if (extra <= 0) return;
-    this.#leftOut += extra;
-    this.#tail = this.#tail.slice(extra);
-  }
-
-  get leftOut(): number {
-    this.#cut();
-    return this.#leftOut;
-  }
-
-  get text(): string {
-    this.#cut();
-    const gap = this.#leftOut === 0 ? '' : `\n… ${this.#leftOut} characters left out …\n`;
-    return this.#head + gap + this.#tail;
-  }
-}
-
 export class PhaseLogWriter {
   readonly #runtime: Runtime;
   readonly #keys: PipelineKeys;
   readonly #at: { readonly place: number; readonly phase: string; readonly run: number };
-  readonly #text = new CutText();
+  readonly #kept = new KeptOutput(HEAD_BYTES, TAIL_BYTES);
   readonly #tell: (text: string) => void;
   #timer: Timer | undefined;
   #isNew = false;
+  #isClosed = false;
   #writing: Promise<unknown> = Promise.resolve();
 
   /** `tell`: what is printed, as it comes. */
@@ -82,9 +48,10 @@ export class PhaseLogWriter {
     this.#tell = tell;
   }
 
+  /** What comes after the end is nobody's. */
   add(text: string): void {
-    if (text === '') return;
-    this.#text.add(text);
+    if (text === '' || this.#isClosed) return;
+    this.#kept.add(Buffer.from(text));
     this.#isNew = true;
     this.#tell(text);
     this.#timer ??= this.#runtime.later(EVERY_MS, () => this.#write(), false);
@@ -98,9 +65,15 @@ export class PhaseLogWriter {
 
   /** Writes the rest. A log that cannot be written is lost, and nothing else with it. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#timer?.cancel();
     this.#write();
     await this.#writing;
+  }
+
+  get #oldestKept(): string {
+    const { place, run } = this.#at;
+    return logKey(this.#keys, place, run - RUNS_KEPT + 1);
   }
 
   #write(): void {
@@ -108,11 +81,15 @@ export class PhaseLogWriter {
     if (!this.#isNew) return;
     this.#isNew = false;
     const { place, phase, run } = this.#at;
-    const log: PhaseLog = { phase, run, text: this.#text.text, leftOut: this.#text.leftOut };
-    const success: Operation[] = [{ do: 'put', key: logKey(this.#keys, place, run), value: encode(log) }];
-    if (run > RUNS_KEPT) success.push({ do: 'delete', key: logKey(this.#keys, place, run - RUNS_KEPT) });
+    const log: PhaseLog = { phase, run, ...this.#kept.cut };
+    // All of the older ones: a run that printed nothing has removed none.
+    const older: Operation = { do: 'delete', key: logKey(this.#keys, place, 0), end: this.#oldestKept };
+    const put: Operation = { do: 'put', key: logKey(this.#keys, place, run), value: encode(log) };
+    const success = run > RUNS_KEPT ? [older, put] : [put];
+    // One that was replaced may still write here; not once all of it has been forgotten.
+    const compare: Compare[] = [{ key: this.#keys.state, target: 'version', is: '>', than: 0 }];
     this.#writing = this.#writing.then(() =>
-      send(this.#runtime, { compare: [], success, failure: [] }).catch(() => undefined),
+      send(this.#runtime, { compare, success, failure: [] }).catch(() => undefined),
     );
   }
 }

@@ -2,7 +2,7 @@
 import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from '../../core/index.ts';
 import { randomHex } from '../../host/index.ts';
 import type { Children } from '../children.ts';
-import { childEnvironment, type OuterHolds, told } from '../environment.ts';
+import { asTold, childEnvironment, type OuterHolds, told } from '../environment.ts';
 import type { Hold } from '../hold.ts';
 import type { Runtime } from '../runtime.ts';
 import { type Book, variablesOf } from './book.ts';
@@ -71,7 +71,7 @@ export class PhaseRun {
 
   async run(stop: AbortSignal): Promise<PhaseResult> {
     this.#isOver = true;
-    const { runtime, onOutput, children, graceMs, hurrying } = this.#parts;
+    const { runtime, onOutput, children, outer, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
     const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text));
@@ -80,6 +80,7 @@ export class PhaseRun {
       return await this.#command.run({
         children,
         holds: this.#holds,
+        outer: asTold(outer),
         graceMs,
         hurrying,
         stop,
@@ -95,10 +96,7 @@ export class PhaseRun {
   async #call(stop: AbortSignal, log: PhaseLogWriter): Promise<PhaseResult> {
     const { name } = this.#phase;
     const call = this.#parts.functions.get(name);
-    if (call === undefined) {
-      const why = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
-      return { kind: 'failed', why };
-    }
+    if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
     try {
       const given = await call({
         pipeline: this.#ledger.id,

@@ -255,18 +255,20 @@ export class Pipelines {
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return { kind: 'left', record: await this.#driveWith(id, hold, options) };
+      return { kind: 'left', record: await this.#driveWith(id, hold, options, record) };
     } finally {
       await hold.release().catch(() => undefined);
     }
   }
 
-  async #driveWith(id: string, hold: LockHold, options: ResumeOptions): Promise<PipelineRecord> {
+  /** `seen`: how it stood when a person decided. */
+  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<PipelineRecord> {
     // Whatever an earlier driver began must not run beside what we begin.
-    await this.#clear(hold, options);
+    await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
-    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
+    const { cwd = book.cwd, signal, by = defaultHolder() } = options;
+    const decision = isWhereItWas(seen, record) ? options.decision : undefined;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
@@ -323,12 +325,19 @@ export class Pipelines {
     }
   }
 
-  async #clear(hold: LockHold, { graceMs = DEFAULT_GRACE_MS, signal }: ResumeOptions): Promise<void> {
+  /** It may take long, or need somebody: that is told like what the phase prints. */
+  async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
+    const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;
     const leftovers = await children.leftovers([hold]);
     if (leftovers.length === 0) return;
     const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
-    await clearLeftovers(leftovers, { children, graceMs, tell: () => undefined, cut });
+    await clearLeftovers(leftovers, {
+      children,
+      graceMs,
+      tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
+      cut,
+    });
     if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
   }
 
@@ -392,6 +401,11 @@ function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): Ru
 function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
   const phases: unknown = what?.phases;
   return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
+}
+
+/** At the same phase, which was not begun again. */
+function isWhereItWas(before: PipelineRecord, { step, phases }: PipelineRecord): boolean {
+  return before.step.phase === step.phase && before.phases[step.phase]?.runs === phases[step.phase]?.runs;
 }
 
 /** Commands that guards run have the same variables as those of phases. */

@@ -9,9 +9,10 @@ export class KeptOutput {
   #tail: Buffer | undefined;
   #tailTotal = 0;
 
-  constructor(limitBytes: number) {
-    this.#tailLimit = Math.ceil(limitBytes / 2);
-    this.#headLimit = limitBytes - this.#tailLimit;
+  /** So many bytes of its beginning, and of its end. */
+  constructor(headBytes: number, tailBytes: number) {
+    this.#headLimit = headBytes;
+    this.#tailLimit = tailBytes;
   }
 
   add(chunk: Buffer): void {
@@ -37,15 +38,22 @@ export class KeptOutput {
 
   /** Where something was left out it says how much. */
   get text(): string {
+    return this.cut.text;
+  }
+
+  /** The same, and how many bytes were left out. */
+  get cut(): { readonly text: string; readonly leftOut: number } {
     const head = Buffer.concat(this.#head);
-    if (this.#tail === undefined) return head.toString();
+    if (this.#tail === undefined) return { text: head.toString(), leftOut: 0 };
     const limit = this.#tailLimit;
-    if (this.#tailTotal <= limit) return Buffer.concat([head, this.#tail.subarray(0, this.#tailTotal)]).toString();
+    if (this.#tailTotal <= limit) {
+      return { text: Buffer.concat([head, this.#tail.subarray(0, this.#tailTotal)]).toString(), leftOut: 0 };
+    }
     const seam = this.#tailTotal % limit;
     const begin = withoutBrokenEnd(head);
     const end = withoutBrokenBeginning(Buffer.concat([this.#tail.subarray(seam), this.#tail.subarray(0, seam)]));
-    const left = this.#total - begin.length - end.length;
-    return `${begin.toString()}\n[... ${left} bytes left out ...]\n${end.toString()}`;
+    const leftOut = this.#total - begin.length - end.length;
+    return { text: `${begin.toString()}\n… ${leftOut} bytes left out …\n${end.toString()}`, leftOut };
   }
 }
 
