@@ -175,11 +175,13 @@ condition:
 
   it('says what the guard itself says when it fails', async () => {
     const expression = 'condition: {branchExists: nowhere}\nonFailure: {fail: make the branch first}';
-    expect(await guard('wait', '-e', expression)).toMatchObject({
-      code: 1,
-      stdout: 'failed: branch "nowhere" does not exist\n',
-      stderr: expect.stringContaining('signalbox: make the branch first\n') as string,
-    });
+    for (const limit of [[], ['--timeout', '1h']]) {
+      expect(await guard('wait', '-e', expression, ...limit)).toMatchObject({
+        code: 1,
+        stdout: 'failed: branch "nowhere" does not exist\n',
+        stderr: expect.stringContaining('signalbox: make the branch first\n') as string,
+      });
+    }
   });
 
   it('waits for a file by looking every so often, and says so', async () => {

@@ -1,4 +1,16 @@
-import { all, any, command, fileExists, lockFree, open, semaphoreAvailable } from 'signalbox';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import {
+  all,
+  any,
+  command,
+  fileExists,
+  type GuardWatch,
+  lockFree,
+  open,
+  semaphoreAvailable,
+  taskDone,
+} from 'signalbox';
 import type { Guard } from 'signalbox/core';
 import { fakeAdapters, TestClock } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
@@ -123,5 +135,25 @@ describe('waiting for a guard', () => {
       expect(await errorOf(box.guards.wait(lockFree('x'), bad as never))).toMatchObject({ code: 'invalid' });
     }
     await settled();
+  });
+
+  it('leaves nothing behind in the memory of a process that waits again and again', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    await using box = await open('memory:', { adapters: fakeAdapters() });
+    await box.lock('x').acquire();
+    const closed = async (): Promise<WeakRef<GuardWatch>> => {
+      const guard: Guard = { id: 'g', condition: all([lockFree('x'), taskDone('t'), fileExists('go')]) };
+      const watch = await box.guards.watch([guard]);
+      await box.guards.check([guard]);
+      watch.close();
+      return new WeakRef(watch);
+    };
+    const watch = await closed();
+    for (let round = 0; round < 10 && watch.deref() !== undefined; round++) {
+      await settled();
+      collect();
+    }
+    expect(watch.deref()).toBeUndefined();
   });
 });

@@ -170,6 +170,27 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     expect(await waiting).toMatchObject({ kind: 'passed' });
   });
 
+  it('misses nothing that happens while it takes its first look', async () => {
+    const fleet = new Fleet(false);
+    const [worker, waiter] = await fleet.startAll('worker', 'waiter');
+    const hold = await worker!.box.lock('x').acquire();
+    waiter!.link.next('transaction', 'held', ({ success }) =>
+      success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/x'),
+    );
+    const kinds: string[] = [];
+    const waiting = waiter!.box.guards.wait(lockFree('x'), {
+      pollMs: NEVER_MS,
+      onVerdict: ({ outcome }) => void kinds.push(outcome.kind),
+    });
+    await settle();
+    await hold.release();
+    await settle();
+    waiter!.link.answerHeld();
+    await settle();
+    expect(await isPending(waiting)).toBe(false);
+    expect(kinds).toEqual(['failed', 'passed']);
+  });
+
   it('does not look again when the lock is handed to the next one by the same write', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, next, waiter] = await fleet.startAll('worker', 'next', 'waiter');
@@ -391,6 +412,18 @@ describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }
     expect(await waiting).toMatchObject({ kind: 'passed' });
   });
 
+  it('is left to maintenance once nobody waits for it any more', async () => {
+    const fleet = new Fleet(atOnce);
+    const [dead, waiter] = await fleet.startAll('dead', 'waiter');
+    await dead!.box.lock('x').acquire({ holder: 'worker:1' });
+    expect(await waiter!.box.guards.wait(lockFree('x'), { timeoutMs: 0 })).toMatchObject({ kind: 'failed' });
+    const registered = await waiter!.box.guards.register(guard(lockFree('x')));
+    registered.unregister();
+    dead!.crash();
+    await fleet.advance(TTL_MS + 1000);
+    expect(await waiter!.box.check(lockFree('x'))).toMatchObject({ reasons: ['lock "x" is held by worker:1 (stale)'] });
+  });
+
   it('is freed as well if it was handed to that holder while it was waited for', async () => {
     const fleet = new Fleet(atOnce);
     const [first, dead, waiter] = await fleet.startAll('first', 'dead', 'waiter');
@@ -406,6 +439,36 @@ describe.each(transports)('a lock whose holder died, on $transport', ({ atOnce }
     await fleet.advance(TTL_MS + 1000);
     expect(await isPending(waiting)).toBe(false);
   });
+
+  it.each(['that it died is heard before that it got the lock', 'it got the lock while that was being read'] as const)(
+    'is freed as well if %s',
+    async (when) => {
+      const fleet = new Fleet(false);
+      const [first, dead, waiter] = await fleet.startAll('first', 'dead', 'waiter');
+      const hold = await first!.box.lock('x').acquire();
+      const handed = dead!.box.lock('x').acquire();
+      await settle();
+      const isRead = when === 'it got the lock while that was being read';
+      if (isRead) {
+        waiter!.link.next('transaction', 'held', ({ success }) =>
+          success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/x'),
+        );
+      }
+      const waiting = waiter!.box.guards.wait(lockFree('x'), { pollMs: NEVER_MS });
+      await settle();
+      if (!isRead) waiter!.link.holdNews();
+      await hold.release();
+      await handed;
+      await settle();
+      waiter!.link.answerHeld();
+      await settle();
+      dead!.crash();
+      await fleet.advance(TTL_MS + 1000);
+      waiter!.link.deliverNews();
+      await settle();
+      expect(await isPending(waiting)).toBe(false);
+    },
+  );
 
   it('is freed as well if the holder died before anybody waited', async () => {
     const fleet = new Fleet(atOnce);

@@ -3,7 +3,7 @@ import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
-import type { GuardLook } from '../../runtime/guards/wait.ts';
+import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
 import { durationArgument } from '../arguments.ts';
 import { complain, paintFor, printable, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
@@ -49,8 +49,7 @@ Exit code 0 once it passes; 1, or 69 if something could not be looked at, when t
         { maintains: true },
       );
       const { explanation } = voice.last as GuardLook;
-      const isOver = outcome.kind === 'needsInput' || (outcome.kind === 'failed' && outcome.outlook !== 'never');
-      const over = isOver && timeoutMs !== undefined ? `time is over after ${spoken(timeoutMs)}` : undefined;
+      const over = isFinal(outcome) || timeoutMs === undefined ? undefined : `time is over after ${spoken(timeoutMs)}`;
       tellVerdict(command, guard, explanation, verdictLines(explanation.verdict, paintFor(screen())), over);
     });
 }

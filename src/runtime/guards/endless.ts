@@ -7,7 +7,7 @@ import { createContext, Script } from 'node:vm';
 import { type Condition, type Gathered, type Inputs, regexSearches } from '../../core/index.ts';
 
 /** For all patterns of one look together. An ordinary one needs some milliseconds for the largest file that is read. */
-const LIMIT_MS = 1_000;
+const LIMIT_MS = 500;
 const TRIED = new Script('regex.test(text)');
 
 /** What cannot be searched in time could not be looked at. */

@@ -76,7 +76,7 @@ async function lookUntil(
 }
 
 /** Waiting cannot help, or is not what the guard wants. */
-function isFinal(outcome: GuardOutcome): boolean {
+export function isFinal(outcome: GuardOutcome): boolean {
   if (outcome.kind !== 'failed') return outcome.kind === 'passed';
   const { outlook, action } = outcome;
   return outlook === 'never' || action === 'warn' || (typeof action === 'object' && 'fail' in action);
