@@ -1,8 +1,10 @@
 // What reaches a driver late, twice or in another order than it happened.
 
-import type { Transaction } from 'signalbox/store';
+import type { ReadResult, Transaction } from 'signalbox/store';
 import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { keysOf } from '../../src/runtime/held-records.ts';
+import type { Process } from '../support/fleet.ts';
 import { isPending, settled } from '../support/outcome.ts';
 import { book, guard, phase, shell } from './books.ts';
 import { left, Stage, until } from './stage.ts';
@@ -90,6 +92,51 @@ describe('a driver whose store does not answer for a moment', () => {
     expect((await driving).state).toBe('done');
   });
 });
+describe('a driver that has not heard that it is none any more', () => {
+  /** Its function runs, and it hears nothing of what others do. */
+  async function deaf(): Promise<{ on: Stage; other: Process; driving: Promise<unknown>; finish: () => void }> {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const finishing: (() => void)[] = [];
+    on.does({ work: () => new Promise<void>((resolve) => finishing.push(resolve)) });
+    const driving = on.run(driver!, book(phase('work', { idempotent: true }), phase('next')));
+    driving.catch(() => undefined);
+    await until(() => on.ran.length === 1);
+    driver!.link.holdNews();
+    onTestFinished(() => driver!.link.deliverNews());
+    return { on, other: other!, driving, finish: () => finishing.shift()?.() };
+  }
+
+  it('because somebody else drives it changes nothing', async () => {
+    const { on, other, driving, finish } = await deaf();
+    await other.box.lock('pipeline:p').break({ holder: 'ops', reason: 'stuck' });
+    const next = left(on.resume(other));
+    await until(() => on.ran.length === 2);
+    finish();
+    await driving.catch(() => undefined);
+    expect(on.ran).toEqual(['work', 'work']);
+    expect(await other.box.pipelines.show('p')).toMatchObject({ step: { when: 'during', phase: 0 } });
+    finish();
+    expect((await next).state).toBe('done');
+    expect(on.ran).toEqual(['work', 'work', 'next']);
+  });
+
+  it('because its session has ended changes nothing, although nobody else has come yet', async () => {
+    const { on, other, driving, finish } = await deaf();
+    const before = await other.box.pipelines.show('p');
+    const success = [{ do: 'read' as const, key: keysOf('lock/pipeline:p').record }];
+    const { results } = await on.fleet.store.transaction({ compare: [], success, failure: [] });
+    const document = (results[0] as ReadResult).pairs[0]?.value.json as { record: { holds: { lease: string }[] } };
+    const key = `a/${document.record.holds[0]?.lease}`;
+    const gone = { compare: [], success: [{ do: 'delete' as const, key }], failure: [] };
+    expect((await on.fleet.store.transaction(gone)).results[0]).toMatchObject({ deleted: 1 });
+    finish();
+    await expect(driving).rejects.toThrow('the session of its driver has ended');
+    expect(on.ran).toEqual(['work']);
+    expect(await other.box.pipelines.show('p')).toMatchObject({ step: before?.step, lastDriven: before?.lastDriven });
+  });
+});
+
 describe('a pipeline of an id that was used before', () => {
   it('is not driven by the runbook of the one that was forgotten', async () => {
     const on = stage();
