@@ -1,6 +1,7 @@
 /** `signalbox pipeline …`: phases in order, gated by guards, that survive the death of whoever drives them. */
 import type { Command } from 'commander';
 import { addCancel } from './pipeline/cancel.ts';
+import { addForget } from './pipeline/forget.ts';
 import { addLooking } from './pipeline/looking.ts';
 import { addResume } from './pipeline/resume.ts';
 import { addRun } from './pipeline/run.ts';
@@ -32,5 +33,6 @@ export function define(command: Command): void {
   addResume(command.command('resume'));
   addLooking(command);
   addCancel(command.command('cancel'));
+  addForget(command.command('forget'));
   addValidate(command.command('validate'));
 }

@@ -182,6 +182,7 @@ export {
   type PhaseHold,
   type PhaseWork,
   type Runbook,
+  conditionWithVariables,
   type Filled,
   withVariables,
 } from './pipeline/index.ts';

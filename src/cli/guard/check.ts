@@ -52,7 +52,7 @@ async function show(
   flags: GuardFlags,
   lines: (explanation: Explanation, paint: Paint) => readonly string[],
 ): Promise<void> {
-  const guard = await readGuard(command, file, flags.expression);
+  const guard = await readGuard(command, file, flags.expression, flags.env);
   const adapters = await adaptersFor(flags);
   const { found } = await look(command, (box, signal) => box.explain(guard.condition, {}, { adapters, signal }));
   tellVerdict(command, guard, found, lines(found, paintFor(screen())));

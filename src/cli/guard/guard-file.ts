@@ -1,6 +1,6 @@
 /** The guard that somebody wrote: in a YAML or JSON file, on stdin, or on the command line itself. */
 import type { Command } from 'commander';
-import { type Guard, parseGuard } from '../../core/index.ts';
+import { conditionWithVariables, type Guard, parseGuard } from '../../core/index.ts';
 import { placed, readDocument, toldAll } from '../../document/index.ts';
 import { readBytes } from '../document-file.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -15,6 +15,7 @@ export async function readGuard(
   command: Command,
   named: string | undefined,
   expression: string | undefined,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Guard> {
   if ((named === undefined) === (expression === undefined)) {
     const what = named === undefined ? 'no guard was named' : 'FILE and -e name two guards';
@@ -30,7 +31,11 @@ export async function readGuard(
   if (!read.ok) throw wrong(command, toldAll(file, read.problems));
   const parsed = parseGuard(read.document.value, UNNAMED);
   if (!parsed.ok) throw wrong(command, toldAll(file, placed(read.document, parsed.problems)));
-  return parsed.guard;
+  const filled = conditionWithVariables(parsed.guard.condition, env);
+  if (filled.ok) return { ...parsed.guard, condition: filled.condition };
+  // Looked for as it stands, nothing would be found, and what must not be there would not be.
+  const names = filled.unknown.map((name) => `\${${name}}`).join(', ');
+  throw wrong(command, [`${file}: nobody says what ${names} is: --env NAME=VALUE does; $\${ is a plain \${`]);
 }
 
 /** As compilers do, so that editors find the places. */

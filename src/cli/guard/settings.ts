@@ -6,12 +6,14 @@ import type { Adapters } from '../../adapters/adapters.ts';
 import { shown } from '../../failure.ts';
 import { durationArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { variable, type Variables } from '../pipeline/arguments.ts';
 
 export interface GuardFlags {
   readonly expression?: string;
   readonly root?: string;
   readonly issues?: string;
   readonly commandTimeout?: number;
+  readonly env?: Variables;
 }
 
 export function addGuardOptions(command: Command): Command {
@@ -20,10 +22,11 @@ export function addGuardOptions(command: Command): Command {
     .option('-e, --expression <text>', 'the condition itself, such as "lockFree: main"')
     .option('--root <dir>', 'where files, git and commands are looked at (default: here)')
     .option('--issues <tracker>', 'path of a JSON tracker, or github:OWNER/NAME')
+    .option('--env <name=value>', 'what ${NAME} in it stands for; its commands have it too (repeatable)', variable)
     .option('--command-timeout <duration>', 'so long may a command take (default: 60s)', durationArgument);
 }
 
-export async function adaptersFor({ root = '.', issues, commandTimeout }: GuardFlags): Promise<Adapters> {
+export async function adaptersFor({ root = '.', issues, commandTimeout, env = {} }: GuardFlags): Promise<Adapters> {
   const directory = resolve(root);
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw new CliExit(EXIT.usage, `--root ${shown(root)} is no directory`);
@@ -31,6 +34,7 @@ export async function adaptersFor({ root = '.', issues, commandTimeout }: GuardF
   const { localAdapters } = await import('../../adapters/index.ts');
   return localAdapters({
     root: directory,
+    env: { ...process.env, ...env },
     ...(issues !== undefined && { issues }),
     ...(commandTimeout !== undefined && { commandTimeoutMs: commandTimeout }),
   });

@@ -36,7 +36,7 @@ issues are looked at again every --poll. What it waits for is told on stderr. Wh
 Exit code 0 once it passes; 1, or 69 if something could not be looked at, when time is over.`,
     )
     .action(async (file: string | undefined, flags: WaitFlags) => {
-      const guard = await readGuard(command, file, flags.expression);
+      const guard = await readGuard(command, file, flags.expression, flags.env);
       const adapters = await adaptersFor(flags);
       const { poll: pollMs = DEFAULT_POLL_MS, timeout: timeoutMs } = flags;
       const isSilent = flags.quiet === true || isJson(command);

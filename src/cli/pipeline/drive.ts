@@ -54,6 +54,8 @@ async function shown(
     });
     if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(outcome);
+    // It was over before.
+    if (record === undefined && hasEnded(outcome.record) && !isJson(command)) throw overAlready(outcome.record);
     ({ record } = outcome);
   } finally {
     signal.removeEventListener('abort', onAbort);
@@ -80,17 +82,32 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 
+function overAlready({ id, state, reason = '' }: PipelineRecord): CliExit {
+  const why = reason === '' ? '' : `: ${reason}`;
+  const message = `pipeline/${id}: it is ${state}${why}; that is final. Start another one, under another id or after: signalbox pipeline forget ${quoted(id)}`;
+  return new CliExit(state === 'done' ? EXIT.ok : EXIT.no, message);
+}
+
 function refusalOf(outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
   switch (outcome.kind) {
     case 'exists': {
-      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${outcome.id}`;
+      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  one that is over can be forgotten: signalbox pipeline forget ${quoted(outcome.id)}`;
       return new CliExit(EXIT.no, message, { outcome: 'exists', pipeline: outcome.id });
     }
     case 'driven':
-      return new CliExit(EXIT.notAcquired, `${outcome.by} drives it; --wait stands by until that one is gone`, {
-        outcome: 'driven',
-        by: outcome.by,
-      });
+      return new CliExit(
+        EXIT.notAcquired,
+        `${outcome.by} drives it, or was killed a moment ago: then its lease runs for up to 15 s. --wait stands by until it is gone`,
+        {
+          outcome: 'driven',
+          by: outcome.by,
+        },
+      );
+    case 'nothing-to-decide': {
+      const { id, state } = outcome.record;
+      const message = `pipeline/${id}: there is nothing to skip: no phase of it waits for a person. It is ${state}; nothing was done`;
+      return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
+    }
     case 'missing':
       return noSuchPipeline();
   }

@@ -1,7 +1,10 @@
 /** `signalbox pipeline status` and `pipeline list`. */
 import { type Command, Option } from 'commander';
-import { currentPhase, type PipelineRecord, spoken } from '../../core/index.ts';
+import { currentPhase, hasEnded, spoken } from '../../core/index.ts';
+import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
+import { shown } from '../../failure.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
@@ -42,6 +45,10 @@ Exit code 1 if there is no such pipeline.`,
         logs: log === undefined ? undefined : await box.pipelines.logs(id),
       }));
       if (found.view === undefined) throw noSuchPipeline(id);
+      const phases = found.view.phases.map(({ name }) => name);
+      if (typeof log === 'string' && !phases.includes(log)) {
+        throw new CliExit(EXIT.usage, `pipeline/${id} has no phase ${shown(log)}; it has ${phases.join(', ')}`);
+      }
       const logs = found.logs?.filter(({ phase }) => log === true || phase === log);
       if (isJson(command)) return printJson(statusJson(found.view, logs));
       if (logs !== undefined) return printLogs(logs);
@@ -98,7 +105,8 @@ function list(command: Command): void {
     .action(async ({ status: state, names }: { status?: (typeof STATES)[number]; names?: true }) => {
       const options = state === undefined ? {} : { state };
       const { found, missing } = await look(command, (box) => box.pipelines.list(options));
-      if (isJson(command)) return printJson({ pipelines: found.map(pipelineJson) });
+      if (isJson(command))
+        return printJson({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
       if (names) return found.forEach(({ id }) => print(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0)
@@ -107,12 +115,14 @@ function list(command: Command): void {
     });
 }
 
-function listLines(records: readonly PipelineRecord[], layout: Layout): readonly string[] {
+function listLines(records: readonly ListedPipeline[], layout: Layout): readonly string[] {
   const now = Date.now();
   const rows = records.map((record) => {
-    const { id, state, phases, startedBy, blocked, reason = '' } = record;
+    const { id, state, phases, startedBy, blocked, reason = '', isDriven } = record;
     const over = phases.filter((phase) => phase.state === 'done' || phase.state === 'skipped').length;
-    const note = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
+    const why = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
+    const isLeft = !isDriven && !hasEnded(record);
+    const note = [...(isLeft ? ['nobody drives it'] : []), ...(why === '' ? [] : [why])].join('; ');
     const cells = [
       id,
       state,

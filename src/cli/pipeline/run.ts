@@ -15,6 +15,7 @@ interface Flags {
   readonly id?: string;
   readonly env?: Variables;
   readonly poll?: number;
+  readonly commandTimeout?: number;
   readonly wait: boolean;
   readonly issues?: string;
   readonly dir?: string;
@@ -33,6 +34,7 @@ export function addRun(command: Command): void {
       'how often to look at files, branches, issues and commands (default: 2s)',
       durationArgument,
     )
+    .option('--command-timeout <duration>', 'so long may a command of a guard take (default: 60s)', durationArgument)
     .option('--no-wait', 'leave it when it is blocked, with exit code 75')
     .option('--issues <tracker>', 'which issues guards mean: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
@@ -61,12 +63,12 @@ Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wr
         else complainOf(loaded);
         throw new CliExit(EXIT.usage, '');
       }
-      const { id, env, poll: pollMs, issues, dir } = flags;
+      const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
       const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
       const cwd = dir === undefined ? undefined : resolve(dir);
       await drive(command, (box, driven) =>
         box.pipelines.run(loaded.defined, {
-          ...given({ id, env, pollMs, issues, cwd, graceMs: flags.grace }),
+          ...given({ id, env, pollMs, commandTimeoutMs, issues, cwd, graceMs: flags.grace }),
           ...driven,
           by,
           waits: flags.wait,

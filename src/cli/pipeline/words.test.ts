@@ -40,7 +40,7 @@ describe('changes in words', () => {
       'it waits',
       free,
       record({ state: 'blocked', blocked: holds }),
-      ['a: blocked: waits for lock/m', 'a:   goes on when others let go of them'],
+      ['a: blocked: waits for lock/m', 'a:   goes on when it is let in'],
     ],
     [
       'it still waits for the same',

@@ -94,13 +94,26 @@ const judges: { readonly [Kind in LeafKind]: Judge<Kind> } = {
     return found(task.status === 'complete', `task "${id}" is ${task.status}`);
   },
   memberAlive: ({ alive }, id) => found(alive, `member "${id}" is ${alive ? 'alive' : 'not alive'}`),
-  command: ({ exitCode }, { cmd, expectSuccess = true, description }) => {
+  command: ({ exitCode, output = '' }, { cmd, expectSuccess = true, description }) => {
     const holds = (exitCode === 0) === expectSuccess;
     const wanted = holds ? '' : `, ${expectSuccess ? '0' : 'a failure'} was expected`;
     const what = `command ${JSON.stringify(cmd)}${description === undefined ? '' : ` (${description})`}`;
-    return found(holds, `${what} exited with ${exitCode}${wanted}`);
+    const said = holds ? '' : lastWords(output);
+    return found(holds, `${what} exited with ${exitCode}${wanted}${said === '' ? '' : `: ${said}`}`);
   },
 };
+
+const LONGEST_WORDS = 200;
+
+/** The last that a command printed is mostly why it failed. */
+function lastWords(output: string): string {
+  const lines = output
+    .split('\n')
+    .map((line) => line.replace(/\p{Cc}+/gu, ' ').trim())
+    .filter((line) => line !== '');
+  const last = lines.slice(-2).join(' / ');
+  return last.length > LONGEST_WORDS ? `…${last.slice(-LONGEST_WORDS)}` : last;
+}
 
 function found(holds: boolean, because: string): Finding {
   return holds ? { holds, because } : { holds, because, outlook: 'open' };

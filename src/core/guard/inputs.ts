@@ -52,7 +52,7 @@ export interface InputValues {
   readonly task: { readonly status: 'pending' | 'running' | 'complete' | 'failed' } | null;
   readonly member: { readonly alive: boolean };
   /** 128+n if signal n ended it. A command that could not be started, or ran out of time, is an error. */
-  readonly command: { readonly exitCode: number };
+  readonly command: { readonly exitCode: number; readonly output?: string };
 }
 
 export type PipelineState = 'pending' | 'running' | 'blocked' | 'done' | 'failed' | 'cancelled';

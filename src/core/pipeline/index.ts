@@ -23,4 +23,4 @@ export {
   type PipelineStep,
 } from './record.ts';
 export { DEFAULT_BACKOFF_MS, type Phase, type PhaseHold, type PhaseWork, type Runbook } from './runbook.ts';
-export { type Filled, withVariables } from './variables.ts';
+export { conditionWithVariables, type Filled, withVariables } from './variables.ts';

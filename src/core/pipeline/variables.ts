@@ -16,6 +16,22 @@ const VARIABLE = /\$(\$\{)|\$\{([^}]*)\}/g;
 
 const MOST_FILLED = 131_072;
 
+/** The same for one condition: that of a guard that was copied out of a runbook. */
+export function conditionWithVariables(
+  condition: Condition,
+  given: Readonly<Record<string, string>>,
+): { readonly ok: true; readonly condition: Condition } | { readonly ok: false; readonly unknown: readonly string[] } {
+  const unknown = new Set<string>();
+  const filled = conditionWith(condition, (text) =>
+    text.replace(VARIABLE, (_, escaped: string | undefined, name: string) => {
+      if (escaped !== undefined) return escaped;
+      if (!Object.hasOwn(given, name)) unknown.add(name);
+      return Object.hasOwn(given, name) ? (given[name] as string) : '';
+    }),
+  );
+  return unknown.size === 0 ? { ok: true, condition: filled } : { ok: false, unknown: [...unknown] };
+}
+
 /** `given`: by whoever starts it. */
 export function withVariables(runbook: Runbook, given: Readonly<Record<string, string>>): Filled {
   const all = { ...runbook.env, ...given };

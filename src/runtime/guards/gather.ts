@@ -30,6 +30,9 @@ export interface GatherOptions {
   readonly given?: Partial<Inputs> | undefined;
 }
 
+/** Of what a command printed, to say why it failed. */
+const LAST_OUTPUT = 1_000;
+
 export class Gatherer {
   readonly #reads: Reads;
   readonly #looks: Looks;
@@ -94,8 +97,8 @@ export class Gatherer {
         return child(({ sessions }) => sessions.session(input.name, signal));
       case 'command':
         return child(async ({ commands }) => {
-          const { exitCode } = await commands.run(input.cmd, signal);
-          return { exitCode };
+          const { exitCode, output } = await commands.run(input.cmd, signal);
+          return output === '' ? { exitCode } : { exitCode, output: output.slice(-LAST_OUTPUT) };
         }, this.#commands);
       case 'file':
         return adapters().then(({ files }) => files.file(input.path, signal));

@@ -11,6 +11,8 @@ export interface Book {
   readonly env: Readonly<Record<string, string>>;
   /** How often it looks at what nobody announces. */
   readonly pollMs: number;
+  /** How long a command that a guard runs may take, if it was said. */
+  readonly commandTimeoutMs?: number;
   /** Which issues are meant, if it was said. */
   readonly issues?: string;
 }

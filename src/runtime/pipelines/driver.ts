@@ -5,6 +5,7 @@
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
   type Choice,
+  type Condition,
   type Effect,
   type GuardOutcome,
   type Guard,
@@ -12,12 +13,13 @@ import {
   type Phase,
   type PipelineRecord,
   pipelineHolder,
+  requiredInputs,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
-import { NotAcquired } from '../refusal.ts';
+import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../tasks/sending.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
@@ -81,6 +83,9 @@ export class PipelineDriver {
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
   }
 
+  /** A phase was to be skipped that waits for nobody's decision: that it would run is not what was meant. */
+  hasNothingToDecide = false;
+
   /** Until it is over, blocked for a person, stopped, or somebody else's. */
   async drive(): Promise<PipelineRecord | undefined> {
     const { feed, runtime } = this.#parts;
@@ -103,6 +108,10 @@ export class PipelineDriver {
       this.#heard();
       // It was about what the person saw: a question that comes up later is another one.
       this.#decision = effect.kind === 'ask' ? this.#terms.decision : undefined;
+      if (effect.kind !== 'ask' && this.#terms.decision?.choice === 'skip') {
+        this.hasNothingToDecide = true;
+        return this.#ledger.record;
+      }
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
@@ -148,10 +157,12 @@ export class PipelineDriver {
   async #evaluate({ phase, when }: Extract<Effect, { kind: 'evaluate' }>): Promise<Effect | undefined> {
     const guards = when === 'before' ? phase.pre : phase.post;
     let watch: GuardWatch | undefined;
+    let before: readonly GuardOutcome[] = [];
     try {
       for (;;) {
-        const outcomes = await this.#check(guards, phase);
+        const outcomes: readonly GuardOutcome[] | undefined = await this.#lookAgain(guards, phase, before);
         if (outcomes === undefined) return undefined;
+        before = outcomes;
         const { pollMs } = this.#book;
         const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes, pollMs });
         // Those of the next phase are to be looked at next: these have passed.
@@ -175,6 +186,27 @@ export class PipelineDriver {
     } finally {
       watch?.close();
     }
+  }
+
+  /**
+   * The first time at all of them, so that every reason is told. After that those that run commands are looked at only
+   * once the others pass: nobody wants the tests to be run every two seconds while an issue is open.
+   */
+  async #lookAgain(
+    guards: readonly Guard[],
+    phase: Phase,
+    before: readonly GuardOutcome[],
+  ): Promise<readonly GuardOutcome[] | undefined> {
+    const cheap = guards.filter(({ condition }) => !runsCommands(condition));
+    if (before.length === 0 || cheap.length === guards.length) return this.#check(guards, phase);
+    const first = await this.#check(cheap, phase);
+    if (first === undefined) return undefined;
+    const isOpen = cheap.some(({ id, onFailure }) => onFailure !== 'warn' && !first.some(passes(id)));
+    const costly = guards.filter((guard) => !cheap.includes(guard));
+    const second = isOpen ? before : await this.#check(costly, phase);
+    return second === undefined
+      ? undefined
+      : guards.map(({ id }) => outcomeOf(id, first) ?? outcomeOf(id, second)).filter((one) => one !== undefined);
   }
 
   /** Undefined if there is nothing left for this driver. */
@@ -221,7 +253,7 @@ export class PipelineDriver {
       const never = attempt.refusals.find(({ refusal }) => ['impossible', 'capacity-mismatch'].includes(refusal.kind));
       if (never !== undefined) return this.#refused(new NotAcquired(never.resource, never.refusal));
     }
-    const resources = attempt.kind === 'refused' ? attempt.refusals.map(({ resource }) => resource) : namesOf(holds);
+    const resources = attempt.kind === 'refused' ? attempt.refusals.map(toldOf) : namesOf(holds);
     const { effect } = await this.#tell({ kind: 'waits', resources });
     if (effect.kind !== 'acquire') return effect;
     if (!this.#terms.waits) return undefined;
@@ -423,7 +455,24 @@ export class PipelineDriver {
   }
 }
 
+function passes(id: string): (outcome: GuardOutcome) => boolean {
+  return ({ guard, kind }) => guard === id && kind === 'passed';
+}
+
+function outcomeOf(id: string, outcomes: readonly GuardOutcome[]): GuardOutcome | undefined {
+  return outcomes.find(({ guard }) => guard === id);
+}
+
+function runsCommands(condition: Condition): boolean {
+  return requiredInputs(condition).some(({ kind }) => kind === 'command');
+}
+
 type WithoutToken<Each> = Each extends { readonly token: number } ? Omit<Each, 'token'> : never;
+
+/** `lock/main: held by ada (merging)`. */
+function toldOf({ resource, refusal }: { readonly resource: string; readonly refusal: Refusal }): string {
+  return new NotAcquired(resource, refusal).message;
+}
 
 function namesOf(holds: readonly Want[]): readonly string[] {
   return holds.map((want) => ('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`));

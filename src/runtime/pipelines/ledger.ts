@@ -138,7 +138,10 @@ export class Ledger {
   /** As it was at `revision`. What came by the watch meanwhile may be newer: an answer must not undo it. */
   #take(pair: ReadResult['pairs'][number] | undefined, revision: Revision): void {
     if (revision < this.#seen.mod) return;
-    this.#seen = pair === undefined ? { record: undefined, mod: 0 } : { record: this.#ours(recordIn(pair)), mod: pair.modRevision };
+    this.#seen =
+      pair === undefined
+        ? { record: undefined, mod: 0 }
+        : { record: this.#ours(recordIn(pair)), mod: pair.modRevision };
   }
 
   #ours(record: PipelineRecord | undefined): PipelineRecord | undefined {

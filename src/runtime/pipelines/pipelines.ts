@@ -24,6 +24,7 @@ import { decode, encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
 import { shapeProblem } from '../options.ts';
+import { Unheard } from '../pending.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
@@ -69,6 +70,8 @@ export interface RunOptions extends DriveOptions {
   readonly pollMs?: number;
   /** Which issues are meant: see `localAdapters`. */
   readonly issues?: string;
+  /** How long a command that a guard runs may take. */
+  readonly commandTimeoutMs?: number;
   /** Who starts it, for people. */
   readonly by?: string;
 }
@@ -85,6 +88,9 @@ export interface ResumeOptions extends DriveOptions {
   readonly standsBy?: boolean;
 }
 
+/** `isDriven`: somebody drives it at this moment. */
+export type ListedPipeline = PipelineRecord & Pick<PipelineView, 'isDriven'>;
+
 export type StartOutcome =
   { readonly kind: 'started'; readonly id: string } | { readonly kind: 'exists'; readonly id: string };
 
@@ -92,11 +98,13 @@ export type DriveOutcome =
   /** It is over, or blocked and left so, or it was stopped: the record says which. */
   | { readonly kind: 'left'; readonly record: PipelineRecord }
   | { readonly kind: 'driven'; readonly by: string }
+  /** It was to be skipped, and nobody has to decide anything: nothing was done. */
+  | { readonly kind: 'nothing-to-decide'; readonly record: PipelineRecord }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
 const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
-const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'by'];
+const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'commandTimeoutMs', 'by'];
 const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
@@ -144,7 +152,8 @@ export class Pipelines {
     if (!filled.ok) throw new Failure('invalid', filled.problem);
     const { runbook } = filled;
     const id = checkedId(options.id ?? `${runbook.name}-${timeTold(this.#runtime.clock.now())}-${randomHex(2)}`);
-    const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, issues, by = defaultHolder() } = options;
+    const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, by = defaultHolder() } = options;
+    const { issues, commandTimeoutMs } = options;
     const book: Book = {
       runbook,
       cwd: resolve(cwd),
@@ -152,6 +161,7 @@ export class Pipelines {
       env,
       pollMs,
       ...(issues !== undefined && { issues }),
+      ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
     };
     const ledger = new Ledger(this.#runtime, id, runbook, { record: undefined, mod: 0 });
     const also: Operation[] = [{ do: 'put', key: pipelineKeys(id).book, value: encode(book) }];
@@ -190,7 +200,7 @@ export class Pipelines {
   }
 
   /** All of them, in the order in which they were started. */
-  async list(options: { readonly state?: PipelineState } = {}): Promise<readonly PipelineRecord[]> {
+  async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     this.#runtime.refuseIfClosed();
     const records: PipelineRecord[] = [];
     let { key } = ALL_PIPELINES;
@@ -203,9 +213,10 @@ export class Pipelines {
       if (!more || last === undefined) break;
       key = `${last.key}\0`;
     }
-    return records
+    const wanted = records
       .filter(({ state }) => options.state === undefined || state === options.state)
       .sort((a, b) => a.startedAt - b.startedAt);
+    return Promise.all(wanted.map(async (record) => ({ ...record, isDriven: await this.#isDriven(record) })));
   }
 
   /** What the commands of a pipeline printed, phase by phase; of each, the last few times that it ran. */
@@ -256,14 +267,14 @@ export class Pipelines {
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return { kind: 'left', record: await this.#driveWith(id, hold, options, record) };
+      return await this.#driveWith(id, hold, options, record);
     } finally {
       await hold.release().catch(() => undefined);
     }
   }
 
   /** `seen`: how it stood when a person decided. */
-  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<PipelineRecord> {
+  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<DriveOutcome> {
     // Whatever an earlier driver began must not run beside what we begin.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
@@ -271,7 +282,7 @@ export class Pipelines {
     const { cwd = book.cwd, signal, by = defaultHolder() } = options;
     const decision = isWhereItWas(seen, record) ? options.decision : undefined;
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
-    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book.issues);
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
@@ -279,9 +290,17 @@ export class Pipelines {
       decision: decision === undefined ? undefined : { choice: decision, by },
       onChange: options.onChange ?? (() => undefined),
     });
+    this.#freeLeftBehind(record);
     const last = await driver.drive();
     if (last === undefined) throw missing(id);
-    return last;
+    return { kind: driver.hasNothingToDecide ? 'nothing-to-decide' : 'left', record: last };
+  }
+
+  /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
+  #freeLeftBehind({ step, phases }: PipelineRecord): void {
+    for (const resource of Object.keys(phases[step.phase]?.tokens ?? {})) {
+      this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'maintain' }));
+    }
   }
 
   #driverParts(options: ResumeOptions): DriverParts {
@@ -413,12 +432,17 @@ function isWhereItWas(before: PipelineRecord, { step, phases }: PipelineRecord):
 async function adaptersFor(
   given: Adapters | undefined,
   root: string,
-  issues: string | undefined,
+  { issues, commandTimeoutMs }: Book,
 ): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
   if (given !== undefined) return () => given;
   const { localAdapters } = await import('../../adapters/index.ts');
   return (variables) =>
-    localAdapters({ root, env: { ...process.env, ...variables }, ...(issues !== undefined && { issues }) });
+    localAdapters({
+      root,
+      env: { ...process.env, ...variables },
+      ...(issues !== undefined && { issues }),
+      ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
+    });
 }
 
 function missing(id: string): Failure {
