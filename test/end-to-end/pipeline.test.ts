@@ -72,8 +72,17 @@ phases:
     });
     expect(await pipeline('run', file, '--id', 'r7')).toMatchObject({
       code: 1,
-      stderr: 'signalbox: pipeline/r7: there is one already\n  see: signalbox pipeline status r7\n',
+      stderr:
+        'signalbox: pipeline/r7: there is one already\n  see: signalbox pipeline status r7\n' +
+        '  one that is over can be forgotten: signalbox pipeline forget r7\n',
     });
+    expect(await pipeline('resume', 'r7')).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('it is done; that is final') as string,
+    });
+    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: forgotten\n' });
+    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 1 });
+    expect((await pipeline('list')).stdout).toBe('There are no pipelines.\n');
   });
 
   it('tells programs each change as an object in a line, and the result last', async () => {
@@ -178,7 +187,7 @@ phases:
     const refused = await pipeline('resume', 'sb');
     expect(refused).toMatchObject({
       code: 75,
-      stderr: expect.stringMatching(/^signalbox: driver:.* drives it; --wait stands by/) as string,
+      stderr: expect.stringMatching(/^signalbox: driver:.* drives it, .* --wait stands by/) as string,
     });
     const second = scratch.start('pipeline', 'resume', 'sb', '--wait');
     first.child.kill('SIGKILL');

@@ -169,13 +169,14 @@ describe('what a person decided', () => {
       phase('next'),
     );
     await left(on.run(driver!, runbook, { waits: false }));
-    const resuming = left(on.resume(driver!, { decision: 'skip' }));
+    expect(await on.resume(driver!, { decision: 'skip' })).toMatchObject({ kind: 'nothing-to-decide' });
+    const resuming = left(on.resume(driver!, { decision: 'rerun' }));
     await on.advance(0);
     await hold.release();
     expect(await resuming).toMatchObject({
       state: 'blocked',
       blocked: { on: 'person' },
-      phases: [{ state: 'failed' }, {}],
+      phases: [{ state: 'failed', runs: 1 }, {}],
     });
     expect(on.ran).toEqual([]);
   });
