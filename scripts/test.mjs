@@ -5,7 +5,7 @@
 import { checks } from './check.mjs';
 import { build, ensureInstalled, exitUnlessZero, run, tool } from './ensure.mjs';
 import { ensurePackages, FOR_TESTS } from './packages.mjs';
-import { canSimulate, simulate } from './simulate.mjs';
+import { canSimulate, simulateMany } from './simulate.mjs';
 import { runStages } from './stages.mjs';
 
 const SIMULATED_SEEDS = 1000;
@@ -21,7 +21,7 @@ if (vitestArgs.length > 0) {
     { name: 'build', run: build },
     // A forgotten `.only` would silently leave out the rest.
     { name: 'tests', run: () => run(tool('vitest'), ['run', '--allowOnly=false']) },
-    ...(canSimulate() ? [{ name: 'simulation', run: () => simulate(['--seeds', String(SIMULATED_SEEDS)]) }] : []),
+    ...(canSimulate() ? [{ name: 'simulation', run: () => simulateMany(SIMULATED_SEEDS) }] : []),
   ]);
   console.log(`\nEverything passed in ${took}.`);
 }
