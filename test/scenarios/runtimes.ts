@@ -225,6 +225,9 @@ export class RuntimeWorld implements World {
       await observer.box.on('*', (event) => {
         if (event.id !== undefined && this.#isOurs(event)) this.#heard.push(event);
       });
+      // That the semaphore was made is no part of the story; on a busy etcd the watch may still tell of it.
+      await this.#mark(observer);
+      this.#heard.splice(0);
     }
     return observer;
   }
