@@ -1,11 +1,17 @@
 /** What the commands on pipelines have in common. */
 import { InvalidArgumentError } from 'commander';
+import { hostname } from 'node:os';
 import { outputNameProblem } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 
 /** As it is printed elsewhere, `pipeline/release-7` is the pipeline `release-7`. */
 export function pipelineId(text: string): string {
   return text.replace(/^pipeline\/(?=.)/s, '');
+}
+
+/** Who asks, for people. */
+export function askedBy(holder: string | undefined): string {
+  return holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
 }
 
 export type Variables = Readonly<Record<string, string>>;

@@ -1,10 +1,9 @@
 /** `signalbox pipeline cancel`: ends a pipeline for good, from wherever it is. */
 import type { Command } from 'commander';
-import { hostname } from 'node:os';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
-import { pipelineId } from './arguments.ts';
+import { askedBy, pipelineId } from './arguments.ts';
 import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from './json.ts';
 
@@ -25,7 +24,7 @@ If a command of it runs, its driver ends that first, and this waits for it. Exit
 or if it was over before.`,
     )
     .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
-      const by = holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      const by = askedBy(holder);
       await withBox(command, async (box, signal) => {
         const record = await box.pipelines.cancel(id, { by, reason, signal });
         if (record === undefined) throw noSuchPipeline(id);

@@ -1,11 +1,10 @@
 /** `signalbox pipeline resume`: goes on with a pipeline that nobody drives. */
 import { type Command, Option } from 'commander';
-import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/pipelines.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { pipelineId } from './arguments.ts';
+import { askedBy, pipelineId } from './arguments.ts';
 import { drive } from './drive.ts';
 import { loadRunbook } from './runbook-file.ts';
 import { complainOf } from './validate.ts';
@@ -49,7 +48,7 @@ Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreacha
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
       const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
       const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);
-      const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      const by = askedBy(flags.holder);
       await drive(command, (box, driven) =>
         box.pipelines.resume(id, {
           ...given({ decision, functions, cwd, graceMs: flags.grace }),

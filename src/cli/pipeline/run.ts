@@ -1,12 +1,11 @@
 /** `signalbox pipeline run`: starts a pipeline and drives it. */
 import type { Command } from 'commander';
-import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { printJson } from '../output.ts';
 import { isJson } from '../store.ts';
-import { pipelineId, variable, type Variables } from './arguments.ts';
+import { askedBy, pipelineId, variable, type Variables } from './arguments.ts';
 import { drive } from './drive.ts';
 import { loadRunbook } from './runbook-file.ts';
 import { complainOf, jsonOf } from './validate.ts';
@@ -64,7 +63,7 @@ Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wr
         throw new CliExit(EXIT.usage, '');
       }
       const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
-      const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
+      const by = askedBy(flags.holder);
       const cwd = dir === undefined ? undefined : resolve(dir);
       await drive(command, (box, driven) =>
         box.pipelines.run(loaded.defined, {

@@ -1,7 +1,6 @@
 // docs/agents.md: three agents in three worktrees of a real repository, as it is printed.
 
 import { readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built } from '../../support/run-processes.ts';
 import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
@@ -43,15 +42,12 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
     const { stdout } = await shop.shell('signalbox pipeline list --json', { in: 'app', env }).ended;
     return (JSON.parse(stdout) as { pipelines: readonly Listed[] }).pipelines;
   };
-  const until = async (what: (listed: readonly Listed[]) => boolean): Promise<void> => {
-    while (!what(await list())) await sleep(100);
-  };
-
   it('plan at once, work two at a time, wait for the issue, and merge one after the other', async () => {
     expect(await shop.try('agents-worktrees', { in: 'app', env }).ended).toMatchObject({ code: 0 });
     shop.standIn('git', GIT);
     const going = shop.try('agents-go', { in: 'app', env });
-    await until((all) => all.length === 3 && all.every(({ state, phase }) => state === 'blocked' && phase === 'merge'));
+    await going.prints(/(merge: blocked[^]*){3}/);
+    expect(await list()).toMatchObject(AGENTS.map(() => ({ state: 'blocked', phase: 'merge' })));
     expect(shop.git('app', 'log', '--format=%s', 'main')).toBe('first');
 
     const look = await shop.try('agents-look', { in: 'app', env }).ended;
@@ -75,7 +71,7 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
     shop.write('app/.git/info/exclude', 'red\n');
     shop.write('ben/red', '');
     const going = shop.try('agents-go', { in: 'app', env });
-    await until((all) => all.filter(({ state }) => state === 'done').length === 2);
+    await going.prints(/(pipeline\/\w+: done[^]*){2}/);
     expect(shop.git('app', 'log', '--format=%s', 'main')).not.toContain('merge ben');
     const status = await shop.shell('signalbox pipeline status ben', { in: 'app', env }).ended;
     expect(status.stdout).toContain('tests');
@@ -90,7 +86,7 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
     shop.standIn('ben/work.sh', 'echo "begin work $1" >> "$LOG"; exec sleep 600');
     shop.git('ben', 'commit', '--quiet', '-a', '-m', 'a work that takes long');
     const going = shop.try('agents-go', { in: 'app', env });
-    await until((all) => all.filter(({ state }) => state === 'done').length === 2);
+    await going.prints(/(pipeline\/\w+: done[^]*){2}/);
     // Its machine goes down: the driver, and what it started.
     const ours = processesWith(`LOG=${shop.place.path('log')}`);
     const ofBen = ours.filter((pid) => isChildOf(pid, 'ben') || isDriverOf(pid, 'ben'));
