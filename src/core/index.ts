@@ -184,6 +184,7 @@ export {
   type Runbook,
   conditionWithVariables,
   type Filled,
+  waitsForItsTurn,
   withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';

@@ -1,3 +1,4 @@
+export { waitsForItsTurn } from './own-turn.ts';
 export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './outputs.ts';
 export { parseRunbook, type ParsedRunbook } from './parse.ts';
 export { parseGuard, type ParsedGuard } from './parse-guard.ts';

@@ -14,6 +14,7 @@ import {
   type PipelineRecord,
   pipelineHolder,
   requiredInputs,
+  waitsForItsTurn,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
@@ -28,7 +29,6 @@ import type { PipelineFeed } from './feed.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
 import { MARGIN } from '../session.ts';
-import { waitsForItsTurn } from './own-turn.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 

@@ -3,7 +3,8 @@
  * queue: to be let in is to be told that they are free. Were it to wait for that without a place, all who do would be
  * woken whenever nobody is in the queue, one of them would get in, and those who are in the queue would always be first.
  */
-import type { Guard, GuardOutcome, Phase } from '../../core/index.ts';
+import type { Guard, GuardOutcome } from '../guard/index.ts';
+import type { Phase } from './runbook.ts';
 
 export function waitsForItsTurn({ pre, holds }: Phase, outcomes: readonly GuardOutcome[]): boolean {
   const own = new Set(holds.flatMap((hold) => ('lock' in hold && hold.mode !== 'shared' ? [hold.lock] : [])));
