@@ -3,4 +3,5 @@ export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from
 export { KeptOutput } from './kept-output.ts';
 export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
 export { type Host, identify, isProvenGone, type ProcessIdentity, readStat, thisHost, thisProcess } from './process.ts';
+export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
