@@ -1,11 +1,13 @@
 /** A password is in no message, however its URL was mistyped; and it need not be on a command line. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Failure } from '../../src/failure.ts';
 import { openEtcdUrl } from '../../src/store/index.ts';
-import { signalbox } from '../support/cli.ts';
+import { signalbox, start } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 
 beforeAll(built, 120_000);
@@ -44,6 +46,21 @@ describe('a password', { timeout: 120_000 }, () => {
     expect(stdout + stderr).not.toBe('');
     expect(stdout + stderr).not.toContain(secret);
   });
+});
+
+it('a password that was typed after all is hidden in ps while the command line runs', { timeout: 60_000 }, async () => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const { child, ended } = start(['who', '--store', `etcd://me:PSECRETP@127.0.0.1:${port}`]);
+  const [connection] = (await once(silent, 'connection')) as [Socket];
+  const shown = readFileSync(`/proc/${child.pid}/cmdline`, 'latin1');
+  connection.destroy();
+  silent.close();
+  child.kill('SIGKILL');
+  await ended;
+  expect(shown).toContain(`etcd://me@127.0.0.1:${port}`);
+  expect(shown).not.toContain('PSECRETP');
 });
 
 describe('the file of a password', () => {
