@@ -52,6 +52,6 @@ export class Failure extends Error {
 }
 
 /** Passwords are hidden wherever a URL or an argument is shown. */
-export { redactedWords } from './core/redacted.ts';
+export { redacted, redactedWords } from './core/redacted.ts';
 /** Messages show the offending value, cut so that a huge one does not hide the message itself. */
 export { shown } from './core/shown.ts';

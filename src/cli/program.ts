@@ -1,7 +1,7 @@
 /** The frame of the command line: which command is wanted, the options that all of them have, and how errors are told. */
 import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
-import { redacted } from '../core/index.ts';
+import { redacted } from '../failure.ts';
 import { CliExit } from './exit-code.ts';
 import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
 import { complain, printText } from './output.ts';

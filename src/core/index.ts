@@ -213,7 +213,6 @@ export {
   usedSlots,
   UNUSED,
 } from './semaphore.ts';
-export { redacted } from './redacted.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,

@@ -6,8 +6,7 @@
  * `etcds://` is the same over TLS. The password is never shown; it can also come from a file or a variable.
  */
 import { resolve } from 'node:path';
-import { redacted } from '../../core/index.ts';
-import { Failure, shown } from '../../failure.ts';
+import { Failure, redacted, shown } from '../../failure.ts';
 import type { Endpoint } from './open.ts';
 
 export interface EtcdPlace {
