@@ -259,11 +259,15 @@ describe('a filter', () => {
   }
 
   it('that the repository itself names is not run; a file that only it could judge cannot be told', async () => {
-    filtered();
+    const script = filtered();
     expect(await git.worktrees('main')).toEqual([{ path: repository.root, clean: true }]);
     touch('secret');
     await expect(git.worktrees('main')).rejects.toThrow('the filter "upper" that would tell whether it changed');
-    repository.git('config', 'filter.upper.required', 'true');
+    // Nor where another file of the repository's configuration names it.
+    const included = join(repository.folder, 'included');
+    writeFileSync(included, `[filter "upper"]\n\tclean = ${script}\n\trequired = true\n`);
+    repository.git('config', '--unset', 'filter.upper.clean');
+    repository.git('config', 'include.path', included);
     await expect(git.worktree('.')).rejects.toThrow('if you trust it, run git status there');
     repository.write('README', 'changed');
     expect(await git.worktrees('main')).toEqual([{ path: repository.root, clean: false }]);

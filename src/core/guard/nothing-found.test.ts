@@ -234,6 +234,14 @@ describe('a command that did not run to its end has not said no', () => {
   });
 });
 
+test('who waits for the opposite of what does not exist yet is woken when it comes to be', () => {
+  const woken = (condition: Condition): readonly string[] => wakePatterns({ not: condition });
+  expect(woken({ pipelineInPhase: { pipeline: 'x', phase: 'ship' } })).toContain('pipeline:started');
+  expect(woken({ pipelineComplete: 'x' })).toContain('pipeline:started');
+  expect(woken({ taskDone: 'x' })).toContain('task:published');
+  expect(woken({ semaphoreAvailable: { name: 'x', slots: 1 } })).toEqual(['semaphore:acquired', 'semaphore:resized']);
+});
+
 describe('worktreeClean', () => {
   test.each([[{ worktreeClean: '.' }], [{ worktreeClean: null }], [{ worktreeClean: {} }]])(
     '%j is about the current directory',
