@@ -107,7 +107,7 @@ function missingTold({ key, error }: Missing): string {
 }
 
 /** They become part of the record, and a list of issues has no end. */
-function short(reasons: readonly string[]): readonly string[] {
+export function short(reasons: readonly string[]): readonly string[] {
   const first = reasons.slice(0, MOST_REASONS).map(cut);
   return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;
 }

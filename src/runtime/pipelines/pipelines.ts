@@ -9,10 +9,13 @@ import {
   type InputValues,
   currentPhase,
   nameProblem,
+  openQuestion,
   outputNameProblem,
   type Phase,
   type PipelineRecord,
   type Runbook,
+  type VoidAnswer,
+  whyVoid,
   withVariables,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -32,7 +35,7 @@ import { type Book, thisMachine } from './book.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
-import type { PhaseFunction } from './functions.ts';
+import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
 import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import type { PhaseLog } from './log.ts';
@@ -79,6 +82,11 @@ export interface RunOptions extends DriveOptions {
 export interface ResumeOptions extends DriveOptions {
   /** What a person decided about a phase that was interrupted or has failed. */
   readonly decision?: Choice;
+  /**
+   * Which question that answers: `blocked.question` of the record. By default the one that is open when `resume` is
+   * called. If another one is open once this process may drive, the decision is void.
+   */
+  readonly question?: number;
   readonly by?: string;
   /** The functions among its phases. */
   readonly functions?: ReadonlyMap<string, PhaseFunction>;
@@ -98,14 +106,18 @@ export type DriveOutcome =
   /** It is over, or blocked and left so, or it was stopped: the record says which. */
   | { readonly kind: 'left'; readonly record: PipelineRecord }
   | { readonly kind: 'driven'; readonly by: string }
-  /** It was to be skipped, and nobody has to decide anything: nothing was done. */
+  /** There was a decision, and no question is open: nothing was done. */
   | { readonly kind: 'nothing-to-decide'; readonly record: PipelineRecord }
+  /** The decision is about a question that was answered before: nothing was done. `by`, `choice`: that answer, if it is still known. */
+  | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
+  /** The decision is about another question than the one that is open: nothing was done. */
+  | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
 const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
 const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'commandTimeoutMs', 'by'];
-const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
+const RESUME = [...DRIVE, 'decision', 'question', 'by', 'functions', 'cwd', 'standsBy'];
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
@@ -264,36 +276,51 @@ export class Pipelines {
     const { record, book } = await this.#read(id);
     if (record === undefined || book === undefined) return { kind: 'missing' };
     if (hasEnded(record)) return { kind: 'left', record };
+    const question = options.question ?? openQuestion(record);
+    const refused = voidDecision(record, options, question);
+    if (refused !== undefined) return refused;
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return await this.#driveWith(id, hold, options, record);
+      return await this.#driveWith(id, hold, options, question);
     } finally {
       await hold.release().catch(() => undefined);
     }
   }
 
-  /** `seen`: how it stood when a person decided. */
-  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<DriveOutcome> {
+  /** `question`: the one that was open when a person decided. */
+  async #driveWith(
+    id: string,
+    hold: LockHold,
+    options: ResumeOptions,
+    question: number | undefined,
+  ): Promise<DriveOutcome> {
+    const { record: seen } = await this.#read(id);
+    if (seen === undefined) throw missing(id);
+    // While we waited for the hold, another process may have answered the question, and come to the next one.
+    const refused = voidDecision(seen, options, question);
+    if (refused !== undefined) return refused;
     // Whatever an earlier driver began must not run beside what we begin.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
-    const { cwd = book.cwd, signal, by = defaultHolder() } = options;
-    const decision = isWhereItWas(seen, record) ? options.decision : undefined;
+    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
+    const next = nextToRun(book.runbook, record, decision);
+    // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
+    if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
       waits: options.waits ?? true,
-      decision: decision === undefined ? undefined : { choice: decision, by },
+      decision: decision === undefined || question === undefined ? undefined : { question, choice: decision, by },
       onChange: options.onChange ?? (() => undefined),
     });
     this.#freeLeftBehind(record);
     const last = await driver.drive();
     if (last === undefined) throw missing(id);
-    return { kind: driver.hasNothingToDecide ? 'nothing-to-decide' : 'left', record: last };
+    return { kind: 'left', record: last };
   }
 
   /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
@@ -423,9 +450,33 @@ function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
   return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
 }
 
-/** At the same phase, which was not begun again. */
-function isWhereItWas(before: PipelineRecord, { step, phases }: PipelineRecord): boolean {
-  return before.step.phase === step.phase && before.phases[step.phase]?.runs === phases[step.phase]?.runs;
+/** The phase whose turn it is; undefined while its command runs, after it has, and where a person decides first. */
+function nextToRun(
+  { phases }: Runbook,
+  { step, blocked }: PipelineRecord,
+  decision: Choice | undefined,
+): Phase | undefined {
+  if (step.when !== 'before' || (blocked?.on === 'person' && decision !== 'rerun')) return undefined;
+  return phases[step.phase];
+}
+
+/** Undefined if there is no decision, or if it counts. */
+function voidDecision(
+  record: PipelineRecord,
+  { decision }: ResumeOptions,
+  question: number | undefined,
+): DriveOutcome | undefined {
+  if (decision === undefined) return undefined;
+  const why: VoidAnswer | undefined = whyVoid(record, question);
+  switch (why?.kind) {
+    case undefined:
+      return undefined;
+    case 'not-asked':
+      return { kind: 'nothing-to-decide', record };
+    case 'answered':
+    case 'another-question':
+      return { ...why, record };
+  }
 }
 
 /** Commands that guards run have the same variables as those of phases. */
