@@ -179,6 +179,7 @@ export {
   type Driver,
   hasEnded,
   type PhaseRecord,
+  PIPELINE_STATES,
   type PipelineRecord,
   type PipelineStep,
   readRecord,

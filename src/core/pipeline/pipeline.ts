@@ -17,7 +17,7 @@
  */
 import type { GuardOutcome } from '../guard/index.ts';
 import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
-import { cut, judge, short } from './judge.ts';
+import { actionKind, cut, judge, short } from './judge.ts';
 import { withOutputs } from './outputs.ts';
 import { type Choice, nextQuestion, type VoidAnswer, whyVoid } from './question.ts';
 import {
@@ -376,16 +376,24 @@ function commandFailed(turn: Turn, reason: string): PipelineTransition {
   const tries = attempt === 1 ? '' : ` (tried ${attempt} times)`;
   const told = `phase ${phase.name}: ${why}${tries}`;
   const action = phase.onFailure ?? { fail: '' };
-  if (action === 'warn') {
-    // It may have waited for holds that it was refused in the end.
-    return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+  const kind = actionKind(action);
+  switch (kind) {
+    case 'warn':
+      // It may have waited for holds that it was refused in the end.
+      return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+    case 'block': {
+      const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
+      return asks(turn, inStep(failed, 'before'), person);
+    }
+    case 'retry':
+      return again(turn, failed, why, (action as { readonly retry: number }).retry);
+    case 'fail': {
+      const message = (action as { readonly fail: string }).fail;
+      return finished(withRecord(turn, failed), 'failed', message === '' ? told : `${message} (${told})`);
+    }
+    default:
+      return unreachable(kind);
   }
-  if (action === 'block') {
-    const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
-    return asks(turn, inStep(failed, 'before'), person);
-  }
-  if ('retry' in action) return again(turn, failed, why, action.retry);
-  return finished(withRecord(turn, failed), 'failed', action.fail === '' ? told : `${action.fail} (${told})`);
 }
 
 function again(turn: Turn, record: PipelineRecord, why: string, againMs: number): PipelineTransition {

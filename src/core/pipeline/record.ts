@@ -4,6 +4,15 @@ import type { Outlook } from '../guard/index.ts';
 import type { Token } from '../machine.ts';
 import type { Choice } from './question.ts';
 
+export const PIPELINE_STATES: readonly PipelineState[] = [
+  'pending',
+  'running',
+  'blocked',
+  'done',
+  'failed',
+  'cancelled',
+];
+
 /** 2: questions to a person have numbers. */
 export const RECORD_VERSION = 2;
 

@@ -7,7 +7,7 @@
  *
  * The record says how many warnings were dropped. The events of a write have a limit of their own.
  */
-import type { Event } from '../machine.ts';
+import { type Event, unreachable } from '../machine.ts';
 import type { Blocked, PhaseRecord, PipelineRecord } from './record.ts';
 
 /** As JSON in UTF-8. The largest book (512 KiB) does not travel with a record of this size, only with a first one. */
@@ -87,6 +87,8 @@ function shortBlocked(blocked: Blocked): Blocked {
     case 'backoff':
     case 'person':
       return blocked;
+    default:
+      return unreachable(blocked);
   }
 }
 

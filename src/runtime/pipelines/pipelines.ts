@@ -5,13 +5,14 @@ import type { Adapters } from '../../adapters/adapters.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import {
   type Choice,
+  CHOICES,
   hasEnded,
   type InputValues,
   currentPhase,
-  nameProblem,
   openQuestion,
   outputNameProblem,
   type Phase,
+  PIPELINE_STATES,
   type PipelineRecord,
   type Runbook,
   type VoidAnswer,
@@ -26,7 +27,21 @@ import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { decode, encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
-import { shapeProblem } from '../options.ts';
+import {
+  abortSignal,
+  aFunction,
+  aMap,
+  aName,
+  anObject,
+  flag,
+  milliseconds,
+  millisecondsFromZero,
+  oneOf,
+  refuseWrongValues,
+  text,
+  valuesProblem,
+  wholeNumber,
+} from '../options.ts';
 import { Unheard } from '../pending.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -36,6 +51,7 @@ import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
 import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
+import { phaseAround } from './inside.ts';
 import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import type { PhaseLog } from './log.ts';
@@ -96,6 +112,14 @@ export interface ResumeOptions extends DriveOptions {
   readonly standsBy?: boolean;
 }
 
+export interface CancelOptions {
+  /** Who cancels it, for people. */
+  readonly by?: string;
+  readonly reason?: string;
+  /** Ends the wait, not the cancelling. */
+  readonly signal?: AbortSignal;
+}
+
 /** `isDriven`: somebody drives it at this moment. */
 export type ListedPipeline = PipelineRecord & Pick<PipelineView, 'isDriven'>;
 
@@ -115,9 +139,36 @@ export type DriveOutcome =
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
-const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
-const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'commandTimeoutMs', 'by'];
-const RESUME = [...DRIVE, 'decision', 'question', 'by', 'functions', 'cwd', 'standsBy'];
+const DRIVE = {
+  signal: abortSignal,
+  waits: flag,
+  graceMs: millisecondsFromZero,
+  hurrying: abortSignal,
+  adapters: anObject,
+  onChange: aFunction,
+  onOutput: aFunction,
+};
+const RUN = {
+  ...DRIVE,
+  id: aName,
+  cwd: text,
+  env: anObject,
+  pollMs: milliseconds,
+  issues: text,
+  commandTimeoutMs: milliseconds,
+  by: aName,
+};
+const RESUME = {
+  ...DRIVE,
+  decision: oneOf(CHOICES),
+  question: wholeNumber,
+  by: aName,
+  functions: aMap,
+  cwd: text,
+  standsBy: flag,
+};
+const CANCEL = { by: aName, reason: text, signal: abortSignal };
+const LIST = { state: oneOf(PIPELINE_STATES) };
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
@@ -158,7 +209,7 @@ export class Pipelines {
   ): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
     const written = asDefined(what).runbook;
-    const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
+    const problem = valuesProblem(options, RUN) ?? environmentProblem(options.env);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
     if (!filled.ok) throw new Failure('invalid', filled.problem);
@@ -186,22 +237,31 @@ export class Pipelines {
   /** Goes on with a pipeline that nobody drives: its driver died, was stopped, or left it blocked. */
   async resume(id: string, options: ResumeOptions = {}): Promise<DriveOutcome> {
     this.#runtime.refuseIfClosed();
-    const problem = shapeProblem(options, RESUME);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseWrongValues(options, RESUME);
+    if (options.question !== undefined && options.decision === undefined) {
+      throw new Failure('invalid', `question is ${options.question}, and there is no decision: say "rerun" or "skip"`);
+    }
     return this.#drive(checkedId(id), options);
   }
 
-  /** Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. */
-  async cancel(
-    id: string,
-    { by = defaultHolder(), reason = '', signal }: { by?: string; reason?: string; signal?: AbortSignal } = {},
-  ): Promise<PipelineRecord | undefined> {
+  /**
+   * Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. Called by a
+   * phase of this very pipeline, it answers as soon as the signal of that phase has aborted: the pipeline is cancelled
+   * when the phase has ended.
+   */
+  async cancel(id: string, options: CancelOptions = {}): Promise<PipelineRecord | undefined> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, CANCEL);
+    const { by = defaultHolder(), reason = '', signal } = options;
     const found = await this.#read(checkedId(id));
     if (found.record === undefined || found.book === undefined) return undefined;
     const ledger = new Ledger(this.#runtime, id, found.book.runbook, found);
     const { outcome, record } = await ledger.ask({ kind: 'cancel', by, reason });
-    if (outcome.kind !== 'cancelling') return record;
-    return this.#cancelled(id, signal);
+    if (outcome.kind !== 'cancelling' || record === undefined) return record;
+    const own = phaseAround(record);
+    if (own === undefined) return this.#cancelled(id, signal);
+    await aborted(signal === undefined ? [own.stop] : [own.stop, signal]);
+    return record;
   }
 
   /** Undefined if there is none. */
@@ -214,6 +274,7 @@ export class Pipelines {
   /** All of them, in the order in which they were started. */
   async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, LIST);
     const records: PipelineRecord[] = [];
     let { key } = ALL_PIPELINES;
     for (;;) {
@@ -279,6 +340,8 @@ export class Pipelines {
     const question = options.question ?? openQuestion(record);
     const refused = voidDecision(record, options, question);
     if (refused !== undefined) return refused;
+    // Its own phase would wait for itself.
+    if (phaseAround(record) !== undefined) return { kind: 'driven', by: record.driver?.holder ?? '' };
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
@@ -450,6 +513,15 @@ function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
   return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
 }
 
+/** Resolves when one of them has aborted. */
+function aborted(signals: readonly AbortSignal[]): Promise<void> {
+  const any = AbortSignal.any([...signals]);
+  return new Promise((resolve) => {
+    if (any.aborted) resolve();
+    else any.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
 /** The phase whose turn it is; undefined while its command runs, after it has, and where a person decides first. */
 function nextToRun(
   { phases }: Runbook,
@@ -509,10 +581,7 @@ function timeTold(now: number): string {
   return new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
 }
 
-function optionsProblem({ env = {}, by, pollMs = 1, cwd = '.' }: RunOptions): string | undefined {
-  if (by !== undefined && nameProblem(by, 'by') !== undefined) return nameProblem(by, 'by');
-  if (typeof cwd !== 'string') return `cwd is ${shown(cwd)}; accepted is a directory`;
-  if (!Number.isFinite(pollMs) || pollMs <= 0) return `pollMs is ${shown(pollMs)}; accepted is a number above zero`;
+function environmentProblem(env: RunOptions['env'] = {}): string | undefined {
   for (const [name, value] of Object.entries(env)) {
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;
