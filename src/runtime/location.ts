@@ -27,7 +27,7 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
-  return urlOf(withoutLinks(defaultDirectory(environment, from)));
+  return urlOf(defaultDirectory(environment, from));
 }
 
 /** Either alone is enough to ask for etcd. */
@@ -58,9 +58,10 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
+/** Links above it are followed; whether `signalbox` itself may be one is for the store to say, so it is left as it is. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return git === undefined ? join(stateDirectory(environment), 'signalbox') : join(git, 'signalbox');
+  return join(git ?? withoutLinks(stateDirectory(environment)), 'signalbox');
 }
 
 function stateDirectory(environment: Environment): string {
