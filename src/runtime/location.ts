@@ -10,6 +10,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
 import { type Durability, isEtcdUrl, withWholePaths } from '../store/index.ts';
+import { refuseCheckedOutLinks } from './checked-out.ts';
 import { gitCommonDirectory } from './git-directory.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,7 +24,9 @@ export function storeUrl(given?: string, environment: Environment = process.env,
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability } = parseFileUrl(url, from);
-    return `${urlOf(withoutLinks(directory))}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
+    return `${urlOf(place)}${durability === 'normal' ? '' : `?durability=${durability}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
