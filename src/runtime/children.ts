@@ -94,7 +94,7 @@ export class Children {
 
   /** Whether other users may have written the notes: on etcd all that reach it may, in a file only where it is shared. */
   get areOfSeveralUsers(): boolean {
-    return !this.areOfOneMachine;
+    return !this.areOfOneMachine || this.#runtime.store.isOfSeveralUsers === true;
   }
 
   /** Those of these holds of others that are still there. */

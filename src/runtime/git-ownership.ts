@@ -4,9 +4,10 @@
  * the same care: it says which processes are leftovers, and those are ended.
  */
 import { execFileSync } from 'node:child_process';
-import { lstatSync, readFileSync, realpathSync } from 'node:fs';
+import { lstatSync, realpathSync } from 'node:fs';
 import { isAbsolute, join, sep } from 'node:path';
 import { Failure } from '../failure.ts';
+import { userShown } from '../host/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,9 +30,10 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
   );
   const path = worktree ?? directory;
   if (foreign === undefined || isSafe(path, environment)) return;
+  const owner = ownerOf(foreign);
   throw new Failure(
     'forbidden',
-    `${foreign} belongs to ${userName(ownerOf(foreign))}, and this process runs as ${userName(uid)}; the owner of a ` +
+    `${foreign} belongs to ${owner === undefined ? 'another user' : userShown(owner)}, and this process runs as ${userShown(uid)}; the owner of a ` +
       `store decides which processes signalbox ends, so it is not used. If you trust them: git config --global --add ` +
       `safe.directory ${path}; otherwise name a store of your own with SIGNALBOX_URL=file:DIRECTORY`,
   );
@@ -84,22 +86,6 @@ function safeDirectories(environment: Environment): readonly string[] {
     return execFileSync('git', ['config', '--null', '--get-all', 'safe.directory'], options).split('\0').slice(0, -1);
   } catch {
     // None is listed, or git is not installed.
-    return [];
-  }
-}
-
-function userName(uid: number | undefined): string {
-  if (uid === undefined) return 'another user';
-  const name = passwd().find((entry) => entry[2] === String(uid))?.[0];
-  return name === undefined || !/^[\w.-]+$/.test(name) ? `user ${uid}` : `${name} (user ${uid})`;
-}
-
-function passwd(): readonly string[][] {
-  try {
-    return readFileSync('/etc/passwd', 'utf8')
-      .split('\n')
-      .map((line) => line.split(':'));
-  } catch {
     return [];
   }
 }

@@ -12,6 +12,7 @@ import {
   type Remains,
   remainsOf,
   signalRemains,
+  userShown,
 } from '../host/index.ts';
 import type { Children, ChildNote, Found, Leftover } from './children.ts';
 import { spoken } from '../core/index.ts';
@@ -111,7 +112,7 @@ function barOf(note: ChildNote, remains: Remains, { children }: Clearing): Bar |
 }
 
 function whyNot(bar: Bar | undefined): string {
-  if (bar?.kind === 'foreign') return `it belongs to user ${bar.uid}, who has to end it`;
+  if (bar?.kind === 'foreign') return `it belongs to ${userShown(bar.uid)}, who has to end it`;
   if (bar?.kind === 'unproven') return 'it cannot be proven to be that one, so end it by hand if it is';
   return 'it cannot be ended from here, so end it by hand';
 }

@@ -146,7 +146,7 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
     const { code, stdout, stderr } = told['theirs'] as Told;
     expect({ code, stdout }).toEqual({ code: 75, stdout: '' });
     expect(stderr).toMatch(
-      /waiting for process \d+, left behind by planted.*it belongs to user 65534, who has to end it/,
+      /waiting for process \d+, left behind by planted.*it belongs to nobody \(uid 65534\), who has to end it/,
     );
   });
 
