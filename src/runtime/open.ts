@@ -14,6 +14,7 @@ import {
   type Store,
   withoutPassword,
 } from '../store/index.ts';
+import { refuseCheckedOut } from './checked-out.ts';
 import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
 import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues } from './options.ts';
@@ -117,6 +118,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   if (!url.startsWith('file:'))
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
   const { directory, durability } = parseFileUrl(url);
+  refuseCheckedOut(directory);
   try {
     return await openEmbedded(directory, { clock, durability, busyMs: givesUpMs });
   } catch (error) {

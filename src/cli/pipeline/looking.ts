@@ -6,7 +6,7 @@ import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
-import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
@@ -76,7 +76,7 @@ function printStatus(view: PipelineView): void {
     paint('dim', printable(`started by ${view.startedBy}, ${new Date(view.startedAt).toISOString()}, in ${view.cwd}`)),
   );
   if (view.driver !== undefined && view.isDriven) print(paint('dim', printable(`driven by ${view.driver.holder}`)));
-  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(line);
+  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(printable(line));
 }
 
 /** As they are where nobody looks; without what could do something to a terminal where somebody does. */
@@ -105,7 +105,7 @@ function list(command: Command): void {
       const { found, missing } = await look(command, (box) => box.pipelines.list(options));
       if (isJson(command))
         return printJson({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
-      if (names) return found.forEach(({ id }) => print(id));
+      if (names) return found.forEach(({ id }) => printName(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0)
         return print(state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`);

@@ -104,10 +104,11 @@ export class PhaseCommand {
     if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
     let isLeft = false;
     try {
-      await clearLeftovers(entered.leftovers, { children, graceMs, tell, cut: stop });
+      const [left] = await clearLeftovers(entered, { children, graceMs, tell, cut: stop });
       if (stop.aborted) return Stop.of(stop).result;
       const lost = holds.find((hold) => !hold.isValid);
       if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
+      if (left !== undefined) return { kind: 'failed', why: `${left}; it has not begun beside that` };
       const [result, isGone] = await this.#let(child, terms);
       isLeft = !isGone;
       return result;

@@ -439,16 +439,17 @@ export class Pipelines {
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
     const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;
-    const leftovers = await children.leftovers([hold]);
-    if (leftovers.length === 0) return;
+    const found = await children.leftovers([hold]);
+    if (found.leftovers.length + found.unreadable.length === 0) return;
     const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
-    await clearLeftovers(leftovers, {
+    const [left] = await clearLeftovers(found, {
       children,
       graceMs,
       tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
       cut,
     });
     if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
+    if (left !== undefined) throw new Failure('not-acquired', `${left}; nothing was started beside it`);
   }
 
   /** Its driver ends the command; if there is none any more, we do. */
