@@ -98,7 +98,7 @@ describe.each(engines)('on %s', (engine) => {
     const large = 'x'.repeat(1024 * 1024 + 1);
     const invalid = (words: RegExp) => ({ code: 'invalid', message: expect.stringMatching(words) });
     await expect(box.tasks.publish('t', { large })).rejects.toMatchObject(invalid(/at most 1048576/));
-    await expect(box.members.join('m', { metadata: { large } })).rejects.toMatchObject(invalid(/at most 65536/));
+    await expect(box.members.join('m', { large })).rejects.toMatchObject(invalid(/at most 65536/));
     await expect(box.bus.put('/k', large)).rejects.toMatchObject(invalid(/at most 1048576/));
     const most = 'x'.repeat(1024 * 1024 - 100);
     await box.tasks.publish('t', { most });
