@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { open } from 'signalbox';
 import { openEtcdUrl, type Operation, type Store, Value } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const put = (key: string): Operation => ({ do: 'put', key, value: Value.text('x') });
 const apply = (store: Store, ...success: readonly Operation[]): ReturnType<Store['transaction']> =>

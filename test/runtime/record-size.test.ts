@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { NotAcquired, open, type Signalbox } from 'signalbox';
 import { openEtcdUrl, Value } from 'signalbox/store';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const metadata = { text: 'x'.repeat(60 * 1024) };
 const engines = ['memory', 'file', ...(isMissing('etcd') ? [] : ['etcd'])];
