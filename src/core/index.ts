@@ -197,6 +197,7 @@ export {
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,
   documentProblem,

@@ -36,7 +36,7 @@ export type LockAttempt =
   | { readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
   /** The same holder had it already; `upgraded` if it only read. */
   | { readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
-  | Extract<Refusal, { kind: 'busy' | 'upgrade-conflict' | 'lost' }>;
+  | Extract<Refusal, { kind: 'busy' | 'too-large' | 'upgrade-conflict' | 'lost' }>;
 
 export interface LockView {
   readonly name: string;
