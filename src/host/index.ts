@@ -1,3 +1,4 @@
+export { groupShown, userShown } from './accounts.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';
 export { KeptOutput } from './kept-output.ts';

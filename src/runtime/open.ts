@@ -122,9 +122,9 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   if (isEtcdUrl(url)) return openEtcdUrl(url, { clock, requestTimeoutMs: givesUpMs });
   if (!url.startsWith('file:'))
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
-  const { directory, durability } = parseFileUrl(url);
+  const { directory, durability, share } = parseFileUrl(url);
   try {
-    return await openEmbedded(directory, { clock, durability, busyMs: givesUpMs });
+    return await openEmbedded(directory, { clock, durability, share, busyMs: givesUpMs });
   } catch (error) {
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;

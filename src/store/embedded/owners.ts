@@ -1,0 +1,28 @@
+/** Whose files this process trusts. Where the system knows no owners (Windows), everybody's. */
+import type { Stats } from 'node:fs';
+import type { Access } from './share.ts';
+
+/** As git does: the user's own, and for root under `sudo` also those of the user who called it. */
+export function isTrustedOwner(uid: number): boolean {
+  const own = process.geteuid?.();
+  if (own === undefined || uid === own) return true;
+  return own === 0 && uid === sudoUser();
+}
+
+function sudoUser(): number | undefined {
+  const named = process.env['SUDO_UID'];
+  return named !== undefined && /^\d{1,10}$/.test(named) ? Number(named) : undefined;
+}
+
+/** Root may enter whatever is shared. */
+export function isMember(gid: number): boolean {
+  return process.geteuid?.() === 0 || process.getegid?.() === gid || process.getgroups?.().includes(gid) === true;
+}
+
+export function heirOf({ uid, gid }: Stats): Access['heir'] {
+  return process.geteuid?.() === 0 && uid !== 0 ? { uid, gid } : undefined;
+}
+
+export function ownUid(): number {
+  return process.geteuid?.() ?? -1;
+}
