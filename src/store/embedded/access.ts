@@ -5,7 +5,7 @@
  *
  * Links are refused: a checkout or another user could lead us anywhere by one.
  */
-import { chmodSync, lstatSync, readdirSync, type Stats } from 'node:fs';
+import { chmodSync, lchownSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
 import { groupShown, userShown } from '../../host/index.ts';
@@ -33,18 +33,18 @@ interface Part {
 export function secure(directory: string, file: string, asked: Share | undefined): Access {
   const stat = lstatSync(directory);
   if (!stat.isDirectory()) throw refused(`${directory} is ${kindOf(stat)}, and no directory`);
+  const isOurs = isTrustedOwner(stat.uid);
+  if (!isOurs && (asked !== 'group' || !isSharedDirectory(stat) || !isMember(stat.gid))) {
+    throw notYours(directory, stat, asked);
+  }
   const share = asked ?? recordedShare(stat, file);
-  const access = { share, heir: heirOf(stat) };
+  const access = { share, heir: heirOf(stat, share) };
   const parts = partsOf(directory);
   refuseOddKinds(parts);
-  if (!isTrustedOwner(stat.uid)) {
-    if (asked !== 'group' || !isSharedDirectory(stat) || !isMember(stat.gid)) throw notYours(directory, stat, asked);
-    makeFile(file, access);
-    return access;
-  }
   // In a directory that all members write, whose file it is says nothing.
   if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts);
-  settle(directory, file, stat, parts, access);
+  if (isOurs) settle(directory, file, stat, parts, access);
+  else makeFile(file, access);
   return access;
 }
 
@@ -92,9 +92,9 @@ function settle(directory: string, file: string, stat: Stats, parts: readonly Pa
   const { share } = access;
   const wanted = directoryMode(stat, share);
   const isMade = parts.some(({ path }) => path === file);
-  if (isMade && (stat.mode & PERMISSIONS) === wanted && wrongModes(parts, share).length === 0) return;
+  if (isMade && (stat.mode & PERMISSIONS) === wanted && misfits(parts, stat, share).length === 0) return;
   change(directory, directoryMode(stat, 'none'));
-  for (const [path, mode] of wrongModes(partsOf(directory), share)) change(path, mode);
+  for (const part of misfits(partsOf(directory), stat, share)) fit(part, stat, share);
   makeFile(file, access);
   change(directory, wanted);
 }
@@ -118,18 +118,29 @@ function settleAmongOthers(
       const close = `or let only yourself write this one: chmod go-w ${directory}`;
       throw refused(`${among}, so other users can replace what is in it: ${instead}, ${close}`);
     }
-    for (const [path, mode] of wrongModes(parts, 'none')) change(path, mode);
+    for (const part of misfits(parts, stat, 'none')) fit(part, stat, 'none');
   }
   makeFile(file, access);
 }
 
-/** Of what belongs to this user: the modes of other members' files are theirs to set. */
-function wrongModes(parts: readonly Part[], share: Share): (readonly [string, number])[] {
-  return parts.flatMap(({ path, stat, isBells }) => {
-    if (stat.isSymbolicLink() || !isTrustedOwner(stat.uid)) return [];
-    const mode = isBells ? directoryMode(stat, share) : fileMode(stat, share);
-    return (stat.mode & PERMISSIONS) === mode ? [] : [[path, mode] as const];
+/** Of what belongs to this user: the files of other members are theirs to open. */
+function misfits(parts: readonly Part[], directory: Stats, share: Share): Part[] {
+  return parts.filter(({ stat, isBells }) => {
+    if (stat.isSymbolicLink() || !isTrustedOwner(stat.uid)) return false;
+    if (share === 'group' && stat.gid !== directory.gid) return true;
+    return (stat.mode & PERMISSIONS) !== (isBells ? directoryMode : fileMode)(stat, share);
   });
+}
+
+function fit({ path, stat, isBells }: Part, directory: Stats, share: Share): void {
+  if (share === 'group' && stat.gid !== directory.gid) {
+    try {
+      lchownSync(path, stat.uid, directory.gid);
+    } catch {
+      // Its owner is not in that group, or it has just gone: whoever cannot open it is told.
+    }
+  }
+  change(path, (isBells ? directoryMode : fileMode)(stat, share));
 }
 
 /** What its owner may do stays as it is: a store that was made read-only on purpose is not opened up. */

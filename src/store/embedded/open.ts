@@ -101,7 +101,7 @@ function makeWithParents(directory: string, isStore: boolean): void {
 
 /** What root makes in a directory of the user who called `sudo` is for that user. */
 function callerIn(parent: Stats): Access['heir'] {
-  return isTrustedOwner(parent.uid) ? heirOf(parent) : undefined;
+  return isTrustedOwner(parent.uid) ? heirOf(parent, 'none') : undefined;
 }
 
 function lookedAt(directory: string, file: string, share: Share | undefined): Access {

@@ -1,6 +1,6 @@
 /** Whose files this process trusts. Where the system knows no owners (Windows), everybody's. */
 import type { Stats } from 'node:fs';
-import type { Access } from './share.ts';
+import type { Access, Share } from './share.ts';
 
 /** As git does: the user's own, and for root under `sudo` also those of the user who called it. */
 export function isTrustedOwner(uid: number): boolean {
@@ -19,8 +19,13 @@ export function isMember(gid: number): boolean {
   return process.geteuid?.() === 0 || process.getegid?.() === gid || process.getgroups?.().includes(gid) === true;
 }
 
-export function heirOf({ uid, gid }: Stats): Access['heir'] {
-  return process.geteuid?.() === 0 && uid !== 0 ? { uid, gid } : undefined;
+/** Who gets what is made in this directory; undefined: it stays with its maker. */
+export function heirOf({ uid, gid }: Stats, share: Share): Access['heir'] {
+  const own = process.geteuid?.();
+  if (own === undefined) return undefined;
+  // Root leaves nothing that the owner could not use.
+  if (own === 0 && uid !== 0) return { uid, gid };
+  return share === 'group' ? { uid: own, gid } : undefined;
 }
 
 export function ownUid(): number {

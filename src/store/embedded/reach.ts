@@ -5,6 +5,9 @@ import { groupShown, userShown } from '../../host/index.ts';
 import { isTrustedOwner } from './owners.ts';
 import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
 
+/** Only who owns a file in such a directory may move or remove it. */
+const STICKY = 0o1000;
+
 /** Who can open the files of a store, as their modes say. */
 export interface Reach {
   readonly who: 'owner' | 'group' | 'everybody';
@@ -38,16 +41,18 @@ function modeOf(file: string): number | undefined {
   try {
     return lstatSync(file, { throwIfNoEntry: false })?.mode;
   } catch {
+    // The directory is closed to us.
     return undefined;
   }
 }
 
 function weakAbove(directory: string): string | undefined {
   for (let path = dirname(directory); ; path = dirname(path)) {
-    const { mode, uid } = lstatSync(path);
-    const isSticky = (mode & 0o1000) !== 0;
-    if ((mode & BY_EVERYBODY_WRITABLE) !== 0 && !isSticky) return `${path} can be written by everybody`;
-    if (uid !== 0 && !isTrustedOwner(uid)) return `${path} belongs to ${userShown(uid)}`;
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    const isSticky = (stat.mode & STICKY) !== 0;
+    if ((stat.mode & BY_EVERYBODY_WRITABLE) !== 0 && !isSticky) return `${path} can be written by everybody`;
+    if (stat.uid !== 0 && !isTrustedOwner(stat.uid)) return `${path} belongs to ${userShown(stat.uid)}`;
     if (path === dirname(path)) return undefined;
   }
 }

@@ -24,7 +24,7 @@ export const MODES: Readonly<Record<Share, Modes>> = {
 /** How files are made in a store that was found to be safe. */
 export interface Access {
   readonly share: Share;
-  /** Who gets what root makes here under `sudo`; undefined: it stays with its maker. */
+  /** Who gets what is made here; undefined: it stays with its maker. */
   readonly heir: { readonly uid: number; readonly gid: number } | undefined;
 }
 
