@@ -3,7 +3,7 @@
  * the one that everybody in this place shares. In a git repository that is a directory in git's common directory, so that
  * all worktrees meet; elsewhere the user's.
  */
-import { lstatSync, realpathSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
@@ -65,6 +65,19 @@ function urlOf(directory: string): string {
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
   return git === undefined ? join(stateDirectory(environment), 'signalbox') : inRepository(git);
+}
+
+/**
+ * The owner of the repository that a store is in, if git trusts this process with it: it is the one from which we were
+ * called, and another user's is only found if `safe.directory` lists it.
+ */
+export function trustedOwnerOf(directory: string): number | undefined {
+  try {
+    const git = dirname(directory);
+    return gitCommonDirectory(currentDirectory(), process.env) === git ? statSync(git).uid : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Here a link was not named by a user, and may have come with the repository: it could lead anywhere. */

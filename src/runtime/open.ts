@@ -15,7 +15,7 @@ import {
   withoutPassword,
 } from '../store/index.ts';
 import { withDeadlines } from './deadline.ts';
-import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
+import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location.ts';
 import { shapeProblem } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
@@ -124,7 +124,13 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
   const { directory, durability, share } = parseFileUrl(url);
   try {
-    return await openEmbedded(directory, { clock, durability, share, busyMs: givesUpMs });
+    return await openEmbedded(directory, {
+      clock,
+      durability,
+      share,
+      trustedOwner: () => trustedOwnerOf(directory),
+      busyMs: givesUpMs,
+    });
   } catch (error) {
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;

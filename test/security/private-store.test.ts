@@ -8,7 +8,7 @@ import { Failure } from 'signalbox';
 import { openEmbedded, prefixed, storeFile } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Ended, start, startProgram } from '../support/cli.ts';
+import { CLI, type Ended, start, startProgram } from '../support/cli.ts';
 import { errorOf } from '../support/outcome.ts';
 import { NOBODY, signalboxAs, startAs, whyNoOthers } from '../support/users.ts';
 
@@ -179,6 +179,22 @@ describe.skipIf(why !== undefined)(`between two users${why === undefined ? '' : 
     expect((await asRoot(['run', '--lock', 'y', ...store, '--', 'true'], sudo)).code).toBe(0);
     for (const name of readdirSync(directory)) expect(lstatSync(join(directory, name)).uid).toBe(NOBODY.uid);
     expect(await asNobody('run', '--lock', 'y', ...store, '--', 'true')).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('root uses the store in a repository of another user that git is told to trust, also by the URL that children get', async () => {
+    for (const part of ['objects', 'refs']) mkdirSync(join(top, '.git', part), { recursive: true });
+    writeFileSync(join(top, '.git', 'HEAD'), 'ref: refs/heads/main\n');
+    for (const path of ['', '.git', '.git/objects', '.git/refs', '.git/HEAD'])
+      chownSync(join(top, path), NOBODY.uid, NOBODY.gid);
+    expect(await asNobody('run', '--lock', 'x', '--', 'true')).toMatchObject({ code: 0 });
+    expect(lstatSync(join(top, '.git/signalbox')).uid).toBe(NOBODY.uid);
+    const trusting = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' };
+    const inner = [process.execPath, CLI, 'run', '--lock', 'y', '--', 'echo', 'inside'];
+    expect(await asRoot(['run', '--lock', 'x', '--', ...inner], trusting)).toMatchObject({
+      code: 0,
+      stdout: 'inside\n',
+    });
+    expect(await asNobody('run', '--lock', 'x', '--', 'true')).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('what root makes under sudo in a directory of that user belongs to that user', async () => {

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
 import { groupShown, userShown } from '../../host/index.ts';
 import { makeFile } from './entries.ts';
-import { heirOf, isMember, isTrustedOwner, ownUid } from './owners.ts';
+import { heirOf, isMember, isTrustedOwner, ownUid, type Trust } from './owners.ts';
 import { type Access, isSharedDirectory, MODES, octal, PERMISSIONS, type Share } from './share.ts';
 
 const BY_OWNER = 0o700;
@@ -30,10 +30,15 @@ interface Part {
  * Looks whether the store in this directory may be used by this process, and takes away what others may do with it and
  * should not. Makes the file of the store if there is none: SQLite gives the files that it makes beside it the same mode.
  */
-export function secure(directory: string, file: string, asked: Share | undefined): Access {
+export function secure(
+  directory: string,
+  file: string,
+  asked: Share | undefined,
+  trust: Trust = isTrustedOwner,
+): Access {
   const stat = lstatSync(directory);
   if (!stat.isDirectory()) throw refused(`${directory} is ${kindOf(stat)}, and no directory`);
-  const isOurs = isTrustedOwner(stat.uid);
+  const isOurs = trust(stat.uid);
   if (!isOurs && (asked !== 'group' || !isSharedDirectory(stat) || !isMember(stat.gid))) {
     throw notYours(directory, stat, asked);
   }
@@ -42,7 +47,7 @@ export function secure(directory: string, file: string, asked: Share | undefined
   const parts = partsOf(directory);
   refuseOddKinds(parts);
   // In a directory that all members write, whose file it is says nothing.
-  if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts);
+  if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts, trust);
   if (isOurs) settle(directory, file, stat, parts, access);
   else makeFile(file, access);
   return access;
@@ -74,9 +79,9 @@ function refuseOddKinds(parts: readonly Part[]): void {
   }
 }
 
-function refuseForeign(parts: readonly Part[]): void {
+function refuseForeign(parts: readonly Part[], trust: Trust): void {
   for (const { path, stat } of parts) {
-    if (isTrustedOwner(stat.uid)) continue;
+    if (trust(stat.uid)) continue;
     throw refused(
       `${path} belongs to ${userShown(stat.uid)}, and this process runs as ${userShown(ownUid())}. ` +
         `Nothing was changed; remove the file if nobody uses it, or make it yours (chown)`,
@@ -126,7 +131,7 @@ function settleAmongOthers(
 /** Of what belongs to this user: the files of other members are theirs to open. */
 function misfits(parts: readonly Part[], directory: Stats, share: Share): Part[] {
   return parts.filter(({ stat, isBells }) => {
-    if (stat.isSymbolicLink() || !isTrustedOwner(stat.uid)) return false;
+    if (stat.isSymbolicLink() || !(isTrustedOwner(stat.uid) || stat.uid === directory.uid)) return false;
     if (share === 'group' && stat.gid !== directory.gid) return true;
     return (stat.mode & PERMISSIONS) !== (isBells ? directoryMode : fileMode)(stat, share);
   });

@@ -14,7 +14,7 @@ import { Connection } from './connection.ts';
 import { settleMade } from './entries.ts';
 import { networkFileSystem } from './network-file-system.ts';
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts';
-import { heirOf, isTrustedOwner } from './owners.ts';
+import { heirOf, isTrustedOwner, trustIn } from './owners.ts';
 import { type Access, MODES, type Share } from './share.ts';
 import { openSqlite } from './sqlite.ts';
 import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
@@ -31,6 +31,8 @@ export interface EmbeddedOptions {
   readonly durability?: Durability | undefined;
   /** Whether other users may use it too; as it was left, or for the owner alone, unless said. */
   readonly share?: Share | undefined;
+  /** Asked if need be: a user whose store root may use, because git trusts the repository that it is in (`safe.directory`). */
+  readonly trustedOwner?: (() => number | undefined) | undefined;
   /** For how many revisions watches may look back; 8,192 unless said otherwise. */
   readonly historyLimit?: number | undefined;
   /** So long is a busy file asked again before it counts as unavailable. */
@@ -55,7 +57,7 @@ export async function openEmbedded(named: string, options: EmbeddedOptions = {})
   const directory = makeDirectory(named);
   const file = storeFile(directory);
   refuseNetworkFileSystem(directory);
-  const access = lookedAt(directory, file, options.share);
+  const access = lookedAt(directory, file, options);
   refuseUnwritable(directory, file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
   // One for each pid namespace: who cannot see a process cannot find it dead for others.
@@ -104,9 +106,9 @@ function callerIn(parent: Stats): Access['heir'] {
   return isTrustedOwner(parent.uid) ? heirOf(parent, 'none') : undefined;
 }
 
-function lookedAt(directory: string, file: string, share: Share | undefined): Access {
+function lookedAt(directory: string, file: string, { share, trustedOwner }: EmbeddedOptions): Access {
   try {
-    return secure(directory, file, share);
+    return secure(directory, file, share, trustIn(trustedOwner));
   } catch (cause) {
     if (cause instanceof Failure) throw cause;
     throw new Failure('forbidden', `${directory} cannot be looked at: ${(cause as Error).message}`, { cause });

@@ -2,11 +2,20 @@
 import type { Stats } from 'node:fs';
 import type { Access, Share } from './share.ts';
 
+/** Whether files of this user are as good as our own. */
+export type Trust = (uid: number) => boolean;
+
 /** As git does: the user's own, and for root under `sudo` also those of the user who called it. */
 export function isTrustedOwner(uid: number): boolean {
   const own = process.geteuid?.();
   if (own === undefined || uid === own) return true;
   return own === 0 && uid === sudoUser();
+}
+
+/** For root also those of another user whom it has reason to trust: nobody else could open a store that is closed. */
+export function trustIn(also: (() => number | undefined) | undefined): Trust {
+  if (also === undefined || process.geteuid?.() !== 0) return isTrustedOwner;
+  return (uid) => isTrustedOwner(uid) || uid === also();
 }
 
 function sudoUser(): number | undefined {
