@@ -10,7 +10,7 @@
  */
 import { accessSync, constants } from 'node:fs';
 import { isAbsolute, join } from 'node:path';
-import { MARK } from './offspring.ts';
+import { MARK } from './mark.ts';
 import { originalVariables, type Text } from './original-bytes.ts';
 
 export interface Gate {
