@@ -1,5 +1,6 @@
 /** Runs a program of the system for what it prints: `git`, `tmux`, `gh`. Never a shell. */
 import { execFile } from 'node:child_process';
+import { systemClock } from '../clock.ts';
 import { Failure } from '../failure.ts';
 
 export interface ProgramOptions {
@@ -30,7 +31,7 @@ export function printedBy(program: string, args: readonly string[], options: Pro
       args,
       { encoding: 'utf8', maxBuffer: outputLimitBytes, killSignal: 'SIGKILL', env, signal, ...(cwd && { cwd }) },
       (error, stdout, stderr) => {
-        clearTimeout(timer);
+        timer.cancel();
         if (error === null) resolve({ exitCode: 0, stdout, stderr });
         else if (signal?.aborted === true) reject(signal.reason as Error);
         else if (isLate) reject(failure(`${program} took longer than ${timeoutMs} ms`));
@@ -40,13 +41,13 @@ export function printedBy(program: string, args: readonly string[], options: Pro
     );
     // Nobody types anything, and a program that asks has to be told so at once.
     child.stdin?.end();
-    const timer = setTimeout(() => {
+    const timer = systemClock.timer(timeoutMs, () => {
       isLate = true;
       child.kill('SIGKILL');
       // What it started may have its pipes still.
       child.stdout?.destroy();
       child.stderr?.destroy();
-    }, timeoutMs);
+    });
   });
 }
 

@@ -1,5 +1,6 @@
 /** `signalbox events tail`: what happens, as it happens. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
@@ -50,9 +51,8 @@ export async function followEvents(
   show: (event: SignalboxEvent) => boolean,
 ): Promise<void> {
   await withBox(command, async (box, interrupted) => {
-    const over = new AbortController();
-    const timer = forMs === undefined ? undefined : setTimeout(() => over.abort(), Math.min(forMs, 2 ** 31 - 1));
-    const signal = AbortSignal.any([interrupted, over.signal]);
+    const limit = forMs === undefined ? undefined : timeLimit(forMs);
+    const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
     let left = count ?? Number.POSITIVE_INFINITY;
     tell('signalbox: following; Ctrl-C ends it');
     try {
@@ -61,7 +61,7 @@ export async function followEvents(
         if (left <= 0) return;
       }
     } finally {
-      clearTimeout(timer);
+      limit?.cancel();
     }
   });
 }

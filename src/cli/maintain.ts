@@ -1,6 +1,6 @@
 /** `signalbox maintain`: what a process that stays does every 30 s, done now. */
 import { type Command, Option } from 'commander';
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/maintenance.ts';
 import { durationArgument } from './arguments.ts';
 import { print, printable, printJson } from './output.ts';
@@ -35,7 +35,7 @@ export function define(command: Command): void {
           for (let round = 1; !signal.aborted; round++) {
             tellSwept(command, await box.maintain(), flags.watch !== true || round === 1);
             if (flags.watch !== true) return;
-            await pause(flags.every, undefined, { signal }).catch(() => undefined);
+            await pause(flags.every, signal);
           }
         },
         { reclaim: flags.reclaim },

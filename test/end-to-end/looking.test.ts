@@ -176,6 +176,14 @@ describe.each(stores)('on $on', ({ kind }) => {
       watching.child.kill('SIGINT');
       expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
     });
+
+    it('pauses as long as it was told, also where that is longer than the timers of Node can', async () => {
+      const watching = scratch.start('maintain', '--watch', '--every', '90d');
+      await watching.printed('looked at 0 resources');
+      watching.child.kill('SIGINT');
+      // Node warns of a timer that is too long, and lets it ring at once.
+      expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
+    });
   });
 
   describe('the doctor', () => {
