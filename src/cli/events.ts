@@ -2,10 +2,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
+import { EVENT_KINDS } from '../runtime/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
+const KINDS = EVENT_KINDS.map((kind) => `'${kind}:*'`).join(', ');
 const EXAMPLES = `
 Examples:
   signalbox events tail
@@ -13,7 +15,7 @@ Examples:
   signalbox events tail lock:released -n 1           until the next release of any lock
   signalbox events tail --json --for 1h >> events.jsonl
 
-Patterns: an event (lock:acquired), all of a kind ('lock:*', 'semaphore:*', 'task:*'), or everything ('*').`;
+Patterns: an event (lock:acquired), all of a kind (${KINDS}), or everything ('*').`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/maintenance.ts';
 import { durationArgument } from './arguments.ts';
+import { warnOf } from './malformed.ts';
 import { print, printable, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -45,7 +46,7 @@ export function define(command: Command): void {
 
 /** `always`: also when there was nothing to do. */
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
-  const { records, forgotten, requeued, stale } = swept;
+  const { records, forgotten, requeued, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten === 0 && requeued === 0) return;
   if (isJson(command)) {
     printJson({
@@ -55,9 +56,11 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
       freed: stale.filter(isFreed).length,
       forgotten,
       requeued,
+      malformed,
     });
     return;
   }
+  warnOf(malformed);
   for (const hold of stale) print(printable(staleLine(hold)));
   const freed = stale.filter(isFreed).length;
   const left = stale.length - freed;

@@ -12,13 +12,14 @@
  * A child that was started inside of another one works under what that one holds as well, and is noted there too: if
  * whoever looks after both is killed, the next holder of the outer resource has to find it.
  */
-import type { Hold as Grant, Token } from '../core/index.ts';
+import { type Hold as Grant, shown, type Token } from '../core/index.ts';
 import { isProvenGone, type Offspring, type ProcessIdentity, thisProcess } from '../host/index.ts';
 import { type KeyValue, type Operation, prefixed, type ReadResult } from '../store/index.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-records.ts';
 import type { Hold } from './hold.ts';
-import { decode, encode } from './layout.ts';
+import { encode } from './layout.ts';
 import type { Runtime } from './runtime.ts';
+import { checked, isCount, isObject } from './stored.ts';
 
 export interface ChildNote {
   readonly hold: string;
@@ -117,7 +118,7 @@ export class Children {
       const first = puts.length + READS_EACH * place;
       const [notes, record] = results.slice(first, first + READS_EACH) as [ReadResult, ReadResult];
       // An earlier attempt to enter may have landed although nobody said so.
-      const isOwn = (pair: KeyValue): boolean => decode<ChildNote>(pair).child.mark === child.mark;
+      const isOwn = (pair: KeyValue): boolean => noteIn(pair).child.mark === child.mark;
       const mine = notes.pairs.filter(isOwn).map(({ key }) => key);
       const others = notes.pairs.filter((pair) => !isOwn(pair));
       return { resource, id: grant.id, mine, notes: others, holds: holdsIn(record) };
@@ -169,7 +170,7 @@ export class Children {
     const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
     return held.map(({ resource, grant }, place) => {
       const { pairs } = results[place] as ReadResult;
-      const notes = pairs.map((pair) => decode<ChildNote>(pair)).filter(({ hold }) => hold === grant.id);
+      const notes = pairs.map((pair) => noteIn(pair)).filter(({ hold }) => hold === grant.id);
       return { resource, grant, outlivesHold: notes.length > 0 && notes.every(({ outlivesHold }) => outlivesHold) };
     });
   }
@@ -184,7 +185,7 @@ export class Children {
   ): Promise<readonly Leftover[]> {
     const notes = found.flatMap(({ resource, notes: pairs, holds }) =>
       pairs.map((pair) => {
-        const note = decode<ChildNote>(pair);
+        const note = noteIn(pair);
         return { key: pair.key, resource, note, isHeld: isAmong(holds, note.hold) };
       }),
     );
@@ -193,6 +194,19 @@ export class Children {
       .filter(({ note, isHeld }) => !isHeld || !alive.has(note.lease))
       .map(({ key, resource, note }) => ({ key, resource, note, isLookedAfter: isLookedAfter(note, alive) }));
   }
+}
+
+/** Who cannot read a note does not know what still runs, and must not begin beside it. */
+function noteIn(pair: KeyValue): ChildNote {
+  return checked<ChildNote>(pair, ({ hold, holder, lease, child, graceMs }) => {
+    for (const [name, text] of Object.entries({ hold, holder, lease })) {
+      if (typeof text !== 'string') return `its ${name} is ${shown(text)}`;
+    }
+    if (!isObject(child) || !isCount(child['pid']) || typeof child['mark'] !== 'string') {
+      return `its child is ${shown(child)}`;
+    }
+    return typeof graceMs === 'number' ? undefined : `its grace is ${shown(graceMs)}`;
+  });
 }
 
 function isAmong(holds: readonly Grant[], id: string): boolean {

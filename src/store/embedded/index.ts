@@ -1,4 +1,4 @@
 export { networkFileSystem } from './network-file-system.ts';
 export { type Durability, type EmbeddedOptions, openEmbedded, storeFile } from './open.ts';
 export { APPLICATION_ID, FORMAT } from './schema.ts';
-export { openSqlite } from './sqlite.ts';
+export { nativeTrouble, openSqlite } from './sqlite.ts';
