@@ -1,5 +1,6 @@
 // On a terminal, run is not there either: keys reach the command, and the shell's job control works.
 
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readStat } from '../../src/host/index.ts';

@@ -1,7 +1,7 @@
 // Keys of ours that hold what no signalbox wrote: everything else goes on, and they are named.
 
 import { describe, expect, it } from 'vitest';
-import { type Malformed, type Signalbox } from 'signalbox';
+import type { Malformed, Signalbox } from 'signalbox';
 import { prefixed, type ReadResult, Value } from 'signalbox/store';
 import { Fleet, transports } from '../support/fleet.ts';
 import { settled } from '../support/outcome.ts';

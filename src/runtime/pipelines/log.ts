@@ -173,10 +173,7 @@ export async function recoverLog(runtime: Runtime, record: PipelineRecord): Prom
   const keys = pipelineKeys(record.id);
   const key = logKey(keys, place, run);
   const { results } = await send(runtime, { compare: [], success: [{ do: 'read', key }], failure: [] });
-  const [log = { phase, run, text: '', leftOut: 0, bytes: 0 }] = readEach(
-    (results[0] as ReadResult).pairs,
-    phaseLogIn,
-  );
+  const [log = { phase, run, text: '', leftOut: 0, bytes: 0 }] = readEach((results[0] as ReadResult).pairs, phaseLogIn);
   const whole = continued(log, found);
   const compare: Compare[] = [{ key: keys.state, target: 'version', is: '>', than: 0 }];
   if (whole !== log) {

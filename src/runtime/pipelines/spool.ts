@@ -30,7 +30,9 @@ const OLD_MS = 30 * 86_400_000;
 
 /** Which run of which phase. The times keep apart what different stores call by one id. */
 export function spoolName({ id, startedBy, startedAt }: PipelineRecord, place: number, run: number): string {
-  return createHash('sha256').update(JSON.stringify([id, startedBy, startedAt, place, run])).digest('hex');
+  return createHash('sha256')
+    .update(JSON.stringify([id, startedBy, startedAt, place, run]))
+    .digest('hex');
 }
 
 export class Spool {
