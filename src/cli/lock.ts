@@ -19,7 +19,7 @@ import { listLines, lockSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
 import { lockName } from './names.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { lockJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -150,7 +150,7 @@ function list(command: Command): void {
       const malformed = found.malformed.filter(({ key }) => !/^.\/semaphore\//.test(key));
       if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)), malformed });
       warnOf(malformed);
-      if (names) return locks.forEach(({ name }) => print(name));
+      if (names) return locks.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('lock', locks.map(lockSummary), layout)) print(line);

@@ -19,7 +19,7 @@ import { listLines, semaphoreSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
 import { semaphoreName } from './names.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { semaphoreJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -149,7 +149,7 @@ function list(command: Command): void {
       const malformed = found.malformed.filter(({ key }) => !/^.\/lock\//.test(key));
       if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)), malformed });
       warnOf(malformed);
-      if (names) return semaphores.forEach(({ name }) => print(name));
+      if (names) return semaphores.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('semaphore', semaphores.map(semaphoreSummary), layout)) print(line);

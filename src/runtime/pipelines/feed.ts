@@ -1,5 +1,6 @@
 /** The one watch on pipelines that a process has: for drivers, which have to hear of a cancel, and for who waits for an end. */
-import { type PipelineRecord, shown } from '../../core/index.ts';
+import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { follow } from '../follow.ts';
 import type { RecordDocument } from '../layout.ts';
@@ -80,10 +81,20 @@ export class PipelineFeed {
   }
 }
 
+/** The record of today, also where an older version of signalbox wrote it. */
 export function recordIn(pair: KeyValue): PipelineRecord {
-  return checked<RecordDocument<PipelineRecord>>(pair, ({ record }) =>
-    isObject(record) ? recordProblem(record, pair.key) : `its record is ${shown(record)}`,
-  ).record;
+  const { record } = checked<RecordDocument<StoredRecord>>(pair, (document) =>
+    isObject(document['record'])
+      ? recordProblem(document['record'], pair.key)
+      : `its record is ${shown(document['record'])}`,
+  );
+  const read = readRecord(record);
+  if (read.ok) return read.record;
+  const version = shown(read.version);
+  throw new Failure(
+    'corrupt',
+    `${pair.key} has version ${version}, which this signalbox cannot read: update signalbox`,
+  );
 }
 
 /** Every reader relies on this much. */
