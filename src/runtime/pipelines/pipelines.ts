@@ -170,7 +170,7 @@ const RESUME = {
   standsBy: flag,
 };
 const CANCEL = { by: aName, reason: text, signal: abortSignal };
-const LIST = { state: oneOf(PIPELINE_STATES) };
+const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
@@ -295,8 +295,10 @@ export class Pipelines {
   }
 
   /** What the commands of a pipeline printed, phase by phase; of each, the last few times that it ran. */
-  async logs(id: string, { onMalformed }: ListOptions = {}): Promise<readonly PhaseLog[]> {
+  async logs(id: string, options: ListOptions = {}): Promise<readonly PhaseLog[]> {
     this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, { onMalformed: aFunction });
+    const { onMalformed } = options;
     const { logs } = pipelineKeys(checkedId(id));
     const { record } = await this.#read(id);
     const spooled = spoolsOf(record);
