@@ -55,7 +55,9 @@ export function printedBy(program: string, args: readonly string[], options: Pro
     const timer =
       timeoutMs === undefined
         ? undefined
-        : systemClock.timer(timeoutMs, () => stop(() => reject(failure(`${program} took longer than ${timeoutMs} ms`))));
+        : systemClock.timer(timeoutMs, () =>
+            stop(() => reject(failure(`${program} took longer than ${timeoutMs} ms`))),
+          );
     signal?.addEventListener('abort', aborted, { once: true });
 
     child.stdout.on('data', (chunk: Buffer) => {

@@ -4,11 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
 import { CLI, type Ended, startProgram } from '../support/cli.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 /** Nobody has this id. */
 const UID = '54321';

@@ -1,10 +1,8 @@
 // Locks and semaphores by hand, as scripts and agents use them: each command is a process of its own.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);

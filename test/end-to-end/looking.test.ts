@@ -2,12 +2,10 @@
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'signalbox';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openEmbedded, openEtcdUrl, Value } from 'signalbox/store';
 import { Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);

@@ -15,10 +15,10 @@ interface Line {
   readonly outputs?: Record<string, string>;
 }
 
-describe.each(stores)('signalbox pipeline on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('signalbox pipeline on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let scratch: Scratch;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     scratch = new Scratch(newStore);
   });

@@ -12,10 +12,10 @@ const CTRL_Z = '\x1a';
 const hasNoTerminals = isMissing('script') || isMissing('bash');
 const hasPidNamespaces = spawnSync('unshare', ['-pf', '--mount-proc', 'true']).status === 0;
 
-describe.skipIf(hasNoTerminals)('a run on a terminal', { timeout: 20_000 }, () => {
+describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   let place: Place;
   let shell: Started;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(async () => {
     place = new Place();
     // An interactive shell on a terminal of its own, typed into by the test.

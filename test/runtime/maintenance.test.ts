@@ -178,7 +178,7 @@ describe.each(transports)('maintenance on $transport', ({ atOnce }) => {
     });
   });
 
-  it('leaves waits and holds of a quiet fleet alone, hour after hour', { timeout: 30_000 }, async () => {
+  it('leaves waits and holds of a quiet fleet alone, hour after hour', async () => {
     const fleet = new Fleet(atOnce);
     const [holder, waiter] = await fleet.startAll('holder', 'waiter');
     const hold = await holder!.box.lock('db').acquire();

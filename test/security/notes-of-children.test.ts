@@ -130,7 +130,7 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
     const { stdout, stderr } = spawnSync('unshare', inside, { encoding: 'utf8', env, timeout: 100_000 });
     if (stdout === '') throw new Error(`everything in the namespace was ended: ${stderr}`);
     told = JSON.parse(stdout) as typeof told;
-  }, 120_000);
+  });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it.each(['the first process', 'every process', 'a path', 'another process', 'nothing', 'no child'])(

@@ -131,7 +131,7 @@ describe.skipIf(why !== undefined)(`between users${why === undefined ? '' : ` (s
       return names.flatMap((name) => lstatSync(join(directory, 'bells', name), { throwIfNoEntry: false }) ?? []);
     };
     const owners = (): Set<number> => new Set(bells().map(({ uid }) => uid));
-    await expect.poll(owners, { timeout: 25_000 }).toEqual(new Set([ANNA.uid, BERT.uid]));
+    await expect.poll(owners).toEqual(new Set([ANNA.uid, BERT.uid]));
     expect(new Set(bells().map(({ gid, mode }) => `${gid} ${(mode & 0o777).toString(8)}`))).toEqual(
       new Set([`${TEAM} 660`]),
     );
