@@ -1,6 +1,6 @@
 /** `signalbox pipeline status` and `pipeline list`. */
 import { type Command, Option } from 'commander';
-import { currentPhase, hasEnded, spoken } from '../../core/index.ts';
+import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
@@ -15,8 +15,6 @@ import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from './json.ts';
 import { pictureOf } from './picture.ts';
 import { blockedLines, howToGoOn, lengthOf } from './words.ts';
-
-const STATES = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'] as const;
 
 export function addLooking(command: Command): void {
   status(command.command('status'));
@@ -96,13 +94,13 @@ function printLogs(logs: readonly PhaseLog[]): void {
 function list(command: Command): void {
   command
     .description('all pipelines, in the order in which they were started')
-    .addOption(new Option('--status <status>', 'only those that are').choices(STATES))
+    .addOption(new Option('--status <status>', 'only those that are').choices(PIPELINE_STATES))
     .option('--names', 'just their ids, one in a line')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
     )
-    .action(async ({ status: state, names }: { status?: (typeof STATES)[number]; names?: true }) => {
+    .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
       const options = state === undefined ? {} : { state };
       const { found, missing } = await look(command, (box) => box.pipelines.list(options));
       if (isJson(command))

@@ -3,10 +3,10 @@
  * that was rung and not heard. Every process that watches goes on such rounds, but whoever finds that another one has
  * just been on its round leaves it at that; so the cost hardly grows with the number of processes.
  */
-import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Engine } from './engine.ts';
 import type { Listening } from './listening.ts';
+import type { Mark } from './mark.ts';
 import type { Turns } from './turns.ts';
 
 /** A holder that was killed is to be found within 250 ms. */
@@ -27,19 +27,19 @@ export class Sentry {
   readonly #listening: Listening;
   readonly #turns: Turns;
   readonly #clock: Clock;
-  readonly #mark: string;
+  readonly #mark: Mark;
   readonly #isRemoved: () => boolean;
   readonly #onRemoved: () => void;
   #timer: Timer | undefined;
   #rounds = 0;
 
-  /** `mark` is a file whose time says when the last round was. `onRemoved`: the store itself is not there any more. */
+  /** `onRemoved`: the store itself is not there any more. */
   constructor(
     engine: Engine,
     listening: Listening,
     turns: Turns,
     clock: Clock,
-    mark: string,
+    mark: Mark,
     isRemoved: () => boolean,
     onRemoved: () => void,
   ) {
@@ -75,7 +75,7 @@ export class Sentry {
     const every = (rounds: number): boolean => this.#rounds % rounds === 0;
     if (this.#listening.isDeaf || every(ROUNDS_PER_LOOK)) this.#quietly(this.#listening.look);
     if (every(ROUNDS_PER_WORD)) this.#quietly(() => this.#listening.stayOnList());
-    if (this.#hasJustBeen()) return;
+    if (this.#mark.isFresh(this.#clock.now(), 0.8 * ROUND_MS)) return;
     const atAGlance = !every(ROUNDS_PER_CLOSE_LOOK);
     this.#quietly(() => {
       const { leases } = this.#engine;
@@ -89,25 +89,5 @@ export class Sentry {
   /** What cannot be done now is done on the next round. */
   #quietly(work: () => void): void {
     this.#turns.take(work).catch(() => undefined);
-  }
-
-  #hasJustBeen(): boolean {
-    const now = this.#clock.now();
-    try {
-      // Compared both ways: a time in the future, after a clock was set back, must not keep everyone at home.
-      if (Math.abs(now - statSync(this.#mark).mtimeMs) < 0.8 * ROUND_MS) return true;
-      utimesSync(this.#mark, now / 1000, now / 1000);
-    } catch {
-      this.#makeMark();
-    }
-    return false;
-  }
-
-  #makeMark(): void {
-    try {
-      closeSync(openSync(this.#mark, 'a'));
-    } catch {
-      // Without a mark everyone goes.
-    }
   }
 }

@@ -20,7 +20,9 @@ import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
 import { Engine } from './engine.ts';
 import { Listening } from './listening.ts';
+import { Mark } from './mark.ts';
 import { Sentry } from './sentry.ts';
+import type { Access } from './share.ts';
 import { asFailure } from './sqlite-failure.ts';
 import { Turns } from './turns.ts';
 import { EmbeddedWatch, type Look } from './watches.ts';
@@ -29,6 +31,7 @@ export interface EmbeddedSettings {
   readonly directory: string;
   readonly file: string;
   readonly mark: string;
+  readonly access: Access;
   readonly clock: Clock;
   readonly historyLimit: number;
   readonly busyMs: number;
@@ -50,7 +53,7 @@ export class EmbeddedStore implements Store {
 
   constructor(
     connection: Connection,
-    { directory, file, mark, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
+    { directory, file, mark, access, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
   ) {
     this.#connection = connection;
     this.#file = file;
@@ -62,7 +65,7 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory, () => {
+    this.#listening = new Listening(this.#engine, clock, directory, access, () => {
       this.#turns.now(this.#listening.look).catch(() => undefined);
     });
     this.#inode = inodeOf(file);
@@ -71,7 +74,7 @@ export class EmbeddedStore implements Store {
       this.#listening,
       this.#turns,
       clock,
-      mark,
+      new Mark(mark, access),
       () => inodeOf(file) !== this.#inode,
       () => this.#removed(),
     );
