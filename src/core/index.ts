@@ -67,6 +67,9 @@ export {
   type Waking,
   wakingOf,
   wakesOn,
+  worktreeClean,
+  type WorktreeOperation,
+  type WorktreeState,
 } from './guard/index.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {
@@ -161,6 +164,10 @@ export {
   type ParsedRunbook,
   type ParsedOutputs,
   type Choice,
+  CHOICES,
+  openQuestion,
+  type VoidAnswer,
+  whyVoid,
   type DriverCommand,
   type Effect,
   effectOf,
@@ -175,8 +182,12 @@ export {
   type Driver,
   hasEnded,
   type PhaseRecord,
+  PIPELINE_STATES,
   type PipelineRecord,
   type PipelineStep,
+  readRecord,
+  type ReadRecord,
+  type StoredRecord,
   DEFAULT_BACKOFF_MS,
   type Phase,
   type PhaseHold,
@@ -189,6 +200,7 @@ export {
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,
   documentProblem,

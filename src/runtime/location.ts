@@ -10,6 +10,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
 import { type Durability, isEtcdUrl, type Share, withWholePaths } from '../store/index.ts';
+import { refuseCheckedOutLinks } from './checked-out.ts';
 import { gitCommonDirectory } from './git-directory.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,11 +28,13 @@ export function storeUrl(given?: string, environment: Environment = process.env,
       ...(durability === 'normal' ? [] : [`durability=${durability}`]),
       ...(share === undefined ? [] : [`share=${share}`]),
     ];
-    return `${urlOf(withoutLinks(directory))}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
+    return `${urlOf(place)}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
-  return urlOf(withoutLinks(defaultDirectory(environment, from)));
+  return urlOf(defaultDirectory(environment, from));
 }
 
 /** Either alone is enough to ask for etcd. */
@@ -62,9 +65,10 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
+/** Links above it are followed. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return git === undefined ? join(stateDirectory(environment), 'signalbox') : inRepository(git);
+  return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
 }
 
 /**
