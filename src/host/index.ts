@@ -9,4 +9,5 @@ export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } f
 export { type Bar, barTo, type Sight } from './permission.ts';
 export { type Host, identify, isProvenGone, type ProcessIdentity, readStat, thisHost, thisProcess } from './process.ts';
 export { PrintedText } from './printed-text.ts';
+export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
