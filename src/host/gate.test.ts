@@ -1,3 +1,8 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import type { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { type Gate, gateFor } from './gate.ts';
 
@@ -59,5 +64,31 @@ describe('the program at a gate', () => {
 
   it('cannot be told a text that ends in the middle', () => {
     expect(() => gate({ 'a.b': 'x\0y' }, ['perl'])).toThrow(/NUL/);
+  });
+
+  const places = { perl: '/usr/bin/perl', bash: '/bin/bash' } as const;
+  describe.each(['perl', 'bash'] as const)('if it is %s', (tool) => {
+    const begun = async (part: number): Promise<{ readonly code: number; readonly printed: string }> => {
+      const command = { program: '/usr/bin/env', argv: ['env'] as const, env: { 'a.b': 'c d', PATH: '/usr/bin:/bin' } };
+      const { file, args, argv0, env, go } = gateFor(command, 3, (name) => (name === tool ? places[tool] : undefined));
+      const child = spawn(file, args, { argv0, env, stdio: ['ignore', 'pipe', 'inherit', 'pipe'] });
+      (child.stdio[3] as Writable).end(Buffer.from(go).subarray(0, part * go.length));
+      const [printed, [code]] = await Promise.all([text(child.stdout as never), once(child, 'exit')]);
+      return { code: code as number, printed };
+    };
+
+    // Not every machine has both; those that test this do.
+    it.skipIf(!existsSync(places[tool]))('passes an odd variable on', async () => {
+      const { code, printed } = await begun(1);
+      expect(code).toBe(0);
+      expect(printed.split('\n')).toContain('a.b=c d');
+    });
+
+    it.skipIf(!existsSync(places[tool]))(
+      'ends without the command if this process dies while it lets it go',
+      async () => {
+        expect(await begun(0.5)).toEqual({ code: 125, printed: '' });
+      },
+    );
   });
 });

@@ -92,6 +92,12 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect((await holdOf('main'))?.holder).toBe('agent:b');
     });
 
+    it('is told as it is held, and not as it was asked for', async () => {
+      await acquired('lock', 'acquire', 'docs', ...A);
+      expect(await scratch.json('lock', 'acquire', 'docs', ...A, '--shared')).toMatchObject({ mode: 'exclusive' });
+      expect(await scratch.json('lock', 'acquire', 'read', ...A, '--shared')).toMatchObject({ mode: 'shared' });
+    });
+
     it('is shared by readers, and ends for all of them when it is broken', async () => {
       await acquired('lock', 'acquire', 'docs', ...A, '--shared');
       await acquired('lock', 'acquire', 'docs', ...B, '--shared');

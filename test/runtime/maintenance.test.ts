@@ -74,6 +74,7 @@ describe.each(transports)('maintenance on $transport', ({ atOnce }) => {
       forgotten: 0,
       requeued: 0,
       stale: [],
+      malformed: [],
     });
     dead!.crash();
     await fleet.advance(TTL_MS + 1000);

@@ -111,6 +111,13 @@ describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', { 
     expect(readdirSync(place.path('home'))).toEqual([]);
   });
 
+  it('is done without by a user whose cache is root’s, and the command ends as it would', async () => {
+    const env = { XDG_CACHE_HOME: place.path('home') };
+    const as = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups', process.execPath, ENTRY];
+    const { code, stderr } = await place.start('setpriv', [...as, '--version'], { stdin: '', env }).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+
   it('is never that of another user who swaps the directory all the time', async () => {
     const home = place.path('home');
     copyFileSync(join(scratch, 'signalbox', name), join(home, 'signalbox', name));
