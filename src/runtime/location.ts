@@ -24,12 +24,12 @@ export function storeUrl(given?: string, environment: Environment = process.env,
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability, share } = parseFileUrl(url, from);
-    const place = withoutLinks(directory);
-    if (place !== directory) refuseCheckedOutLinks(directory, environment);
     const settings = [
       ...(durability === 'normal' ? [] : [`durability=${durability}`]),
       ...(share === undefined ? [] : [`share=${share}`]),
     ];
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
     return `${urlOf(place)}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
@@ -65,7 +65,7 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
-/** Links above it are followed; whether `signalbox` itself may be one is for the store to say, so it is left as it is. */
+/** Links above it are followed. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
   return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);

@@ -56,6 +56,14 @@ describe('share=group', () => {
     expect([modeOf(), modeOf('store.db')]).toEqual(['0700', '0600']);
   });
 
+  it('is known to those who read the store, who then believe less of it', async () => {
+    for (const share of ['none', 'group'] as const) {
+      const store = await openEmbedded(directory, { share });
+      expect(store.isOfSeveralUsers).toBe(share === 'group');
+      await store.close();
+    }
+  });
+
   it('is not what a directory means that only happens to be open to its group', async () => {
     mkdirSync(directory);
     chmodSync(directory, 0o2770);

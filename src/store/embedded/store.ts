@@ -39,6 +39,7 @@ export interface EmbeddedSettings {
 }
 
 export class EmbeddedStore implements Store {
+  readonly isOfSeveralUsers: boolean;
   readonly #connection: Connection;
   readonly #engine: Engine;
   readonly #turns: Turns;
@@ -57,6 +58,8 @@ export class EmbeddedStore implements Store {
   ) {
     this.#connection = connection;
     this.#file = file;
+    // Root in another user's store is one of two, although it is shared with nobody.
+    this.isOfSeveralUsers = access.share === 'group' || access.heir !== undefined;
     this.#engine = new Engine(
       connection,
       clock,
