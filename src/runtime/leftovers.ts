@@ -2,7 +2,17 @@
  * Children that earlier holders of our resources left behind, because whoever looked after them was killed, stopped
  * or too slow. They have had the time of the lease; now they are ended, and ours begins when they are gone.
  */
-import { end, isGone, isGoneWithin, isProvenGone, type Remains, remainsOf, signalRemains } from '../host/index.ts';
+import {
+  areOfTwoBoots,
+  end,
+  isGone,
+  isGoneWithin,
+  isProvenGone,
+  type Remains,
+  remainsOf,
+  signalRemains,
+  thisHost,
+} from '../host/index.ts';
 import type { Children, ChildNote, Leftover } from './children.ts';
 import { spoken } from '../core/index.ts';
 
@@ -90,7 +100,12 @@ function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing
 
 /** A reboot ends everything; and what nobody could see for a day, nobody will. */
 function isForgettable({ child, at }: ChildNote, { children }: Clearing): boolean {
-  const hasRebooted = children.areOfOneMachine && child.process !== undefined && isProvenGone(child.process);
+  const boot = thisHost()?.boot;
+  const hasRebooted =
+    children.areOfOneMachine &&
+    boot !== undefined &&
+    child.process !== undefined &&
+    areOfTwoBoots(child.process.boot, boot);
   return hasRebooted || Date.now() - at > OUT_OF_SIGHT_MS;
 }
 

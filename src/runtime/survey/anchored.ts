@@ -44,9 +44,10 @@ export class Anchored {
 
   /** Which process it is, for certain, if it told. */
   process(lease: string): ProcessIdentity | undefined {
-    const { boot, space, pid, start } = fieldsOf(this.#about(lease));
+    const { boot, space, timeSpace, pid, start } = fieldsOf(this.#about(lease));
     if (typeof boot !== 'string' || typeof space !== 'string' || typeof start !== 'string') return undefined;
-    return typeof pid === 'number' ? { boot, space, pid, start } : undefined;
+    if (typeof pid !== 'number') return undefined;
+    return { boot, space, pid, start, ...(typeof timeSpace === 'string' && { timeSpace }) };
   }
 
   sessions(): readonly SurveyedSession[] {

@@ -16,7 +16,7 @@ const SILENT_MS = 60_000;
 interface BellRow {
   readonly name: string;
   readonly process: string | null;
-  readonly boot: string;
+  readonly clock: number;
   readonly heard: number;
 }
 
@@ -27,6 +27,8 @@ export class Listening {
   readonly #onRing: () => void;
   readonly #listeners: Listeners;
   readonly #watches = new Map<EmbeddedWatch, number>();
+  /** What others last said, and since when on our own clock. */
+  readonly #heard = new Map<string, { readonly clock: number; readonly heard: number; readonly since: number }>();
   #bell: Bell | undefined;
   #serial = 0;
   #lookedUpTo: Revision = 0;
@@ -109,8 +111,8 @@ export class Listening {
     const bell = this.#bell;
     const { connection, leases } = this.#engine;
     this.#engine.write(() => {
-      const known = connection.sql('UPDATE bell SET heard = ? WHERE name = ? AND boot = ?');
-      if (known.run(this.#clock.monotonic(), bell.name, leases.boot).changes > 0) return;
+      const known = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
+      if (known.run(this.#clock.monotonic(), leases.own.enter(), bell.name).changes > 0) return;
       this.#enterBell();
       for (const [watch, id] of this.#watches) this.#enterListener(id, watch.range);
     });
@@ -119,7 +121,7 @@ export class Listening {
   /** Takes off the list who is gone. */
   tidy(): void {
     const { connection } = this.#engine;
-    const gone = (connection.sql('SELECT name, process, boot, heard FROM bell').all() as BellRow[]).filter((row) =>
+    const gone = (connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[]).filter((row) =>
       this.#isGone(row),
     );
     if (gone.length > 0) {
@@ -127,7 +129,10 @@ export class Listening {
         for (const { name } of gone) this.#strike(name);
       });
     }
-    for (const { name } of gone) Bell.removeFile(this.#directory, name);
+    for (const { name } of gone) {
+      this.#heard.delete(name);
+      Bell.removeFile(this.#directory, name);
+    }
     this.#removeUnlisted();
   }
 
@@ -164,11 +169,11 @@ export class Listening {
     const { connection, leases } = this.#engine;
     const process = thisProcess();
     connection
-      .sql('INSERT OR IGNORE INTO bell (name, process, boot, heard) VALUES (?, ?, ?, ?)')
+      .sql('INSERT OR IGNORE INTO bell (name, process, clock, heard) VALUES (?, ?, ?, ?)')
       .run(
         this.#bell?.name ?? '',
         process === undefined ? null : JSON.stringify(process),
-        leases.boot,
+        leases.own.enter(),
         this.#clock.monotonic(),
       );
   }
@@ -188,9 +193,19 @@ export class Listening {
     connection.sql('UPDATE state SET listeners = listeners + 1').run();
   }
 
-  #isGone({ name, process, boot, heard }: BellRow): boolean {
+  #isGone({ name, process, clock, heard }: BellRow): boolean {
     if (name === this.#bell?.name) return false;
-    if (this.#engine.leases.isOfAnotherBoot(boot) || this.#clock.monotonic() - heard > SILENT_MS) return true;
+    if (this.#silentMs(name, clock, heard) > SILENT_MS) return true;
     return process !== null && isProvenGone(JSON.parse(process) as ProcessIdentity);
+  }
+
+  /** If its owner counts on another clock: for how long this process has heard nothing new. */
+  #silentMs(name: string, clock: number, heard: number): number {
+    const now = this.#clock.monotonic();
+    if (clock === this.#engine.leases.own.id) return now - heard;
+    const known = this.#heard.get(name);
+    if (known?.clock === clock && known.heard === heard) return now - known.since;
+    this.#heard.set(name, { clock, heard, since: now });
+    return 0;
   }
 }

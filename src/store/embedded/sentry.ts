@@ -80,7 +80,7 @@ export class Sentry {
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (leases.due().length === 0 && leases.ofTheDead(atAGlance).length === 0) return;
+      if (!this.#engine.isCalledFor && leases.ofTheDead(atAGlance).length === 0) return;
       this.#engine.endLeases(() => leases.ofTheDead(atAGlance));
     });
     if (every(ROUNDS_PER_TIDYING)) this.#quietly(() => this.#listening.tidy());

@@ -31,6 +31,7 @@ export interface EmbeddedSettings {
   readonly mark: string;
   readonly clock: Clock;
   readonly historyLimit: number;
+  readonly historyBytes: number;
   readonly busyMs: number;
   readonly isGone?: ((process: ProcessIdentity) => boolean) | undefined;
 }
@@ -50,14 +51,14 @@ export class EmbeddedStore implements Store {
 
   constructor(
     connection: Connection,
-    { directory, file, mark, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
+    { directory, file, mark, clock, historyLimit, historyBytes, busyMs, isGone }: EmbeddedSettings,
   ) {
     this.#connection = connection;
     this.#file = file;
     this.#engine = new Engine(
       connection,
       clock,
-      historyLimit,
+      { revisions: historyLimit, bytes: historyBytes },
       (made, listeners) => this.#listening.announce(made, listeners),
       isGone,
     );
@@ -75,14 +76,6 @@ export class EmbeddedStore implements Store {
       () => inodeOf(file) !== this.#inode,
       () => this.#removed(),
     );
-  }
-
-  /** Whatever hung on the clock of an earlier boot is over. */
-  async begin(): Promise<void> {
-    await this.#do(() => {
-      const { leases } = this.#engine;
-      if (leases.ofAnotherBoot().length > 0) this.#engine.endLeases(() => leases.ofAnotherBoot());
-    });
   }
 
   async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
