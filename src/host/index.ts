@@ -14,3 +14,4 @@ export {
   thisProcess,
 } from './process.ts';
 export { randomHex } from './random.ts';
+export { Vigil } from './vigil.ts';

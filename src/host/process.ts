@@ -89,14 +89,11 @@ export function identify(pid: number): ProcessIdentity | undefined {
 }
 
 /**
- * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here: another
- * boot id is no proof, since containers of one machine may each show their own. A glance
- * costs a tenth, and takes one for alive that has ended and not been collected by its parent yet, or whose number has
- * been given to another.
+ * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. Another boot
+ * id is no proof, since containers of one machine may each show their own.
  */
-export function isProvenGone(identity: ProcessIdentity, atAGlance = false): boolean {
+export function isProvenGone(identity: ProcessIdentity): boolean {
   if (!isInSight(identity)) return false;
-  if (atAGlance && canBeSignalled(identity.pid)) return false;
   if (!hasLeaderGone(identity)) return false;
   return identity.group !== true || isSessionGone(identity.pid);
 }

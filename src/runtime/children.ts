@@ -19,6 +19,7 @@ import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-recor
 import type { Hold } from './hold.ts';
 import { decode, encode } from './layout.ts';
 import type { Runtime } from './runtime.ts';
+import { isOfOneMachine } from './session.ts';
 
 export interface ChildNote {
   readonly hold: string;
@@ -68,7 +69,7 @@ export class Children {
 
   /** Whether all processes that use this store are on one machine. */
   get areOfOneMachine(): boolean {
-    return this.#runtime.store.endLeaseWith !== undefined;
+    return isOfOneMachine(this.#runtime.store);
   }
 
   /** Those of these holds of others that are still there. */

@@ -218,6 +218,28 @@ describe('a place', () => {
     ].join('\n');
     expect(of(0x65735546, mounts)).toBe('fuse.sshfs');
     expect(of(0x65735546, mounts.replace('fuse.sshfs', 'fuseblk'))).toBeUndefined();
+    expect(of(0xef53, mounts.replace('fuse.sshfs', 'ext4'))).toBeUndefined();
+    for (const [type, kind] of [
+      [0x786f4256, 'vboxsf'],
+      [0x01161970, 'gfs2'],
+      [0x19830326, 'beegfs'],
+      [0x20030528, 'orangefs'],
+      [0x7461636f, 'ocfs2'],
+      [0x73757245, 'coda'],
+      [0xbacbacbc, 'vmhgfs'],
+    ] as const) {
+      expect(of(type)).toBe(kind);
+    }
+    // Whatever number the kernel gives it, its name is known.
+    for (const kind of ['vboxsf', 'gfs2', 'beegfs', 'orangefs', 'virtiofs']) {
+      expect(of(0x1234, mounts.replace('fuse.sshfs', kind))).toBe(kind);
+    }
+    for (const kind of ['s3fs', 'gcsfuse', 'rclone', 'mfs', 'juicefs', 'glusterfs', 'hf3fs', 'mount-s3', 'dbxfs']) {
+      expect(of(0x65735546, mounts.replace('sshfs', kind))).toBe(`fuse.${kind}`);
+    }
+    for (const kind of ['fuse.gocryptfs', 'fuse.fuse-overlayfs', 'fuse.bindfs']) {
+      expect(of(0x65735546, mounts.replace('fuse.sshfs', kind))).toBeUndefined();
+    }
   });
 
   it('is left tidy: after the last handle is closed nothing but the store remains', async () => {

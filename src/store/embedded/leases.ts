@@ -4,7 +4,7 @@
  * its full time has passed on the observer's own clock without a renewal.
  */
 import type { Clock } from '../../clock.ts';
-import { isProvenGone, type ProcessIdentity } from '../../host/index.ts';
+import { type ProcessIdentity, Vigil } from '../../host/index.ts';
 import type { Connection, Statement } from './connection.ts';
 import { OwnClock } from './own-clock.ts';
 import { type ClockIdentity, type ClockRelation, clockRelation, type Reading } from './shared-clock.ts';
@@ -39,14 +39,16 @@ const NONE: Judged = { over: [], noticed: [] };
 export class Leases {
   readonly #connection: Connection;
   readonly #clock: Clock;
-  readonly #isGone: (process: ProcessIdentity, atAGlance: boolean) => boolean;
+  readonly #vigil = new Vigil();
+  readonly #isGone: (process: ProcessIdentity) => boolean;
+  readonly #identities = new Map<string, readonly ProcessIdentity[]>();
   readonly own: OwnClock;
   #lookAtStrangers = Number.NEGATIVE_INFINITY;
 
-  constructor(connection: Connection, clock: Clock, isGone = isProvenGone) {
+  constructor(connection: Connection, clock: Clock, isGone?: (process: ProcessIdentity) => boolean) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#isGone = isGone;
+    this.#isGone = isGone ?? this.#vigil.isGone;
     this.own = new OwnClock(connection, clock);
   }
 
@@ -154,22 +156,39 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** Those of whose processes none is left, for certain. A glance overlooks some (see `isProvenGone`). */
-  ofTheDead(atAGlance: boolean): number[] {
+  /** Those of whose processes none is left, for certain. */
+  ofTheDead(): number[] {
     const rows = this.#sql('SELECT id, processes FROM lease WHERE processes IS NOT NULL').all() as {
       id: number;
       processes: string;
     }[];
-    const known = new Map<string, boolean>();
+    const gone = new Map<string, boolean>();
     const areGone = (processes: string): boolean => {
-      let gone = known.get(processes);
-      if (gone === undefined) {
-        gone = (JSON.parse(processes) as ProcessIdentity[]).every((process) => this.#isGone(process, atAGlance));
-        known.set(processes, gone);
-      }
-      return gone;
+      const known = gone.get(processes) ?? this.#parsed(processes).every((process) => this.#isGone(process));
+      gone.set(processes, known);
+      return known;
     };
     return rows.filter(({ processes }) => areGone(processes)).map(({ id }) => id);
+  }
+
+  /** Every so often: forgets processes that no lease names any more. */
+  tidy(): void {
+    this.#vigil.tidy();
+    this.#identities.clear();
+  }
+
+  end(): void {
+    this.#vigil.end();
+  }
+
+  /** The same texts come again on every round. */
+  #parsed(processes: string): readonly ProcessIdentity[] {
+    let parsed = this.#identities.get(processes);
+    if (parsed === undefined) {
+      parsed = JSON.parse(processes) as ProcessIdentity[];
+      this.#identities.set(processes, parsed);
+    }
+    return parsed;
   }
 
   #sql(text: string): Statement {

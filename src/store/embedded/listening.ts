@@ -118,6 +118,12 @@ export class Listening {
     });
   }
 
+  /** How many handles listen. */
+  count(): number {
+    const row = this.#engine.connection.sql('SELECT count(*) AS count FROM bell').get();
+    return (row as { count: number }).count;
+  }
+
   /** Takes off the list who is gone. */
   tidy(): void {
     const { connection } = this.#engine;
