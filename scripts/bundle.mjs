@@ -1,9 +1,10 @@
 // @ts-check
-// node scripts/bundle.mjs DIST: makes the command line DIST/bin of DIST/cli. A hundred modules take longer to be found
-// than Node takes to start (docs/decisions/0010); one file does not.
+// node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
+// take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
+//     index.js, core/, store/, testing/    what programs import, and chunks/, which they share
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
-//     bin/main.cjs         everything else, the packages it needs included
+//     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
 //     bin/yaml.cjs         what reads YAML, likewise
 //     bin/import.cjs       imports a runbook that is a program
@@ -14,8 +15,12 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './ensure.mjs';
 
-const dist = process.argv[2];
-if (dist === undefined) throw new Error('say which dist');
+const dist = process.argv[2] ?? '';
+if (dist === '') throw new Error('say which dist');
+const src = join(root, 'src');
+
+/** What package.json exports, and the simulator. */
+const IMPORTED = ['index', 'core/index', 'store/index', 'testing/index', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs', 'yaml'];
@@ -27,12 +32,13 @@ const apart = {
   name: 'apart',
   resolveId(/** @type {string} */ source, /** @type {string | undefined} */ importer) {
     if (importer === undefined || !source.startsWith('.')) return undefined;
-    const module = relative(dist ?? '', resolve(dirname(importer), source)).replace(/\.js$/, '');
+    const module = relative(src, resolve(dirname(importer), source)).replace(/\.ts$/, '');
     const name = Object.hasOwn(APART, module) ? APART[/** @type {keyof typeof APART} */ (module)] : undefined;
     return name === undefined ? undefined : { id: `./${name}.cjs`, external: true };
   },
 };
 
+await bundleLibrary();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
 for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
@@ -41,12 +47,28 @@ writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
 
+/** Readable, and without the packages that it needs: those are the user's to choose and to share. */
+async function bundleLibrary() {
+  const made = await rolldown({
+    input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
+    platform: 'node',
+    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+  });
+  await made.write({
+    dir: dist,
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+  });
+  await made.close();
+}
+
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
-  const input = { [name]: join(dist ?? '', `${entry}.js`) };
+  const input = { [name]: join(src, `${entry}.ts`) };
   // `bindings` looks for a native part that we name ourselves.
   const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [apart] });
   await made.write({
-    dir: join(dist ?? '', 'bin'),
+    dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
     format: 'cjs',
     // They are not loaded by Node's own means, and then can only `require`; all but one.
@@ -56,7 +78,7 @@ async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
     minify: true,
   });
   await made.close();
-  const file = join(dist ?? '', 'bin', `${name}.cjs`);
+  const file = join(dist, 'bin', `${name}.cjs`);
   writeFileSync(file, asAscii(readFileSync(file, 'utf8')));
 }
 

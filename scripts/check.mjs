@@ -1,24 +1,21 @@
 // @ts-check
 // npm run check: what can be said about the source without running it.
 
-import { ensureInstalled, isMain, tool } from './ensure.mjs';
-import { runStages } from './stages.mjs';
-import { together } from './together.mjs';
+import { ensureInstalled, exitUnlessZero, isMain, tool } from './ensure.mjs';
+import { runTasks } from './tasks.mjs';
 
-/** @type {readonly import('./stages.mjs').Stage[]} */
-export const checks = [
-  {
-    name: 'format, lint and types',
-    run: () =>
-      together([
-        [tool('eslint'), '--max-warnings', '0', '.'],
-        [tool('prettier'), '--check', '--log-level', 'warn', '.'],
-        [tool('tsc')],
-      ]),
-  },
-];
+/** Of the whole repository, or of these files alone. The types of one file depend on all the others. */
+export function checksOf(/** @type {readonly string[]} */ files = ['.']) {
+  /** @type {import('./tasks.mjs').Task[]} */
+  const checks = [{ name: 'types', command: [tool('tsc')] }];
+  const linted = files.filter((file) => file === '.' || /\.(ts|mjs)$/.test(file));
+  if (linted.length > 0) checks.push({ name: 'lint', command: [tool('eslint'), '--max-warnings', '0', ...linted] });
+  const format = [tool('prettier'), '--check', '--ignore-unknown', '--log-level', 'warn', ...files];
+  checks.push({ name: 'format', command: /** @type {[string, ...string[]]} */ (format) });
+  return checks;
+}
 
 if (isMain(import.meta)) {
   ensureInstalled();
-  console.log(`\nChecked in ${runStages(checks)}; all is well.`);
+  exitUnlessZero(await runTasks(checksOf()));
 }

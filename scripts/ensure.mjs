@@ -27,6 +27,14 @@ export function ensure() {
 }
 
 export function ensureInstalled() {
+  installPackages();
+  if (!isNativeMissing()) return;
+  say('compiling SQLite for this version of Node (npm rebuild better-sqlite3); this takes a minute or two');
+  exitUnlessZero(run(NATIVE[0], NATIVE.slice(1)));
+}
+
+/** All but what has to be compiled, which takes longer than everything else: `npm test` does that beside other work. */
+export function installPackages() {
   if (isInstalled()) return;
   // npm ci empties what the link leads to, which is somebody else's.
   if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
@@ -35,7 +43,14 @@ export function ensureInstalled() {
   }
   say('installing packages (npm ci)');
   // Without --include=dev, NODE_ENV=production would leave out the compiler.
-  exitUnlessZero(run('npm', ['ci', '--include=dev']));
+  exitUnlessZero(run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund']));
+}
+
+/** Compiles the one package that has to be. */
+export const NATIVE = /** @type {[string, ...string[]]} */ (['npm', 'rebuild', 'better-sqlite3']);
+
+export function isNativeMissing() {
+  return !existsSync(join(root, 'node_modules', 'better-sqlite3', 'build', 'Release', 'better_sqlite3.node'));
 }
 
 export function ensureBuilt() {
@@ -144,4 +159,7 @@ function say(/** @type {string} */ what) {
   console.log(`signalbox: ${what}`);
 }
 
-if (isMain(import.meta)) ensure();
+if (isMain(import.meta)) {
+  if (process.argv[2] === '--build') ensureBuilt();
+  else ensure();
+}

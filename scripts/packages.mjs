@@ -18,6 +18,13 @@ export const FOR_TESTS = [
   { command: 'etcdctl', debian: 'etcd-client', leavesOut: 'the look at a real etcd through its own client' },
   { command: 'tmux', debian: 'tmux', leavesOut: 'the look at real tmux sessions' },
   { command: 'faketime', debian: 'faketime', leavesOut: 'processes under a clock that was set for them alone' },
+  { command: 'git', debian: 'git', leavesOut: 'the look at real repositories' },
+  { command: 'bash', debian: 'bash', leavesOut: 'completion in bash, and the recipes of the documentation' },
+  { command: 'zsh', debian: 'zsh', leavesOut: 'completion in zsh' },
+  { command: 'fish', debian: 'fish', leavesOut: 'completion in fish' },
+  { command: 'script', debian: 'bsdutils', leavesOut: 'what happens on a terminal' },
+  { command: 'make', debian: 'make', leavesOut: 'a run inside of make' },
+  { command: 'openssl', debian: 'openssl', leavesOut: 'etcd over TLS' },
 ];
 
 /** @type {readonly Program[]} */
@@ -74,7 +81,8 @@ function aptGet(/** @type {readonly string[]} */ [verb, ...args]) {
   return status === 0;
 }
 
-function isHere(/** @type {string} */ command) {
+/** Whether this command is on the path, or this file is there. */
+export function isHere(/** @type {string} */ command) {
   if (isAbsolute(command)) return existsSync(command);
   return (process.env['PATH'] ?? '').split(delimiter).some((folder) => {
     try {

@@ -1,14 +1,8 @@
 // @ts-check
 // npm run simulate -- ARGS…: whole-system runs under a seeded clock, network and schedule. ARGS go to the simulator.
 
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensure, isMain, root, run } from './ensure.mjs';
-import { together } from './together.mjs';
-
-export function canSimulate() {
-  return existsSync(join(root, 'src', 'testing', 'simulation', 'main.ts'));
-}
 
 const simulator = join(root, 'dist', 'testing', 'simulation', 'main.js');
 
@@ -17,12 +11,17 @@ export function simulate(/** @type {readonly string[]} */ args) {
 }
 
 /** Seeds 1 to `seeds`, one half beside the other. */
-export function simulateMany(/** @type {number} */ seeds) {
+export function simulations(/** @type {number} */ seeds) {
   const half = Math.ceil(seeds / 2);
-  return together([
-    [process.execPath, simulator, '--seeds', String(half)],
-    [process.execPath, simulator, '--from', String(half + 1), '--seeds', String(seeds - half)],
-  ]);
+  /** @type {import('./tasks.mjs').Task[]} */
+  const halves = [
+    { name: 'simulation 1', command: [process.execPath, simulator, '--seeds', String(half)] },
+    {
+      name: 'simulation 2',
+      command: [process.execPath, simulator, '--from', String(half + 1), '--seeds', String(seeds - half)],
+    },
+  ];
+  return halves;
 }
 
 if (isMain(import.meta)) {

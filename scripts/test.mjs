@@ -1,27 +1,100 @@
 // @ts-check
 // npm test: everything that must hold before a change is shared.
+// npm test -- --changed [REVISION]: for daily work, what a change since REVISION (HEAD) touches, in about a minute.
 // npm test -- ARGS…: only the tests, with ARGS for vitest (a path, -t NAME).
 
-import { checks } from './check.mjs';
-import { build, ensureInstalled, exitUnlessZero, run, tool } from './ensure.mjs';
+import { spawnSync } from 'node:child_process';
+import { checksOf } from './check.mjs';
+import {
+  ensureInstalled,
+  exitUnlessZero,
+  installPackages,
+  isNativeMissing,
+  NATIVE,
+  root,
+  run,
+  tool,
+} from './ensure.mjs';
 import { ensurePackages, FOR_TESTS } from './packages.mjs';
-import { canSimulate, simulateMany } from './simulate.mjs';
-import { runStages } from './stages.mjs';
+import { simulations } from './simulate.mjs';
+import { runTasks } from './tasks.mjs';
 
 const SIMULATED_SEEDS = 1000;
 
-const vitestArgs = process.argv.slice(2);
-ensureInstalled();
-ensurePackages(FOR_TESTS);
-if (vitestArgs.length > 0) {
-  exitUnlessZero(run(tool('vitest'), ['run', ...vitestArgs]));
-} else {
-  const took = runStages([
-    ...checks,
-    { name: 'build', run: build },
+/** Real processes, servers and leases: what takes long, and is rarely what a change breaks unseen. */
+const SLOW = [
+  'end-to-end',
+  'docs',
+  'pitfalls',
+  'pipelines',
+  'tasks',
+  'embedded',
+  'etcd',
+  'differential',
+  'simulation',
+  'security',
+];
+
+const BUILD = /** @type {const} */ ([process.execPath, 'scripts/ensure.mjs', '--build']);
+
+const args = process.argv.slice(2);
+if (args[0] === '--changed') exitUnlessZero(await testChanged(args[1] ?? 'HEAD', args.slice(2)));
+else if (args.length > 0) testSome();
+else exitUnlessZero(await testAll());
+
+async function testAll() {
+  installPackages();
+  ensurePackages(FOR_TESTS);
+  return runTasks([
+    // A minute of one core, while the checks have the other.
+    ...(isNativeMissing() ? [{ name: 'native part of SQLite', command: NATIVE }] : []),
+    { name: 'build', command: BUILD },
     // A forgotten `.only` would silently leave out the rest.
-    { name: 'tests', run: () => run(tool('vitest'), ['run', '--allowOnly=false']) },
-    ...(canSimulate() ? [{ name: 'simulation', run: () => simulateMany(SIMULATED_SEEDS) }] : []),
+    {
+      name: 'tests',
+      command: [tool('vitest'), 'run', '--allowOnly=false'],
+      after: ['build', 'native part of SQLite'],
+      isLive: true,
+    },
+    ...checksOf(),
+    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
   ]);
-  console.log(`\nEverything passed in ${took}.`);
+}
+
+/** What vitest finds to depend on the change, as far as it needs no processes and no servers. */
+async function testChanged(/** @type {string} */ since, /** @type {readonly string[]} */ vitestArgs) {
+  ensureInstalled();
+  const files = changedSince(since);
+  if (files.length === 0) {
+    console.log(`Nothing has changed since ${since}.`);
+    return 0;
+  }
+  const left = SLOW.flatMap((folder) => ['--exclude', `test/${folder}/**`]);
+  console.log(`Left to npm test: ${SLOW.map((folder) => `test/${folder}`).join(', ')}, and the simulation.`);
+  return runTasks([
+    ...checksOf(files),
+    {
+      name: 'tests',
+      command: [tool('vitest'), 'run', '--changed', since, '--passWithNoTests', ...left, ...vitestArgs],
+      isLive: true,
+    },
+  ]);
+}
+
+function testSome() {
+  ensureInstalled();
+  ensurePackages(FOR_TESTS);
+  exitUnlessZero(run(tool('vitest'), ['run', ...args]));
+}
+
+/** Files that are there, and differ from `revision` or are new. */
+function changedSince(/** @type {string} */ revision) {
+  const git = (/** @type {string[]} */ ...words) => {
+    const { status, stdout, stderr } = spawnSync('git', words, { cwd: root, encoding: 'utf8' });
+    if (status === 0) return stdout.split('\0').filter((file) => file !== '');
+    console.error(`cannot tell what has changed since ${revision}: ${stderr.trim()}`);
+    process.exit(64);
+  };
+  const changed = git('diff', '--name-only', '--diff-filter=d', '-z', revision);
+  return [...new Set([...changed, ...git('ls-files', '--others', '--exclude-standard', '-z')])];
 }

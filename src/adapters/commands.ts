@@ -8,7 +8,17 @@ import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import type { CommandLine } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { end, type Ended, exitCodeOf, MARK, offspringOf, randomHex, KeptOutput } from '../host/index.ts';
+import {
+  end,
+  type Ended,
+  exitCodeOf,
+  isTooLarge,
+  KeptOutput,
+  MARK,
+  offspringOf,
+  randomHex,
+  tooLargeTold,
+} from '../host/index.ts';
 import type { CommandResult, Commands } from './adapters.ts';
 
 export interface CommandsOptions {
@@ -77,6 +87,8 @@ async function start(
     await once(child, 'spawn');
     return child;
   } catch (cause) {
+    if (isTooLarge(cause))
+      throw new Failure('unavailable', `${shown(program)} cannot be started: ${tooLargeTold(env, args)}`, { cause });
     const { code, message } = cause as NodeJS.ErrnoException;
     const why = { ENOENT: 'there is no such program', EACCES: 'permission denied' }[code ?? ''] ?? message;
     throw new Failure('unavailable', `${shown(program)} cannot be started: ${why}`, { cause });

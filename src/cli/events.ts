@@ -77,7 +77,12 @@ export function eventLine(event: SignalboxEvent): string {
   const paint = paintFor(screen());
   if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  some events were missed`;
   const told = Object.entries(details).map(([name, value]) => `${name}=${shownValue(value)}`);
-  const words = [type.padEnd(19), printable(resource), printable(holder), paint('dim', printable(told.join(' ')))];
+  const words = [
+    printable(type).padEnd(19),
+    printable(resource),
+    printable(holder),
+    paint('dim', printable(told.join(' '))),
+  ];
   return `${timeOf(at)}  ${words.join('  ')}`.trimEnd();
 }
 

@@ -12,7 +12,7 @@ import type {
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
-import { handOver, print, printable, printJson, tell } from './output.ts';
+import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
 
 export interface AcquireFlags {
@@ -108,7 +108,7 @@ export async function handOut(
   try {
     signal.throwIfAborted();
     const json = { resource, holder, token, ttlMs, ...details };
-    handOver(isJson(command) ? JSON.stringify(json) : String(token));
+    handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
     await release({ holder, token });
     if (error instanceof CliExit) throw error;

@@ -18,7 +18,7 @@ import {
 import { listLines, lockSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { lockName } from './names.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { lockJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -147,7 +147,7 @@ function list(command: Command): void {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
       const { locks, at } = found;
       if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)) });
-      if (names) return locks.forEach(({ name }) => print(name));
+      if (names) return locks.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('lock', locks.map(lockSummary), layout)) print(line);

@@ -20,7 +20,16 @@ export const readerGone: AbortSignal = noReader.signal;
 
 /** A reader that has gone is not an error: whoever printed for it just stops. */
 export function print(line: string): void {
-  printText(`${line}\n`);
+  printText(`${isatty(STDOUT) ? harmless(line) : line}\n`);
+}
+
+/** For scripts as it is; on a terminal as something that can be looked at. */
+export function printName(name: string): void {
+  print(named(name));
+}
+
+export function named(name: string): string {
+  return isatty(STDOUT) ? printable(name) : name;
 }
 
 export function printText(text: string): void {
@@ -35,12 +44,18 @@ export function printText(text: string): void {
 
 /** Always one line, so that several of them can be read one by one. */
 export function printJson(value: unknown): void {
-  print(JSON.stringify(value));
+  print(jsonText(value));
+}
+
+/** The same value to a program, without what a terminal would obey: JSON itself escapes only part of it. */
+export function jsonText(value: unknown): string {
+  const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value).replace(OBEYED, (character) => character.split('').map(escaped).join(''));
 }
 
 export function complain(line: string): void {
   try {
-    write(STDERR, `${line}\n`);
+    write(STDERR, `${isatty(STDERR) ? harmless(line) : line}\n`);
   } catch {
     // Nobody is left who could be told.
   }
@@ -81,6 +96,18 @@ function cannotPrint(error: unknown): CliExit {
 export function counted(locks: number, semaphores: number, holds: number): string {
   const some = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
   return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}`;
+}
+
+/** Control characters, such as those that begin an escape sequence, and those that turn the direction of text. */
+const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+const HARMLESS = /\x1b\[(?:1|2|22|31|32|33|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+
+/**
+ * The last sieve before a terminal: of all that it would obey, only line breaks, tabs and our own colours pass. Text of
+ * others should have gone through `printable` before; where that was forgotten, nothing comes of it.
+ */
+export function harmless(text: string): string {
+  return text.replace(HARMLESS, (found) => (found.length > 2 || found === '\n' || found === '\t' ? found : '�'));
 }
 
 /** Text of others as one line that cannot do anything to the terminal it is shown on. */

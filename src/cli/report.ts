@@ -1,14 +1,14 @@
 /** An error, as the one who called sees it: one line on stderr, or one JSON object there. */
 import { NotAcquired } from '../runtime/refusal.ts';
 import { CliExit, errorCodeOf, EXIT, exitCodeOf } from './exit-code.ts';
-import { complain, printable } from './output.ts';
+import { complain, jsonText, printable } from './output.ts';
 
 /** Answers the exit code. */
 export function report(error: unknown, json: boolean): number {
   const exitCode = exitCodeOf(error);
   const message = messageOf(error, exitCode);
   if (message === '') return exitCode;
-  if (json) complain(JSON.stringify({ error: { code: errorCodeOf(error), message, ...detailsOf(error) } }));
+  if (json) complain(jsonText({ error: { code: errorCodeOf(error), message, ...detailsOf(error) } }));
   else complain(`signalbox: ${message.split('\n').map(printable).join('\n')}`);
   return exitCode;
 }

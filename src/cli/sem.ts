@@ -18,7 +18,7 @@ import {
 import { listLines, semaphoreSummary } from './list-table.ts';
 import { look } from './looking.ts';
 import { semaphoreName } from './names.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { semaphoreJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
@@ -146,7 +146,7 @@ function list(command: Command): void {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
       const { semaphores, at } = found;
       if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)) });
-      if (names) return semaphores.forEach(({ name }) => print(name));
+      if (names) return semaphores.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));
       for (const line of listLines('semaphore', semaphores.map(semaphoreSummary), layout)) print(line);

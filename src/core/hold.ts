@@ -40,6 +40,16 @@ export interface Loss {
 /** Who took a hold by force, and for which stated reason. */
 export type Taker = { readonly by: string; readonly reason: string };
 
+/** What all that is told of a taking may have of its reason. */
+const TOLD_REASONS = 64 * 1024;
+const SHORTEST_REASON = 80;
+
+/** The reason is told with each of the holds that were taken: where they are many, only its beginning. */
+export function takenBy(by: string, reason: string, count: number): Taker {
+  const longest = Math.max(SHORTEST_REASON, Math.floor(TOLD_REASONS / Math.max(1, count)));
+  return { by, reason: reason.length > longest ? `${reason.slice(0, longest)}…` : reason };
+}
+
 /** A stale hold never becomes alive again: its renewal is refused, and the next in line may have it. */
 export function isStale(hold: Hold, at: Moment): boolean {
   return at.gone(hold.lease) || (hold.limit !== undefined && at.gone(hold.limit));

@@ -161,6 +161,10 @@ export {
   type ParsedRunbook,
   type ParsedOutputs,
   type Choice,
+  CHOICES,
+  openQuestion,
+  type VoidAnswer,
+  whyVoid,
   type DriverCommand,
   type Effect,
   effectOf,
@@ -175,8 +179,12 @@ export {
   type Driver,
   hasEnded,
   type PhaseRecord,
+  PIPELINE_STATES,
   type PipelineRecord,
   type PipelineStep,
+  readRecord,
+  type ReadRecord,
+  type StoredRecord,
   DEFAULT_BACKOFF_MS,
   type Phase,
   type PhaseHold,
@@ -189,6 +197,7 @@ export {
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,
   documentProblem,

@@ -25,6 +25,7 @@ import {
   ownHold,
   placeOf,
   staleOf,
+  takenBy,
   type Taker,
   warn,
 } from './hold.ts';
@@ -56,6 +57,7 @@ import {
   without,
   withWaiting,
 } from './queue.ts';
+import { type TooLarge, tooLarge } from './record-size.ts';
 
 export type LockMode = 'exclusive' | 'shared';
 
@@ -132,6 +134,7 @@ export type LockOutcome =
   | { readonly kind: 'extended'; readonly hold: LockHold }
   | { readonly kind: 'queued'; readonly position: number; readonly holders: readonly LockHold[] }
   | { readonly kind: 'busy'; readonly holders: readonly LockHold[] }
+  | TooLarge
   | { readonly kind: 'released'; readonly hold: LockHold }
   | { readonly kind: 'already-free' }
   | { readonly kind: 'not-owner'; readonly holders: readonly LockHold[] }
@@ -231,6 +234,7 @@ function acquire(lock: Lock, command: Acquire, at: Moment): LockStep {
   // A refused try writes nothing, not even on behalf of others.
   if (joined.outcome.kind === 'busy') return refused(lock, command, at);
   if (joined.outcome.kind === 'upgrade-conflict') return step(lock, joined.outcome);
+  if (joined.outcome.kind === 'too-large') return step(lock, joined.outcome, joined.events);
   return followed(settled, joined);
 }
 
@@ -255,7 +259,11 @@ function join(lock: Lock, command: Acquire, own: LockHold | undefined, at: Momen
   }
   if (!isTaken(lock, at)) {
     const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
-    if (stale !== undefined) return grantNewcomer(lock, command, stale, at);
+    if (stale !== undefined) {
+      const refusal = tooLarge(except(record.holds, stale), command);
+      if (refusal !== undefined) return step(lock, refusal, [event('lock:denied', command, at)]);
+      return grantNewcomer(lock, command, stale, at);
+    }
   }
   if (!command.wait) return refused(lock, command, at);
   const position = placeFor(waiting, command.priority, record.passed);
@@ -299,8 +307,10 @@ function grantNewcomer(lock: Lock, command: Acquire, stale: readonly LockHold[],
 function force(lock: Lock, command: Acquire, own: LockHold | undefined, at: Moment): LockStep {
   const { record, waiting } = lock;
   const taken = record.holds.filter((hold) => hold !== own && conflicts(hold.mode, command.mode));
-  const who = { by: command.holder, reason: command.reason ?? '' };
+  const who = takenBy(command.holder, command.reason ?? '', taken.length);
   const rest: Lock = { record: { ...record, holds: except(record.holds, taken) }, waiting };
+  const refusal = own === undefined ? tooLarge(rest.record.holds, command) : undefined;
+  if (refusal !== undefined) return step(lock, refusal, [event('lock:denied', command, at)]);
   const granted = own === undefined ? grantNewcomer(rest, command, NONE, at) : join(rest, command, own, at);
   return {
     ...granted,
@@ -322,7 +332,7 @@ function release(lock: Lock, claim: Claim & { readonly elsewhere?: true }, at: M
 function breakHolds(lock: Lock, command: Extract<LockCommand, { kind: 'break' }>, at: Moment): LockStep {
   const { holds } = lock.record;
   if (holds.length === 0) return step(lock, { kind: 'already-free' });
-  const who = { by: command.holder, reason: command.reason };
+  const who = takenBy(command.holder, command.reason, holds.length);
   const events = holds.map((hold) => told('lock:forced', hold, at, who));
   return settle(step(withHolds(lock, NONE), { kind: 'broken', holds }, events, losses(holds, 'forced', who)), at);
 }
@@ -463,6 +473,13 @@ function serve(lock: Lock, place: number, at: Moment): Served<Lock, LockOutcome>
     own === undefined && stale.length === 0
       ? record.holds
       : record.holds.filter((other) => other !== own && !stale.includes(other));
+  const refusal = own === undefined && others.length > 0 ? tooLarge(others, head) : undefined;
+  if (refusal !== undefined) {
+    // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
+    const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: refusal }];
+    const denied = [event('lock:denied', head, at)];
+    return { state: withWaiting(lock, without(waiting, place)), events: denied, answers, losses: NONE };
+  }
   const holds = others.length === 0 ? [hold] : [...others, hold];
   const passed = passing(waiting, place, record.passed);
   const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: answerTo(hold, own, stale) }];

@@ -23,6 +23,7 @@ import {
   ownHold,
   placeOf,
   staleOf,
+  takenBy,
   type Taker,
   warn,
 } from './hold.ts';
@@ -52,6 +53,7 @@ import {
   without,
   withWaiting,
 } from './queue.ts';
+import { type TooLarge, tooLarge } from './record-size.ts';
 
 export interface SemaphoreHold extends Hold {
   /** How many slots it has. */
@@ -129,6 +131,7 @@ export type SemaphoreOutcome =
   /** The same holder already had as much: the hold is the outer one, and releasing is left to that. */
   | { readonly kind: 'already-held'; readonly hold: SemaphoreHold }
   | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreHold[] }
+  | TooLarge
   | {
       readonly kind: 'queued';
       readonly position: number;
@@ -235,6 +238,7 @@ function acquire(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreS
   const joined = join(settled.state, command, at);
   // A refused try writes nothing, not even on behalf of others.
   if (joined.outcome.kind === 'full') return refused(semaphore, command, at);
+  if (joined.outcome.kind === 'too-large') return step(semaphore, joined.outcome, joined.events);
   return followed(settled, joined);
 }
 
@@ -257,7 +261,11 @@ function join(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep
   const own = ownHold(record.holds, command.holder, at);
   if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
   const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, own, at) : undefined;
-  if (stale !== undefined) return grantNewcomer(semaphore, command, own, stale, at);
+  if (stale !== undefined) {
+    const refusal = noRoomFor(record, command, own, stale);
+    if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
+    return grantNewcomer(semaphore, command, own, stale, at);
+  }
   if (!command.wait) return refused(semaphore, command, at);
   const position = placeFor(waiting, command.priority, record.passed);
   const queued = event('semaphore:queued', command, at, { weight: command.weight, position });
@@ -270,9 +278,24 @@ function join(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep
 
 function refused(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
   const { record } = semaphore;
-  const free = freeIn(record);
-  const denied = event('semaphore:denied', command, at, { weight: command.weight, free });
-  return step(semaphore, { kind: 'full', free, holders: record.holds }, [denied]);
+  const outcome: SemaphoreOutcome = { kind: 'full', free: freeIn(record), holders: record.holds };
+  return step(semaphore, outcome, [denied(record, command, at)]);
+}
+
+function denied(record: SemaphoreRecord, request: SemaphoreRequest, at: Moment): Event {
+  return event('semaphore:denied', request, at, { weight: request.weight, free: freeIn(record) });
+}
+
+/** The refusal if there are slots, but no more room in the record. */
+function noRoomFor(
+  { holds, capacity }: SemaphoreRecord,
+  request: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  gone: readonly SemaphoreHold[],
+): TooLarge | undefined {
+  if (own === undefined)
+    return holds.length === gone.length ? undefined : tooLarge(except(holds, gone), request, capacity);
+  return tooLarge(except(holds, [own, ...gone]), { ...own, weight: request.weight }, capacity);
 }
 
 function grantNewcomer(
@@ -297,7 +320,11 @@ function grantNewcomer(
 function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | undefined, at: Moment): SemaphoreStep {
   const { record, waiting } = semaphore;
   const stale = inTheWay(record, command, own, at);
-  if (stale !== undefined) return grantNewcomer(semaphore, command, own, stale, at);
+  if (stale !== undefined) {
+    const refusal = noRoomFor(record, command, own, stale);
+    if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
+    return grantNewcomer(semaphore, command, own, stale, at);
+  }
   const youngest = record.holds.filter((hold) => hold !== own).reverse();
   const candidates = [
     ...youngest.filter((hold) => isStale(hold, at)),
@@ -311,7 +338,9 @@ function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | unde
     taken.push(hold);
     room += hold.weight;
   }
-  const who = { by: command.holder, reason: command.reason ?? '' };
+  const refusal = noRoomFor(record, command, own, taken);
+  if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
+  const who = takenBy(command.holder, command.reason ?? '', taken.length);
   const rest: Semaphore = { record: { ...record, holds: except(record.holds, taken) }, waiting };
   const granted = grantNewcomer(rest, command, own, NONE, at);
   return {
@@ -338,7 +367,7 @@ function breakHolds(
 ): SemaphoreStep {
   const { holds } = semaphore.record;
   if (holds.length === 0) return step(semaphore, { kind: 'broken', holds });
-  const who = { by: command.holder, reason: command.reason };
+  const who = takenBy(command.holder, command.reason, holds.length);
   const events = holds.map((hold) => told('semaphore:forced', hold, at, who));
   const lost = losses(holds, 'forced', who);
   return settle(step(withHolds(semaphore, NONE), { kind: 'broken', holds }, events, lost), at);
@@ -458,6 +487,13 @@ function serve(semaphore: Semaphore, place: number, at: Moment): Served<Semaphor
   const own = ownHold(record.holds, head.holder, at);
   const stale = inTheWay(record, head, own, at);
   if (stale === undefined) return undefined;
+  const refusal = noRoomFor(record, head, own, stale);
+  if (refusal !== undefined) {
+    // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
+    const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome: refusal }];
+    const state = withWaiting(semaphore, without(waiting, place));
+    return { state, events: [denied(record, head, at)], answers, losses: NONE };
+  }
   const passed = passing(waiting, place, record.passed);
   const { granted, outcome, events, lost } = grant(record, head, own, stale, passed, at);
   const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome }];
@@ -594,6 +630,9 @@ function lowestFree(holds: readonly SemaphoreHold[], count: number, capacity: nu
 
 // Small words
 
+/** So many fit into a record, whatever else the request says. */
+const FEW_SLOTS = 1000;
+
 function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value > 0;
 }
@@ -605,16 +644,18 @@ function mismatch(command: Acquire, record: SemaphoreRecord): SemaphoreOutcome |
   return asked === record.capacity ? undefined : { kind: 'capacity-mismatch', capacity: record.capacity, asked };
 }
 
-function impossible(
-  { weight }: Acquire,
-  own: SemaphoreHold | undefined,
-  capacity: number,
-): SemaphoreOutcome | undefined {
+function impossible(command: Acquire, own: SemaphoreHold | undefined, capacity: number): SemaphoreOutcome | undefined {
+  const { weight } = command;
   if (!isCount(weight)) {
     return { kind: 'impossible', why: `a weight is a whole number from 1 up, not ${String(weight)}`, capacity };
   }
   // What one has from before a shrinking one may go on having.
-  return weight > Math.max(capacity, own?.weight ?? 0) ? tooHeavy(weight, capacity) : undefined;
+  if (weight > Math.max(capacity, own?.weight ?? 0)) return tooHeavy(weight, capacity);
+  if (weight <= FEW_SLOTS || own?.weight === weight) return undefined;
+  const alone = tooLarge(NONE, command, capacity);
+  if (alone === undefined) return undefined;
+  const why = `${weight} slots at once: the record of a semaphore has ${alone.most} bytes, and their numbers take more`;
+  return { kind: 'impossible', why, capacity };
 }
 
 function tooHeavy(weight: number, capacity: number): SemaphoreOutcome {

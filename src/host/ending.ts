@@ -10,6 +10,8 @@ export interface Patience {
   readonly graceMs: number;
   /** Of this very process. */
   readonly isOwn: boolean;
+  /** See `Sight`. */
+  readonly isShared?: boolean;
   /** Aborted, it is KILL at once. */
   readonly hurrying?: AbortSignal;
   /** Aborted, nothing is waited for any more. */
@@ -20,16 +22,18 @@ export interface Patience {
 
 /** Whether nothing is left of it. */
 export async function end(child: Offspring, patience: Patience): Promise<boolean> {
-  const { isOwn, graceMs, hurrying, cut, giveUpMs = Number.POSITIVE_INFINITY } = patience;
+  const { isOwn, isShared = false, graceMs, hurrying, cut, giveUpMs = Number.POSITIVE_INFINITY } = patience;
+  const tell = (signal: NodeJS.Signals): boolean =>
+    signalRemains(child, remainsOf(child, isOwn), signal, { isOwn, isShared });
   if (graceMs > 0 && hurrying?.aborted !== true) {
-    tell(child, isOwn, 'SIGTERM');
+    tell('SIGTERM');
     // One that was stopped would never hear it.
-    tell(child, isOwn, 'SIGCONT');
+    tell('SIGCONT');
     if (await isGoneWithin(child, isOwn, graceMs, hurrying, cut)) return true;
   }
   const until = performance.now() + giveUpMs;
   while (cut?.aborted !== true && performance.now() < until) {
-    tell(child, isOwn, 'SIGKILL');
+    tell('SIGKILL');
     // Again and again: some of them may have started others while they were counted.
     if (await isGoneWithin(child, isOwn, KILL_AGAIN_MS, cut)) return true;
   }
@@ -54,10 +58,6 @@ export async function isGoneWithin(
 
 export function isGone(remains: Remains): boolean {
   return remains.kind === 'none';
-}
-
-function tell(child: Offspring, isOwn: boolean, signal: NodeJS.Signals): void {
-  signalRemains(child, remainsOf(child, isOwn), signal);
 }
 
 function pause(ms: number, cuts: readonly (AbortSignal | undefined)[]): Promise<void> {

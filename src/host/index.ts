@@ -1,7 +1,12 @@
+export { groupShown, userShown } from './accounts.ts';
+export { identityFrom, offspringFrom } from './claims.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';
+export { isTooLarge, tooLargeTold } from './exec-size.ts';
 export { KeptOutput } from './kept-output.ts';
-export { MARK, type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
+export { MARK } from './mark.ts';
+export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
+export { type Bar, barTo, type Sight } from './permission.ts';
 export {
   areOfTwoBoots,
   type Host,
@@ -13,5 +18,6 @@ export {
   thisHost,
   thisProcess,
 } from './process.ts';
+export { PrintedText } from './printed-text.ts';
 export { randomHex } from './random.ts';
 export { Vigil } from './vigil.ts';

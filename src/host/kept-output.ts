@@ -1,4 +1,5 @@
 /** What a command printed: the beginning and the end of it, however much that was. */
+import { printedText, withoutBrokenBeginning, withoutBrokenEnd } from './printed-text.ts';
 
 export class KeptOutput {
   readonly #headLimit: number;
@@ -44,32 +45,15 @@ export class KeptOutput {
   /** The same, and how many bytes were left out. */
   get cut(): { readonly text: string; readonly leftOut: number } {
     const head = Buffer.concat(this.#head);
-    if (this.#tail === undefined) return { text: head.toString(), leftOut: 0 };
+    if (this.#tail === undefined) return { text: printedText(head), leftOut: 0 };
     const limit = this.#tailLimit;
     if (this.#tailTotal <= limit) {
-      return { text: Buffer.concat([head, this.#tail.subarray(0, this.#tailTotal)]).toString(), leftOut: 0 };
+      return { text: printedText(Buffer.concat([head, this.#tail.subarray(0, this.#tailTotal)])), leftOut: 0 };
     }
     const seam = this.#tailTotal % limit;
     const begin = withoutBrokenEnd(head);
     const end = withoutBrokenBeginning(Buffer.concat([this.#tail.subarray(seam), this.#tail.subarray(0, seam)]));
     const leftOut = this.#total - begin.length - end.length;
-    return { text: `${begin.toString()}\n… ${leftOut} bytes left out …\n${end.toString()}`, leftOut };
+    return { text: `${printedText(begin)}\n… ${leftOut} bytes left out …\n${printedText(end)}`, leftOut };
   }
-}
-
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
-
-/** In UTF-8 a character has at most three bytes after its first. */
-function withoutBrokenBeginning(bytes: Buffer): Buffer {
-  let start = 0;
-  while (start < 3 && isContinuation(bytes[start])) start++;
-  return bytes.subarray(start);
-}
-
-function withoutBrokenEnd(bytes: Buffer): Buffer {
-  let last = bytes.length - 1;
-  while (last > bytes.length - 4 && isContinuation(bytes[last])) last--;
-  const first = bytes[last] ?? 0;
-  const expected = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-  return bytes.length - last < expected ? bytes.subarray(0, last) : bytes;
 }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
-import { MARK, type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
+import { MARK } from './mark.ts';
+import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
 import { identify, isProvenGone, readStat, thisHost } from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', { timeout: 20_000 }, () => {

@@ -8,7 +8,8 @@
  * itself, whose start time is known, has gone. What has moved to another session is not looked for: that is how a
  * program says that it means to stay.
  */
-import { readFileSync } from 'node:fs';
+import { bearsMark } from './mark.ts';
+import { barTo, type Sight } from './permission.ts';
 import {
   canBeSignalled,
   identify,
@@ -20,9 +21,6 @@ import {
   readStat,
   thisHost,
 } from './process.ts';
-
-/** The environment variable that carries the marks, the outermost first, with dots between them. */
-export const MARK = 'SIGNALBOX_RUN';
 
 export interface Offspring {
   readonly pid: number;
@@ -62,12 +60,16 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   if (!isInSight(process)) return { kind: 'out-of-sight' };
   const stat = readStat(pid);
   const isItself = stat?.start === process.start;
-  if (!leads) return isItself || stat === undefined ? treeRemains(offspring) : withMarkOnly(offspring);
+  if (!leads) return isItself || stat === undefined ? treeRemains(offspring, isItself) : withMarkOnly(offspring);
   // A number is not given out again while a group or a session has it: so nothing of it is left.
   if (stat !== undefined && !isItself) return NONE;
   const pids = membersOf(pid);
   if (isSessionGone(pid, pids)) return NONE;
-  return { kind: 'some', pids, isCertain: isOwn || isItself || pids.some((member) => bearsMark(member, offspring)) };
+  return {
+    kind: 'some',
+    pids,
+    isCertain: isOwn || isItself || pids.some((member) => bearsMark(member, offspring.mark)),
+  };
 }
 
 /** Where the platform tells nothing of processes, a signal still finds out whether there are any. */
@@ -75,7 +77,7 @@ function unidentified({ pid, leads }: Offspring): Remains {
   return canBeSignalled(leads ? -pid : pid) ? { kind: 'some', pids: [pid], isCertain: true } : NONE;
 }
 
-function treeRemains(offspring: Offspring): Remains {
+function treeRemains(offspring: Offspring, isItself: boolean): Remains {
   const children = new Map<number, number[]>();
   const everyone = living(({ parent }, pid) => {
     children.set(parent, [...(children.get(parent) ?? []), pid]);
@@ -87,13 +89,13 @@ function treeRemains(offspring: Offspring): Remains {
     tree.add(pid);
     for (const child of children.get(pid) ?? []) add(child);
   };
-  if (everyone.includes(offspring.pid)) add(offspring.pid);
-  for (const pid of everyone) if (isOfSession(pid, offspring) && bearsMark(pid, offspring)) add(pid);
+  if (isItself && everyone.includes(offspring.pid)) add(offspring.pid);
+  for (const pid of everyone) if (isOfSession(pid, offspring) && bearsMark(pid, offspring.mark)) add(pid);
   return tree.size === 0 ? NONE : { kind: 'some', pids: [...tree], isCertain: true };
 }
 
 function withMarkOnly(offspring: Offspring): Remains {
-  const pids = living((_, pid) => isOfSession(pid, offspring) && bearsMark(pid, offspring));
+  const pids = living((_, pid) => isOfSession(pid, offspring) && bearsMark(pid, offspring.mark));
   return pids.length === 0 ? NONE : { kind: 'some', pids, isCertain: true };
 }
 
@@ -101,28 +103,21 @@ function isOfSession(pid: number, { session }: Offspring): boolean {
   return session === undefined || readStat(pid)?.session === session;
 }
 
-function bearsMark(pid: number, { mark }: Offspring): boolean {
-  let environment: string;
-  try {
-    environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
-  } catch {
-    return false;
-  }
-  const entry = environment.split('\0').find((line) => line.startsWith(`${MARK}=`));
-  return (
-    entry
-      ?.slice(MARK.length + 1)
-      .split('.')
-      .includes(mark) ?? false
-  );
+/** False if one of them must not or may not be signalled by this process. Those that have gone meanwhile are no matter. */
+export function signalRemains(child: Offspring, remains: Remains, signal: NodeJS.Signals, sight: Sight = {}): boolean {
+  if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
+  if (barTo(child, remains.pids, sight) !== undefined) return false;
+  // Each of them is told, also where one may not be.
+  return targetsOf(child, remains.pids, sight)
+    .map((target) => signalled(target, signal))
+    .every((wasTold) => wasTold);
 }
 
-/** False if somebody of them may not be signalled by this process. Those who have gone meanwhile are no matter. */
-export function signalRemains({ pid, leads }: Offspring, remains: Remains, signal: NodeJS.Signals): boolean {
-  if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
-  const targets = leads ? groupsOf(pid, remains.pids).map((group) => -group) : remains.pids;
-  // Each of them is told, also where one may not be.
-  return targets.map((target) => signalled(target, signal)).every((wasTold) => wasTold);
+function targetsOf(child: Offspring, pids: readonly number[], { isShared }: Sight): readonly number[] {
+  if (!child.leads) return pids;
+  // Without its leader, a session that others may have named is known by nothing but the marks in it.
+  if (isShared === true && !pids.includes(child.pid)) return pids.filter((pid) => bearsMark(pid, child.mark));
+  return groupsOf(child.pid, pids).map((group) => -group);
 }
 
 /** All groups of the session, its first one included: whole groups, so that nobody is missed who was just started. */
@@ -132,6 +127,8 @@ function groupsOf(leader: number, pids: readonly number[]): readonly number[] {
 }
 
 function signalled(target: number, signal: NodeJS.Signals): boolean {
+  // 0 is our own group, -1 everything there is, and 1 the process that all others end with.
+  if (!Number.isSafeInteger(target) || Math.abs(target) <= 1) return false;
   try {
     process.kill(target, signal);
     return true;

@@ -1,9 +1,26 @@
 /** What is asked of the commands that go into one write. */
-import type { Request } from '../core/index.ts';
+import { type Request, saidBytes } from '../core/index.ts';
 import type { OperationResult, ReadResult } from '../store/index.ts';
 import type { Commit } from './commit.ts';
 import { ErrandPending } from './errands.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
+
+/** So many commands at most go into one transaction; stores limit its operations. */
+const BATCH = 24;
+/** And so much of what they say of themselves: a ticket is put in both branches, and stores limit the bytes too. */
+const BATCH_BYTES = 128 * 1024;
+
+/** How many of them, from the first on, go into one transaction. One always does. */
+export function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
+  const most = Math.min(pending.length, BATCH);
+  if (most <= 1) return most;
+  let bytes = 0;
+  for (let count = 0; count < most; count++) {
+    bytes += saidBytes((pending[count] as { readonly command: object }).command);
+    if (bytes > BATCH_BYTES) return Math.max(1, count);
+  }
+  return most;
+}
 
 /** Requests that are to wait if they cannot be granted. */
 export function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): readonly Ticket[] {

@@ -13,7 +13,14 @@
  * whoever looks after both is killed, the next holder of the outer resource has to find it.
  */
 import type { Hold as Grant, Token } from '../core/index.ts';
-import { isProvenGone, type Offspring, type ProcessIdentity, thisProcess } from '../host/index.ts';
+import {
+  identityFrom,
+  isProvenGone,
+  type Offspring,
+  offspringFrom,
+  type ProcessIdentity,
+  thisProcess,
+} from '../host/index.ts';
 import { type KeyValue, type Operation, prefixed, type ReadResult } from '../store/index.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-records.ts';
 import type { Hold } from './hold.ts';
@@ -37,6 +44,12 @@ export interface ChildNote {
   readonly at: number;
 }
 
+/** A note that signalbox did not write like this: nothing is done because of it, and it stays where it is. */
+export interface UnreadableNote {
+  readonly key: string;
+  readonly resource: string;
+}
+
 /** A note of a child whose hold is gone. */
 export interface Leftover {
   readonly key: string;
@@ -46,8 +59,13 @@ export interface Leftover {
   readonly isLookedAfter: boolean;
 }
 
+export interface Found {
+  readonly leftovers: readonly Leftover[];
+  readonly unreadable: readonly UnreadableNote[];
+}
+
 export type Entered =
-  | { readonly kind: 'entered'; readonly keys: readonly string[]; readonly leftovers: readonly Leftover[] }
+  | ({ readonly kind: 'entered'; readonly keys: readonly string[] } & Found)
   /** The hold was lost before the child could be let go. */
   | { readonly kind: 'lost'; readonly resource: string };
 
@@ -59,6 +77,9 @@ export interface ChildTerms {
 }
 
 const READS_EACH = 2;
+const LONGEST_TEXT = 1_000;
+/** Almost 25 days; a longer timer would end at once. */
+const LONGEST_GRACE_MS = 2 ** 31 - 1;
 
 export class Children {
   readonly #runtime: Runtime;
@@ -70,6 +91,11 @@ export class Children {
   /** Whether all processes that use this store are on one machine. */
   get areOfOneMachine(): boolean {
     return isOfOneMachine(this.#runtime.store);
+  }
+
+  /** Whether other users may have written the notes: on etcd all that reach it may, in a file only where it is shared. */
+  get areOfSeveralUsers(): boolean {
+    return !this.areOfOneMachine || this.#runtime.store.isOfSeveralUsers === true;
   }
 
   /** Those of these holds of others that are still there. */
@@ -118,7 +144,7 @@ export class Children {
       const first = puts.length + READS_EACH * place;
       const [notes, record] = results.slice(first, first + READS_EACH) as [ReadResult, ReadResult];
       // An earlier attempt to enter may have landed although nobody said so.
-      const isOwn = (pair: KeyValue): boolean => decode<ChildNote>(pair).child.mark === child.mark;
+      const isOwn = (pair: KeyValue): boolean => noteIn(pair)?.child.mark === child.mark;
       const mine = notes.pairs.filter(isOwn).map(({ key }) => key);
       const others = notes.pairs.filter((pair) => !isOwn(pair));
       return { resource, id: grant.id, mine, notes: others, holds: holdsIn(record) };
@@ -132,11 +158,11 @@ export class Children {
     // What others left around us is the matter of whoever holds it there.
     const ours = found.slice(0, holds.length);
     const looked = ours.map((one, place) => (terms.isAlone === true && place === 0 ? { ...one, holds: [] } : one));
-    return { kind: 'entered', keys: written, leftovers: await this.#leftoversAmong(looked) };
+    return { kind: 'entered', keys: written, ...(await this.#leftoversAmong(looked)) };
   }
 
   /** What earlier holders of these resources left behind. */
-  async leftovers(holds: readonly Hold[]): Promise<readonly Leftover[]> {
+  async leftovers(holds: readonly Hold[]): Promise<Found> {
     const keys = holds.map(({ resource }) => keysOf(resource));
     const success = keys.flatMap(({ children, record }): Operation[] => [
       { do: 'read', ...prefixed(children) },
@@ -170,7 +196,7 @@ export class Children {
     const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
     return held.map(({ resource, grant }, place) => {
       const { pairs } = results[place] as ReadResult;
-      const notes = pairs.map((pair) => decode<ChildNote>(pair)).filter(({ hold }) => hold === grant.id);
+      const notes = pairs.flatMap((pair) => noteIn(pair) ?? []).filter(({ hold }) => hold === grant.id);
       return { resource, grant, outlivesHold: notes.length > 0 && notes.every(({ outlivesHold }) => outlivesHold) };
     });
   }
@@ -182,18 +208,38 @@ export class Children {
       readonly notes: readonly KeyValue[];
       readonly holds: readonly Grant[];
     }[],
-  ): Promise<readonly Leftover[]> {
-    const notes = found.flatMap(({ resource, notes: pairs, holds }) =>
-      pairs.map((pair) => {
-        const note = decode<ChildNote>(pair);
-        return { key: pair.key, resource, note, isHeld: isAmong(holds, note.hold) };
-      }),
+  ): Promise<Found> {
+    const read = found.flatMap(({ resource, notes: pairs, holds }) =>
+      pairs.map((pair) => ({ key: pair.key, resource, note: noteIn(pair), holds })),
     );
+    const notes = read.flatMap(({ note, ...one }) => (note === undefined ? [] : { ...one, note }));
     const alive = await aliveOf(this.#runtime, new Set(notes.map(({ note }) => note.lease)));
-    return notes
-      .filter(({ note, isHeld }) => !isHeld || !alive.has(note.lease))
-      .map(({ key, resource, note }) => ({ key, resource, note, isLookedAfter: isLookedAfter(note, alive) }));
+    return {
+      leftovers: notes
+        .filter(({ note, holds }) => !isAmong(holds, note.hold) || !alive.has(note.lease))
+        .map(({ key, resource, note }) => ({ key, resource, note, isLookedAfter: isLookedAfter(note, alive) })),
+      unreadable: read.filter(({ note }) => note === undefined).map(({ key, resource }) => ({ key, resource })),
+    };
   }
+}
+
+/** What a note says, if it could be ours: whoever writes the store may write anything. */
+function noteIn(pair: KeyValue): ChildNote | undefined {
+  let note: Partial<Record<keyof ChildNote, unknown>>;
+  try {
+    note = decode<Partial<Record<keyof ChildNote, unknown>> | null>(pair) ?? {};
+  } catch {
+    return undefined;
+  }
+  const { hold, token, holder, lease, child, parent, graceMs, outlivesHold, at } = note;
+  const isSound =
+    [hold, holder, lease].every((text) => typeof text === 'string' && text.length <= LONGEST_TEXT) &&
+    [token, graceMs, at].every((number) => typeof number === 'number' && Number.isFinite(number) && number >= 0) &&
+    (graceMs as number) <= LONGEST_GRACE_MS &&
+    typeof outlivesHold === 'boolean' &&
+    offspringFrom(child) !== undefined &&
+    (parent === undefined || identityFrom(parent) !== undefined);
+  return isSound ? (note as ChildNote) : undefined;
 }
 
 function isAmong(holds: readonly Grant[], id: string): boolean {

@@ -21,6 +21,7 @@ import { readsOnly } from '../store/index.ts';
 export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
   const bounded = new BoundedStore(store, clock, limitMs);
   if (store.historyIsShared !== undefined) bounded.historyIsShared = store.historyIsShared;
+  if (store.isOfSeveralUsers !== undefined) bounded.isOfSeveralUsers = store.isOfSeveralUsers;
   if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
   if (store.endLeaseWith !== undefined) {
     bounded.endLeaseWith = (id, processes, signal) => bounded.within(store.endLeaseWith!(id, processes, signal), true);
@@ -33,6 +34,7 @@ class BoundedStore implements Store {
   readonly #clock: Clock;
   readonly #limitMs: number;
   historyIsShared?: boolean;
+  isOfSeveralUsers?: boolean;
   transactionNow?: NonNullable<Store['transactionNow']>;
   endLeaseWith?: NonNullable<Store['endLeaseWith']>;
 

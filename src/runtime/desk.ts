@@ -14,7 +14,7 @@
 import type { Answer, Loss, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
-import { isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
+import { fitting, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
 import { type Commit, commitOf } from './commit.ts';
 import { Crowd, type Leaving } from './crowd.ts';
 import { decide } from './decide.ts';
@@ -27,9 +27,7 @@ import type { Office } from './office.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
 import { learn, type View, viewReads, writerOf } from './view.ts';
 
-/** So many commands at most go into one transaction; stores limit its operations. */
-const BATCH = 24;
-/** And so many of those who wait are served by one. */
+/** So many of those who wait are served by one transaction; stores limit its operations. */
 const SERVED = 32;
 const RETRY_MS = 20;
 const LONGEST_RETRY_MS = 1000;
@@ -148,12 +146,12 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (pending.length === 0) {
       this.#busy = false;
       this.tellIfIdle();
-    } else if (pending.length <= BATCH) {
-      this.#pending = [];
-      this.#attempt(pending);
-    } else {
-      this.#attempt(pending.splice(0, BATCH));
+      return;
     }
+    const count = fitting(pending);
+    if (pending.length > count) return this.#attempt(pending.splice(0, count));
+    this.#pending = [];
+    this.#attempt(pending);
   }
 
   #attempt(batch: Pending<Command, Outcome>[]): void {
@@ -391,7 +389,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         // Whoever asked meanwhile comes along: their time may be up before the store comes back.
         this.#pending = this.#inTime(this.#pending, error);
         for (const returned of this.#returned) returned.batch = this.#inTime(returned.batch, returned.error);
-        again([...rest, ...this.#pending.splice(0, Math.max(0, BATCH - rest.length))]);
+        const all = [...rest, ...this.#pending];
+        const count = Math.max(rest.length, fitting(all));
+        this.#pending = all.slice(count);
+        again(all.slice(0, count));
       },
       somebodyListens,
     );

@@ -56,9 +56,7 @@ export class Draft<State extends Coordinated> {
   }
 
   onBehalfOf({ from, id, epoch, leaseId, commands }: Errand, place: number, outcome: AnyOutcome): void {
-    // Whoever has to wait can do without a list of all who hold it: there may be many.
-    const told = outcome.kind === 'queued' ? { ...outcome, holders: undefined } : outcome;
-    this.replies = [...this.replies, { process: from, id, place, outcome: told }];
+    this.replies = [...this.replies, { process: from, id, place, outcome: mailed(outcome) }];
     // To give something back is never too late.
     if (commands[place]?.kind !== 'acquire') return;
     // Of two errands of one process the one of the earlier epoch may be void: both are only done if neither is.
@@ -75,6 +73,21 @@ export class Draft<State extends Coordinated> {
     this.answers = joined(this.answers, step.answers);
     this.losses = joined(this.losses, step.losses);
   }
+}
+
+/**
+ * An outcome as it is sent to another process. Whoever has to wait can do without a list of all who hold it, and nobody
+ * needs the metadata of holds that are over: there may be many, and a store takes only so much in one write.
+ */
+export function mailed(outcome: AnyOutcome): AnyOutcome {
+  const { kind, hold, from } = outcome as AnyOutcome & { readonly from?: readonly Hold[] };
+  if (kind === 'queued') return { ...outcome, holders: undefined } as AnyOutcome;
+  if (from !== undefined) return { ...outcome, from: from.map(bare) } as AnyOutcome;
+  return kind === 'released' && hold !== undefined ? { ...outcome, hold: bare(hold) } : outcome;
+}
+
+function bare<H extends Hold>({ metadata: _metadata, reason: _reason, ...hold }: H): H {
+  return hold as H;
 }
 
 function joined<T>(some: readonly T[], more: readonly T[]): readonly T[] {

@@ -4,6 +4,8 @@
  */
 import {
   areOfTwoBoots,
+  type Bar,
+  barTo,
   end,
   isGone,
   isGoneWithin,
@@ -12,18 +14,23 @@ import {
   remainsOf,
   signalRemains,
   thisHost,
+  userShown,
 } from '../host/index.ts';
-import type { Children, ChildNote, Leftover } from './children.ts';
+import type { Children, ChildNote, Found, Leftover } from './children.ts';
 import { spoken } from '../core/index.ts';
 
 /** What its own parent needs beyond its grace. */
 const PARENT_MS = 2_000;
+/** So long is something waited for that cannot be ended from here. */
+const UNENDABLE_MS = 15_000;
 /** Where nobody here can see whether it lives, its note is of use for so long. */
 const OUT_OF_SIGHT_MS = 86_400_000;
 
 export interface Clearing {
   readonly children: Children;
   readonly graceMs: number;
+  /** How long something is waited for that cannot be ended from here. */
+  readonly unendableMs?: number;
   readonly tell: (line: string) => void;
   /** Aborted, our own command will not begin, so they need not be gone. */
   readonly cut: AbortSignal;
@@ -38,11 +45,13 @@ interface Cleared {
   readonly left?: string;
 }
 
-/** Resolves when nothing of them can run beside us any more; or, cut, with what still could. */
-export async function clearLeftovers(leftovers: readonly Leftover[], clearing: Clearing): Promise<readonly string[]> {
+/** Resolves when nothing of them can run beside us any more; or, cut or given up, with what still could. */
+export async function clearLeftovers(found: Found, clearing: Clearing): Promise<readonly string[]> {
+  for (const { resource, key } of found.unreadable)
+    clearing.tell(`${resource}: the note of a child process at ${key} is not one that signalbox writes; ignored`);
   // One child may have worked under several resources.
   const byChild = new Map<string, Leftover[]>();
-  for (const leftover of leftovers) {
+  for (const leftover of found.leftovers) {
     const { mark } = leftover.note.child;
     byChild.set(mark, [...(byChild.get(mark) ?? []), leftover]);
   }
@@ -67,6 +76,10 @@ async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Pro
     );
     return NOTHING;
   }
+  if (barOf(note, remains, clearing)?.kind === 'inside') {
+    clearing.tell(`${resources}: this process runs inside of what ${note.holder} left behind, which is not ended`);
+    return NOTHING;
+  }
   const left = `${resources}: waiting for ${processes(remains)}, left behind by ${note.holder}`;
   if (leftover.isLookedAfter) {
     clearing.tell(`${resources}: waiting until ${note.holder} has ended ${processes(remains)}`);
@@ -79,16 +92,31 @@ async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Pro
 async function endIt(resources: string, note: ChildNote, clearing: Clearing): Promise<boolean> {
   const remains = remainsOf(note.child);
   const { graceMs, cut, tell } = clearing;
+  const isShared = clearing.children.areOfSeveralUsers;
+  const unendableMs = clearing.unendableMs ?? UNENDABLE_MS;
   const left = `${processes(remains)}, left behind by ${note.holder}`;
-  if (remains.kind === 'some' && (!remains.isCertain || !signalRemains(note.child, remains, 'SIGTERM'))) {
-    tell(`${resources}: waiting for ${left}; it cannot be ended from here, so end it by hand`);
-    return isGoneWithin(note.child, false, Number.POSITIVE_INFINITY, cut);
+  const bar = barOf(note, remains, clearing);
+  if (bar !== undefined || !signalRemains(note.child, remains, 'SIGTERM', { isShared })) {
+    tell(`${resources}: waiting for ${left}; ${whyNot(bar)}`);
+    return isGoneWithin(note.child, false, unendableMs, cut);
   }
   tell(`${resources}: ending ${left} (TERM, and KILL after ${spoken(graceMs)})`);
   // One that was stopped would never hear it. A second TERM would hit what a shell runs to tidy up after the first.
-  signalRemains(note.child, remainsOf(note.child), 'SIGCONT');
+  signalRemains(note.child, remainsOf(note.child), 'SIGCONT', { isShared });
   if (await isGoneWithin(note.child, false, graceMs, cut)) return true;
-  return end(note.child, { graceMs: 0, isOwn: false, cut });
+  return end(note.child, { graceMs: 0, isOwn: false, isShared, cut, giveUpMs: unendableMs });
+}
+
+function barOf(note: ChildNote, remains: Remains, { children }: Clearing): Bar | undefined {
+  if (remains.kind !== 'some') return undefined;
+  const bar = barTo(note.child, remains.pids, { isShared: children.areOfSeveralUsers });
+  return bar ?? (remains.isCertain ? undefined : { kind: 'unproven' });
+}
+
+function whyNot(bar: Bar | undefined): string {
+  if (bar?.kind === 'foreign') return `it belongs to ${userShown(bar.uid)}, who has to end it`;
+  if (bar?.kind === 'unproven') return 'it cannot be proven to be that one, so end it by hand if it is';
+  return 'it cannot be ended from here, so end it by hand';
 }
 
 function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing): Cleared {

@@ -1,9 +1,9 @@
 /** What a write means for the requests and holds of other processes, one letter each. */
 import type { Sender } from './commit.ts';
-import type { Draft } from './draft.ts';
+import { type Draft, mailed } from './draft.ts';
 import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from './layout.ts';
 import type { Coordinated } from './machines.ts';
-import type { Ticket } from './pending.ts';
+import type { AnyOutcome, Ticket } from './pending.ts';
 import type { View } from './view.ts';
 
 /** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
@@ -33,7 +33,8 @@ export function lettersOf(
     const process = processOf(answer.id);
     if (!reachable(process)) continue;
     const letter = letterTo(process);
-    letters.set(process, { ...letter, answers: [...letter.answers, { resource, ...answer }], ...reported() });
+    const told = { resource, id: answer.id, outcome: mailed(answer.outcome as AnyOutcome) };
+    letters.set(process, { ...letter, answers: [...letter.answers, told], ...reported() });
   }
   for (const { process, ...reply } of draft.replies) {
     const letter = letterTo(process);

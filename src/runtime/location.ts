@@ -10,6 +10,7 @@ import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
 import { type Durability, isEtcdUrl, withWholePaths } from '../store/index.ts';
+import { refuseCheckedOutLinks } from './checked-out.ts';
 import { gitCommonDirectory } from './git-directory.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,11 +24,13 @@ export function storeUrl(given?: string, environment: Environment = process.env,
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability } = parseFileUrl(url, from);
-    return `${urlOf(withoutLinks(directory))}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
+    return `${urlOf(place)}${durability === 'normal' ? '' : `?durability=${durability}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
-  return urlOf(withoutLinks(defaultDirectory(environment, from)));
+  return urlOf(defaultDirectory(environment, from));
 }
 
 /** Either alone is enough to ask for etcd. */
@@ -58,9 +61,10 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
+/** Links above it are followed; whether `signalbox` itself may be one is for the store to say, so it is left as it is. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return git === undefined ? join(stateDirectory(environment), 'signalbox') : join(git, 'signalbox');
+  return join(git ?? withoutLinks(stateDirectory(environment)), 'signalbox');
 }
 
 function stateDirectory(environment: Environment): string {

@@ -12,7 +12,7 @@ import type {
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
 import { lockMachine } from './machines.ts';
-import { refuseUnlessFunction } from './options.ts';
+import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from './options.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { HoldLost, type Refusal } from './refusal.ts';
 import {
@@ -36,7 +36,7 @@ export type LockAttempt =
   | { readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
   /** The same holder had it already; `upgraded` if it only read. */
   | { readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
-  | Extract<Refusal, { kind: 'busy' | 'upgrade-conflict' | 'lost' }>;
+  | Extract<Refusal, { kind: 'busy' | 'too-large' | 'upgrade-conflict' | 'lost' }>;
 
 export interface LockView {
   readonly name: string;
@@ -150,6 +150,9 @@ export class LockHold extends Hold<LockGrant> {
 
   /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */
   async upgrade(options?: WaitOptions): Promise<this> {
+    if (options !== undefined) {
+      refuseWrongValues(options, { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction });
+    }
     this.check();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);

@@ -2,7 +2,7 @@
  * Members: who is there. A member's key hangs on the session of the process that joined, so it goes with that process,
  * and nobody has to send heartbeats for it.
  */
-import { type Event, type Json, nameProblem, type ToldEvent } from '../core/index.ts';
+import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import { anchorKey, decode, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
@@ -42,6 +42,8 @@ export class Members {
   async join(id: string, metadata?: Json): Promise<JoinOutcome> {
     this.#runtime.refuseIfClosed();
     refuseUnlessNamed(id);
+    const problem = requestProblem({ metadata });
+    if (problem !== undefined) throw new Failure('invalid', `member/${id}: ${problem}`);
     const runtime = this.#runtime;
     const attempt = runtime.options.newId();
     const sending = new Sending(runtime);

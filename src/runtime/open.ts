@@ -14,9 +14,10 @@ import {
   type Store,
   withoutPassword,
 } from '../store/index.ts';
+import { refuseCheckedOut } from './checked-out.ts';
 import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
-import { shapeProblem } from './options.ts';
+import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
@@ -39,17 +40,17 @@ export interface OpenOptions {
   readonly newId?: () => string;
 }
 
-const OPTIONS = [
-  'sessionTtlMs',
-  'requestTimeoutMs',
-  'maintenanceMs',
-  'reclaim',
-  'maintains',
-  'about',
-  'adapters',
-  'clock',
-  'newId',
-];
+const OPTIONS = {
+  sessionTtlMs: milliseconds,
+  requestTimeoutMs: milliseconds,
+  maintenanceMs: milliseconds,
+  reclaim: flag,
+  maintains: flag,
+  about: anything,
+  adapters: anObject,
+  clock: anObject,
+  newId: aFunction,
+};
 
 /**
  * `file:DIRECTORY` is shared by all processes of this machine, `etcd://HOST:PORT` by all that reach that etcd; `memory:`
@@ -57,8 +58,7 @@ const OPTIONS = [
  * `SIGNALBOX_URL`, or the place that all here share.
  */
 export async function open(urlOrStore?: string | Store, options: OpenOptions = {}): Promise<Signalbox> {
-  const misshapen = shapeProblem(options, OPTIONS);
-  if (misshapen !== undefined) throw new Failure('invalid', misshapen);
+  refuseWrongValues(options, OPTIONS);
   const {
     sessionTtlMs = 15_000,
     requestTimeoutMs = 5_000,
@@ -70,11 +70,6 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     // With all that tells it from others, so that whoever looks from the same machine can see whether it still runs.
     about = { host: hostname(), pid: process.pid, ...thisProcess() },
   } = options;
-  for (const [name, value] of Object.entries({ sessionTtlMs, requestTimeoutMs, maintenanceMs })) {
-    if (!Number.isFinite(value) || value <= 0) {
-      throw new Failure('invalid', `${name} is ${shown(value)}; accepted is a number of milliseconds above zero`);
-    }
-  }
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
@@ -123,6 +118,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   if (!url.startsWith('file:'))
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
   const { directory, durability } = parseFileUrl(url);
+  refuseCheckedOut(directory);
   try {
     return await openEmbedded(directory, { clock, durability, busyMs: givesUpMs });
   } catch (error) {

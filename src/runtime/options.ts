@@ -1,5 +1,5 @@
 /** What callers pass who are not held by types: a misspelt option must not be taken for one that was left out. */
-import { requestProblem } from '../core/index.ts';
+import { nameProblem, requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 
 const REQUEST = [
@@ -39,6 +39,57 @@ export function shapeProblem(options: unknown, known: readonly string[]): string
   if (typeof options !== 'object' || options === null) return `the options are ${shown(options)}, not an object`;
   const unknown = Object.keys(options).find((key) => !known.includes(key));
   return unknown === undefined ? undefined : `${shown(unknown)} is not an option; there are ${known.join(', ')}`;
+}
+
+/** What an option may be, and in which words that is told to a caller who gave something else. */
+export interface Accepted {
+  readonly words: string;
+  readonly fits: (value: unknown) => boolean;
+}
+
+export const anything: Accepted = { words: 'anything', fits: () => true };
+export const flag: Accepted = { words: 'true or false', fits: (value) => typeof value === 'boolean' };
+export const text: Accepted = { words: 'text', fits: (value) => typeof value === 'string' };
+export const aFunction: Accepted = { words: 'a function', fits: (value) => typeof value === 'function' };
+export const anObject: Accepted = { words: 'an object', fits: (value) => typeof value === 'object' && value !== null };
+export const aMap: Accepted = { words: 'a Map', fits: (value) => value instanceof Map };
+export const aName: Accepted = {
+  words: 'a name of 1 to 200 printable characters',
+  fits: (value) => nameProblem(value) === undefined,
+};
+export const abortSignal: Accepted = { words: 'an AbortSignal', fits: (value) => value instanceof AbortSignal };
+export const milliseconds: Accepted = {
+  words: 'a number of milliseconds above zero',
+  fits: (value) => Number.isFinite(value) && (value as number) > 0,
+};
+export const millisecondsFromZero: Accepted = {
+  words: 'a number of milliseconds that is not negative',
+  fits: (value) => Number.isFinite(value) && (value as number) >= 0,
+};
+export const wholeNumber: Accepted = {
+  words: 'a whole number of at least 1',
+  fits: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+};
+
+/** One of a few words. Anything else is refused, and never taken for one of them. */
+export function oneOf(words: readonly unknown[]): Accepted {
+  return { words: words.map(shown).join(' or '), fits: (value) => words.includes(value) };
+}
+
+/** What is wrong with the names or the values of options; undefined if nothing is. An option may be undefined. */
+export function valuesProblem(options: unknown, accepted: Readonly<Record<string, Accepted>>): string | undefined {
+  const shape = shapeProblem(options, Object.keys(accepted));
+  if (shape !== undefined) return shape;
+  for (const [name, value] of Object.entries(options as object) as [string, unknown][]) {
+    const { words, fits } = accepted[name] as Accepted;
+    if (value !== undefined && !fits(value)) return `${name} is ${shown(value)}; accepted is ${words}`;
+  }
+  return undefined;
+}
+
+export function refuseWrongValues(options: unknown, accepted: Readonly<Record<string, Accepted>>): void {
+  const problem = valuesProblem(options, accepted);
+  if (problem !== undefined) throw new Failure('invalid', problem);
 }
 
 export function refuseUnlessFunction(what: string, given: unknown): void {

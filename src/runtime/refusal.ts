@@ -1,11 +1,19 @@
 /** Why a waiting form ended without a hold, and what is thrown then. */
 import { blockerTold, type ClaimRefusal } from '../core/index.ts';
-import type { Cycle, LockHold as LockGrant, LossReason, SemaphoreHold as SemaphoreGrant } from '../core/index.ts';
+import type {
+  Cycle,
+  LockHold as LockGrant,
+  LossReason,
+  SemaphoreHold as SemaphoreGrant,
+  TooLarge,
+} from '../core/index.ts';
 import { Failure } from '../failure.ts';
 
 export type Refusal =
   | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
   | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
+  /** Its metadata and reason do not fit beside those of the others who hold it. */
+  | TooLarge
   | { readonly kind: 'timed-out'; readonly waitedMs: number }
   | { readonly kind: 'aborted'; readonly reason: unknown }
   /** Everyone in the cycle waits for the next; this request was chosen to give way. */
@@ -60,6 +68,11 @@ function explained(refusal: Refusal): string {
       return `held by ${told(refusal.holders)}`;
     case 'full':
       return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
+    case 'too-large':
+      return (
+        `with it the record would have ${refusal.bytes} bytes, and at most ${refusal.most} are accepted; ` +
+        `ask with less metadata, or when others have released theirs`
+      );
     case 'timed-out':
       return `not granted within ${Math.round(refusal.waitedMs)} ms`;
     case 'aborted':

@@ -34,7 +34,7 @@ export interface SemaphoreOptions extends RequestOptions {
 export type SemaphoreAttempt =
   | { readonly kind: 'acquired' | 'increased' | 'already-held'; readonly hold: SemaphoreHold }
   | { readonly kind: 'reclaimed'; readonly hold: SemaphoreHold; readonly from: readonly SemaphoreGrant[] }
-  | Extract<Refusal, { kind: 'full' | 'impossible' | 'capacity-mismatch' }>;
+  | Extract<Refusal, { kind: 'full' | 'too-large' | 'impossible' | 'capacity-mismatch' }>;
 
 export interface SemaphoreView {
   readonly name: string;

@@ -19,7 +19,7 @@ import { Children } from './children.ts';
 import { Deadlocks } from './deadlocks.ts';
 import type { AnyOutcome } from './pending.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
-import { type CheckOptions, Executor } from './guards/executor.ts';
+import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import type { Hold } from './hold.ts';
 import { Lock, LockHold } from './lock.ts';
@@ -28,7 +28,7 @@ import { Members } from './members.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './probe.ts';
 import { type RequestOptions, runUnder } from './resource.ts';
-import { refuseUnlessFunction } from './options.ts';
+import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
@@ -99,7 +99,7 @@ export class Signalbox implements AsyncDisposable {
 
   /** The capacity may be left out where another process has named it. */
   semaphore(name: string, options: { readonly capacity?: number } = {}): Semaphore {
-    const problem = requestProblem({ capacity: options.capacity });
+    const problem = shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity });
     if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
     return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
   }
@@ -131,6 +131,7 @@ export class Signalbox implements AsyncDisposable {
 
   /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
   async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
+    refuseWrongValues(options, { signal: abortSignal });
     const { signal } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
     let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
@@ -166,12 +167,14 @@ export class Signalbox implements AsyncDisposable {
   /** Whether a condition holds now. What is given is not looked at; whatever cannot be looked at is told as missing. */
   async check(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Verdict> {
     refuseUnlessCondition(condition);
+    refuseWrongValues(options, CHECK);
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */
   async explain(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Explanation> {
     refuseUnlessCondition(condition);
+    refuseWrongValues(options, CHECK);
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 

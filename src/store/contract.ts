@@ -200,6 +200,8 @@ export interface Store {
    * said before. Throws `not-found` if the lease has ended.
    */
   endLeaseWith?(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void>;
+  /** For those engines: other users may have written what is in it. Where it is not said, this user alone has. */
+  readonly isOfSeveralUsers?: boolean;
 
   /**
    * Forgets history up to and including `revision`; current values stay. Throws `compacted` if

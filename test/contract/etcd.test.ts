@@ -10,7 +10,8 @@ import { type ContractSubject, storeContract } from 'signalbox/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import { emptied } from '../support/etcd/from-the-beginning.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 describe.skipIf(isMissing('etcd'))('a real etcd', () => {
   // Its leases run out in real time. Several promises are tried at once, so that they wait together; each needs an etcd

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
 import { CLI, type Ended, startProgram } from '../support/cli.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
 import { blocksOf } from './blocks.ts';
 

@@ -1,14 +1,13 @@
 // Completion as the shells do it: each is asked what it would offer.
 
-import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { isMissing } from '../support/programs.ts';
 import { CLI, Scratch, startProgram } from '../support/cli.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
 const scratch = new Scratch();
-const has = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0;
 
 beforeAll(async () => {
   // As it is installed: under its name, on the path.
@@ -46,7 +45,7 @@ const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lock acquire main-branch --ttl ', []],
 ];
 
-describe.skipIf(!has('bash'))('bash', () => {
+describe.skipIf(isMissing('bash'))('bash', () => {
   const offered = (line: string): Promise<string[]> =>
     run(
       'bash',
@@ -81,7 +80,7 @@ describe.skipIf(!has('bash'))('bash', () => {
   });
 });
 
-describe.skipIf(!has('zsh'))('zsh', () => {
+describe.skipIf(isMissing('zsh'))('zsh', () => {
   // What zsh itself would do with the answers is replaced by printing them.
   const STUBS = `compdef() { :; }
     compadd() { [[ $1 == -a ]] && print -l -- \${(P)2}; }
@@ -98,7 +97,7 @@ describe.skipIf(!has('zsh'))('zsh', () => {
   });
 });
 
-describe.skipIf(!has('fish'))('fish', () => {
+describe.skipIf(isMissing('fish'))('fish', () => {
   it.each(EXPECTED)('completes %j', async (line, words) => {
     const lines = await run('fish', `signalbox completion fish | source; complete -C '${line}'`);
     expect(lines.map((offer) => offer.split('\t')[0]).sort()).toEqual([...words].sort());

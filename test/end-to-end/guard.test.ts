@@ -1,12 +1,13 @@
 // Guards on the command line, as scripts and people use them: on a real repository, with real files, commands, sessions and
 // issues; and across processes, on both engines that several can share.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
 import { type Ended, Scratch, signalbox, type Started, start, startProgram } from '../support/cli.ts';
+import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
@@ -14,10 +15,6 @@ import { newStoreOf, stores } from '../support/stores.ts';
 const NEVER = '10h';
 
 beforeAll(() => built(), 120_000);
-
-function isInstalled(program: string): boolean {
-  return spawnSync(program, ['-V'], { stdio: 'ignore' }).error === undefined;
-}
 
 describe('signalbox guard', { timeout: 120_000 }, () => {
   const scratch = new Scratch();
@@ -108,7 +105,7 @@ describe('signalbox guard', { timeout: 120_000 }, () => {
     expect((await guard('check', '-e', 'issueStatus: {id: 7, expected: done}')).code).toBe(69);
   });
 
-  it.skipIf(!isInstalled('tmux'))('knows which tmux sessions there are', async () => {
+  it.skipIf(isMissing('tmux'))('knows which tmux sessions there are', async () => {
     const tmux = (...args: readonly string[]): void => {
       execFileSync('tmux', args, { env: { ...process.env, TMUX_TMPDIR: scratch.dir, TMUX: '' }, stdio: 'ignore' });
     };

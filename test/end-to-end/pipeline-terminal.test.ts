@@ -1,16 +1,16 @@
 // On a terminal a pipeline is a picture that is drawn again in its place, and the terminal is left as it was.
 
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { isMissing } from '../support/programs.ts';
 import { built, isAlive, Place, type Started } from '../support/run-processes.ts';
 
 const CTRL_C = '\x03';
 const HIDDEN = '\x1b[?25l';
 const SHOWN = '\x1b[?25h';
-const hasTerminals = spawnSync('script', ['--version']).status === 0 && spawnSync('bash', ['--version']).status === 0;
+const hasNoTerminals = isMissing('script') || isMissing('bash');
 
-describe.skipIf(!hasTerminals)('a pipeline on a terminal', { timeout: 60_000 }, () => {
+describe.skipIf(hasNoTerminals)('a pipeline on a terminal', { timeout: 60_000 }, () => {
   let place: Place;
   let shell: Started;
   beforeAll(built, 120_000);

@@ -166,13 +166,22 @@ phases:
     );
     const { child, ended, printed } = scratch.start('pipeline', 'run', file, '--id', 'k');
     await printed('a | begun');
+    const early = await pipeline('resume', 'k', '--skip', '--wait');
+    expect(early.code, 'nobody can answer what has not been asked').toBe(1);
+    expect(early.stderr).toContain('there is nothing to decide: no phase of it waits for a person. It is running');
     child.kill('SIGKILL');
     await ended;
     const asked = await pipeline('resume', 'k', '--wait');
     expect(asked.code).toBe(75);
-    expect(asked.stderr).toContain('run the phase again: signalbox pipeline resume k --rerun');
+    const [, question = ''] =
+      /run the phase again: signalbox pipeline resume k --rerun --question (\d+)/.exec(asked.stderr) ?? [];
+    const status = await pipeline('status', 'k', '--json');
+    expect(JSON.parse(status.stdout)).toMatchObject({ blocked: { on: 'person', question: Number(question) } });
+    const other = await pipeline('resume', 'k', '--skip', '--question', '999999');
+    expect(other.stderr).toContain(`it asks something else by now (question ${question}), and nothing was done`);
+    expect(other.code).toBe(1);
     expect(isAlive(Number(read('runs').trim())), 'nothing runs beside an orphan').toBe(false);
-    const again = await pipeline('resume', 'k', '--rerun');
+    const again = await pipeline('resume', 'k', '--rerun', '--question', question);
     expect(again.stdout).toContain('a: begins (run 2)');
     expect(again.code).toBe(0);
     expect(read('runs').trim().split('\n')).toHaveLength(2);

@@ -1,9 +1,10 @@
 // To its command, run is not there: what goes in and out, and what is in the environment, is as if it had been started
 // by hand.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { isMissing } from '../support/programs.ts';
 import { built, isAlive, Place } from '../support/run-processes.ts';
 
 describe('the command of a run', { timeout: 60_000 }, () => {
@@ -108,7 +109,7 @@ describe('the command of a run', { timeout: 60_000 }, () => {
     expect(place.read('five')).toBe('on five\non five\n');
   });
 
-  it.skipIf(spawnSync('make', ['--version']).status !== 0)('has the job server of a make around it', async () => {
+  it.skipIf(isMissing('make'))('has the job server of a make around it', async () => {
     const makefile = 'all:\n\t+@"$$NODE" "$$ENTRY" run --lock a -- $(MAKE) -f inner.mk\n';
     writeFileSync(place.path('outer.mk'), makefile);
     writeFileSync(place.path('inner.mk'), 'all: a b\na b:\n\t@echo made $@\n');

@@ -1,16 +1,16 @@
 // On a terminal, run is not there either: keys reach the command, and the shell's job control works.
 
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readStat } from '../../src/host/index.ts';
+import { isMissing } from '../support/programs.ts';
 import { built, isAlive, Place, type Started } from '../support/run-processes.ts';
 
 const CTRL_C = '\x03';
 const CTRL_Z = '\x1a';
-const hasTerminals = spawnSync('script', ['--version']).status === 0 && spawnSync('bash', ['--version']).status === 0;
+const hasNoTerminals = isMissing('script') || isMissing('bash');
 
-describe.skipIf(!hasTerminals)('a run on a terminal', { timeout: 20_000 }, () => {
+describe.skipIf(hasNoTerminals)('a run on a terminal', { timeout: 20_000 }, () => {
   let place: Place;
   let shell: Started;
   beforeAll(built, 120_000);

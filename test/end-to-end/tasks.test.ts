@@ -1,7 +1,8 @@
 // Tasks by hand, as scripts and agents use them; on both engines that several processes can share.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { type Ended, Scratch, signalbox, start } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 

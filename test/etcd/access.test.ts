@@ -1,11 +1,12 @@
 /** Who may use an etcd, and how it is shown: users with passwords, TLS, and certificates of clients. */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type Operation, openEtcdUrl, type Store, Value } from 'signalbox/store';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Certificates, makeCertificates } from '../support/etcd/certificates.ts';
 import { Member, onFreePorts, peerUrl, type Ports } from '../support/etcd/member.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const put = (key: string): Operation => ({ do: 'put', key, value: Value.text('x') });
 const apply = (store: Store, ...success: readonly Operation[]): ReturnType<Store['transaction']> =>
@@ -97,9 +98,7 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('an etcd with users',
   });
 });
 
-const noOpenssl = spawnSync('openssl', ['version'], { stdio: 'ignore' }).error !== undefined;
-
-describe.skipIf(isMissing('etcd') || noOpenssl)('an etcd over TLS', () => {
+describe.skipIf(isMissing('etcd') || isMissing('openssl'))('an etcd over TLS', () => {
   let certificates: Certificates;
   let server: Member;
   let securePort: number;

@@ -15,7 +15,8 @@ import {
   leaseState,
   leaseStateMessage,
 } from '../../src/store/etcd/wire/lease.ts';
-import { transactionResult } from '../../src/store/etcd/wire/result.ts';
+import { readResult, revisionOf, transactionResult } from '../../src/store/etcd/wire/result.ts';
+import { newWriter } from '../../src/store/etcd/wire/protobuf.ts';
 import {
   authenticateMessage,
   compactMessage,
@@ -123,11 +124,13 @@ describe('what we send is what etcd reads', () => {
   });
 
   it('watches, their end, and the wish for a sign of life', () => {
-    expectSame('WatchRequest', createWatch(3, { key: 'a', end: 'b' }, 2 ** 33, keys), {
-      createRequest: { key: bytes('a'), rangeEnd: bytes('b'), startRevision: 2 ** 33, watchId: 3 },
-    });
+    const asked = { key: bytes('a'), rangeEnd: bytes('b'), startRevision: 2 ** 33, watchId: 3 };
+    const inner = encoded('WatchCreateRequest', asked);
+    // Of etcd 3.4, which this description is older than: field 8, true, asks for fragments.
+    const whole = [0x0a, inner.length + 2, ...inner, 0x40, 1];
+    expect([...createWatch(3, { key: 'a', end: 'b' }, 2 ** 33, keys)]).toEqual(whole);
     expectSame('WatchRequest', cancelWatch(300), { cancelRequest: { watchId: 300 } });
-    // Of etcd 3.4, which this description is older than: field 3, empty.
+    // Of etcd 3.4 too: field 3, empty.
     expect([...requestProgress()]).toEqual([0x1a, 0x00]);
   });
 
@@ -240,5 +243,79 @@ describe('what etcd sends is what we read', () => {
     const whole = encoded('TxnResponse', { responses: [{ responseRange: { kvs: [{ key: bytes('abc') }] } }] });
     expect(() => transactionResult(whole.subarray(0, -2), keys)).toThrow(RangeError);
     expect(() => transactionResult(Uint8Array.of(0x0a, 0x80), keys)).toThrow(RangeError);
+  });
+});
+
+describe('numbers', () => {
+  const leaseOf = (id: string): string => grantedLease(encoded('LeaseGrantResponse', { ID: id, TTL: 1 })).id;
+
+  it('of 64 bits are read to the last bit, up to the largest and down to the least', () => {
+    const ids = ['1', '127', '128', '9007199254740991', '9007199254740993', LARGE, String(2n ** 63n - 1n)];
+    for (const id of [...ids, '-1', String(-(2n ** 63n)), String(-(2n ** 63n) + 1n)]) expect(leaseOf(id)).toBe(id);
+  });
+
+  it('are written to the last bit', () => {
+    for (const id of ['1', '9007199254740993', String(2n ** 63n - 1n)])
+      expect(decoded('LeaseRevokeRequest', leaseMessage(id))).toMatchObject({ ID: id });
+  });
+
+  it('that are counted are exact up to 2^53, and what is negative is beyond all that is counted', () => {
+    const revisionOf = (revision: number | string): number =>
+      transactionResult(encoded('TxnResponse', { header: { revision } }), keys).revision;
+    for (const revision of [0, 1, 2 ** 31, 2 ** 32 + 1, Number.MAX_SAFE_INTEGER])
+      expect(revisionOf(revision)).toBe(revision);
+    expect(revisionOf('-1')).toBeGreaterThan(2 ** 63);
+  });
+});
+
+describe('an answer that would keep us busy for ever', () => {
+  const DECODERS = {
+    grantedLease,
+    leaseState: (message: Uint8Array) => leaseState(message, keys),
+    transactionResult: (message: Uint8Array) => transactionResult(message, keys),
+    watchMessage: (message: Uint8Array) => watchMessage(message, keys),
+    statusOf,
+    tokenOf,
+    revisionOf,
+  };
+  /** A number of half a million bytes: the bits of it took minutes to add up. */
+  const endless = (...tags: readonly number[]): Uint8Array =>
+    Buffer.concat([Buffer.from(tags), Buffer.alloc(500_000, 0xff), Buffer.from([1])]);
+
+  it.each(Object.entries(DECODERS))('is refused at the eleventh byte of a number by %s', (_, decode) => {
+    // As its own fields, as one that it does not know, as a tag, and as a length.
+    for (const tag of [0x08, 0x10, 0x18, 0x20, 0x28, 0x78, 0x0a, 0x12, 0x7a]) {
+      expect(() => decode(endless(tag))).toThrow();
+    }
+    expect(() => decode(endless())).toThrow(/varint/);
+  });
+
+  it.each(Object.entries(DECODERS))('has no groups in it, nested or not, by %s', (_, decode) => {
+    expect(() => decode(Buffer.alloc(500_000, 0x7b))).toThrow('a field of kind 3');
+  });
+
+  it('is not nested deeper than any question of ours', () => {
+    let message: Uint8Array = new Uint8Array();
+    for (let depth = 0; depth < 200; depth++) {
+      const operation = newWriter().uint32(0x22).bytes(message).finish();
+      message = newWriter().uint32(0x1a).bytes(operation).finish();
+    }
+    expect(() => transactionResult(message, keys)).toThrow('nested more than 128 deep');
+  });
+
+  it('has no more parts than fit into memory, however short they are', () => {
+    const many = (part: Uint8Array): Uint8Array => Buffer.alloc(1_000_001 * part.length, part);
+    const short = Buffer.from([0x2a, 1, 0x61]);
+    expect(() => leaseState(many(short), keys)).toThrow('more than 1000000 entries');
+    expect(() => transactionResult(many(Buffer.from([0x1a, 0])), keys)).toThrow('more than 128 results');
+    expect(() => watchMessage(many(Buffer.from([0x5a, 0])), keys)).toThrow('an event without a key');
+    expect(() => readResult(many(Buffer.from([0x12, 0])), keys)).toThrow('a pair without a key');
+    expect(() => statusOf(many(Buffer.from([0x42, 0])))).toThrow('more than 1000 alarms');
+  });
+
+  it('has no part that is longer than what it is part of', () => {
+    const pair = newWriter().uint32(0x0a).string('key').finish();
+    const cut = Buffer.concat([Buffer.from([0x12, pair.length - 2]), pair]);
+    expect(() => readResult(cut, keys)).toThrow('longer than the message');
   });
 });

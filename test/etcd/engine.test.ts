@@ -4,7 +4,8 @@ import { promisify } from 'node:util';
 import { open } from 'signalbox';
 import { openEtcd, openEtcdUrl, type Operation, prefixed, type ReadResult, type Store, Value } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const put = (key: string, text = 'x', lease?: string): Operation => ({
   do: 'put',

@@ -6,7 +6,7 @@ import { follow } from '../../src/runtime/follow.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import { EtcdCluster } from '../support/etcd/cluster.ts';
 import type { Member } from '../support/etcd/member.ts';
-import { isMissing } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const put = (key: string, text = 'x'): Operation => ({ do: 'put', key, value: Value.text(text) });
 const apply = (store: Store, ...success: readonly Operation[]): ReturnType<Store['transaction']> =>

@@ -10,7 +10,8 @@ import { connectWithNode } from '../support/etcd/node-http2.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
 import type { Connect } from '../../src/store/etcd/transport.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const put = (key: string, text = 'x', lease?: string): Operation => ({
   do: 'put',

@@ -5,7 +5,8 @@ import { connect, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { EtcdCluster } from '../support/etcd/cluster.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
-import { isMissing, startEtcd } from '../support/etcd/server.ts';
+import { startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 describe.skipIf(isMissing('etcd'))('an etcd of a test', () => {
   it.concurrent('has after a restart what it had before', { timeout: 60_000 }, async () => {

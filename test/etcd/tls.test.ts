@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { open } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signalbox } from '../support/cli.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { makeCertificates } from './certificates.ts';
 
 describe.skipIf(isMissing('etcd'))('an etcd over TLS', { timeout: 60_000 }, () => {

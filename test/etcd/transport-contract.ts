@@ -6,7 +6,8 @@ import { type AddressInfo, createServer, type Server, connect as connectSocket }
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CallFailure, type Connect, type Connection, type TlsOptions } from '../../src/store/etcd/transport.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { type Certificates, makeCertificates } from './certificates.ts';
 import { PUT, putRequest, RANGE, rangeRequest, TXN, txnRequest, WATCH, watchRequest } from './messages.ts';
 

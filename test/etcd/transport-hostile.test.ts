@@ -78,6 +78,8 @@ describe('a peer that breaks the rules', () => {
     ['a window beyond bounds by settings', [settings([4, 2 ** 31])], 3, /2147483648/],
     ['a frame size that is too small', [settings([5, 100])], 1, /100 bytes/],
     ['a frame size that is too large', [settings([5, 2 ** 24])], 1, /16777216 bytes/],
+    ['endless settings at once', [frame(KIND.settings, 0, 0, Buffer.alloc(6 * 65))], 11, /64 settings/],
+    ['settings again and again', Array<Buffer>(101).fill(settings([4, 65_535])), 11, /100 times a second/],
     ['a ping of a stream', [frame(KIND.ping, 0, 1, Buffer.alloc(8))], 1, /ping of a single/],
     ['a ping of the wrong size', [frame(KIND.ping, 0, 0, Buffer.alloc(7))], 6, /PING/],
     ['a farewell of a stream', [frame(KIND.goAway, 0, 1, Buffer.alloc(8))], 1, /farewell/],
@@ -133,9 +135,27 @@ describe('a peer that breaks the rules', () => {
     const before = process.memoryUsage().arrayBuffers;
     streams.forEach((_, index) => {
       const id = 1 + 2 * index;
-      peer.says(headers(id, BEGIN), frame(KIND.data, 0, id, numbers([0, 1], [500_000_000, 4], [0, 3])));
+      peer.says(headers(id, BEGIN), frame(KIND.data, 0, id, numbers([0, 1], [16_000_000, 4], [0, 3])));
     });
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(50_000_000);
+    expect(peer.closed).toEqual([]);
+    peer.connection.close();
+  });
+
+  it.each([
+    ['an answer', 1, 128],
+    ['a message on a stream', 3, 16],
+  ])('by beginning %s that is too long loses that one alone, and the limit is told', async (_, id, limit) => {
+    const peer = ScriptedPeer.open();
+    const asked = call(peer.connection, PATH, Buffer.from('question')).then(String, (error: CallFailure) => error);
+    const stream = listen(peer.connection, PATH);
+    const begun = (length: number): Buffer => frame(KIND.data, 0, id, numbers([0, 1], [length, 4], [0, 1]));
+    peer.says(headers(id, BEGIN), begun(limit * 1024 * 1024 + 1));
+    const failure = id === 1 ? await asked : await stream.ended;
+    expect(failure).toMatchObject({ status: 8, neverSent: false });
+    expect((failure as CallFailure).message).toContain(`(${limit} MiB) are read`);
+    expect(peer.closed).toEqual([]);
+    peer.says(headers(4 - id, BEGIN), frame(KIND.data, 0, 4 - id, numbers([0, 1], [limit, 4], [0, 1])));
     expect(peer.closed).toEqual([]);
     peer.connection.close();
   });

@@ -1,7 +1,7 @@
 /** Watches on servers that do what a real one does only at the wrong moment: told by scripted ones, in a time of our own. */
 import { type Changes, Value, type Watch } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type EtcdOptions, openEtcd } from '../../src/store/etcd/open.ts';
 import type { EtcdStore } from '../../src/store/etcd/store.ts';
 import { CallFailure } from '../../src/store/etcd/transport.ts';
@@ -16,13 +16,23 @@ interface Said {
   readonly reason?: string;
   /** Revisions of puts. */
   readonly puts?: readonly number[];
+  readonly isFragment?: boolean;
 }
 
-function says({ revision = 1, id = 1, created = false, canceled = false, reason = '', puts = [] }: Said): Uint8Array {
+function says({
+  revision = 1,
+  id = 1,
+  created = false,
+  canceled = false,
+  reason = '',
+  puts = [],
+  isFragment = false,
+}: Said): Uint8Array {
   const writer = newWriter().uint32(0x0a).fork().uint32(0x18).int64(revision).ldelim().uint32(0x10).int64(id);
   if (created) writer.uint32(0x18).bool(true);
   if (canceled) writer.uint32(0x20).bool(true);
   if (reason !== '') writer.uint32(0x32).string(reason);
+  if (isFragment) writer.uint32(0x38).bool(true);
   for (const mod of puts) {
     writer.uint32(0x5a).fork().uint32(0x12).fork().uint32(0x0a).string('a').uint32(0x18).int64(mod).ldelim().ldelim();
   }
@@ -156,4 +166,31 @@ it('a server that has lost its leader ends its watches, and the next one is open
   await second;
   expect(await over).toBe('unavailable');
   expect(other.asked).toEqual(['Watch']);
+});
+
+it('a revision that etcd tells in several pieces is one for those who watch', async () => {
+  const { one, store } = stage();
+  one.echo = (_, message) => (isCreation(message) ? [says({ created: true })] : []);
+  const watch = await store.watch({ key: 'a' }, 1, never());
+  const heard: string[] = [];
+  const reading = (async () => {
+    for await (const { revision, changes } of watch) heard.push(`${revision}: ${changes.length}`);
+  })();
+  one.echo = (_, message) =>
+    isCreation(message)
+      ? [
+          says({ id: 2, created: true }),
+          says({ puts: [5, 6], isFragment: true }),
+          says({ puts: [6, 6], isFragment: true }),
+          says({ puts: [6, 7], isFragment: true }),
+          says({ puts: [8] }),
+          says({ puts: [9, 9], isFragment: true }),
+          says({}),
+        ]
+      : [];
+  const other = await store.watch({ key: 'b' }, 1, never());
+  await vi.waitFor(() => expect(heard).toEqual(['5: 1', '6: 4', '7: 1', '8: 1', '9: 2']));
+  await store.close();
+  await reading;
+  void other;
 });

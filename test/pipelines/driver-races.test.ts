@@ -169,9 +169,12 @@ describe('what a person decided', () => {
       phase('next'),
     );
     await left(on.run(driver!, runbook, { waits: false }));
-    expect(await on.resume(driver!, { decision: 'skip' })).toMatchObject({ kind: 'nothing-to-decide' });
-    const resuming = left(on.resume(driver!, { decision: 'rerun' }));
+    for (const decision of ['skip', 'rerun'] as const) {
+      expect(await on.resume(driver!, { decision })).toMatchObject({ kind: 'nothing-to-decide' });
+    }
+    const resuming = left(on.resume(driver!));
     await on.advance(0);
+    expect(await on.resume(other!, { decision: 'skip', standsBy: true })).toMatchObject({ kind: 'nothing-to-decide' });
     await hold.release();
     expect(await resuming).toMatchObject({
       state: 'blocked',
@@ -179,6 +182,70 @@ describe('what a person decided', () => {
       phases: [{ state: 'failed', runs: 1 }, {}],
     });
     expect(on.ran).toEqual([]);
+  });
+
+  it.each(['skip', 'rerun'] as const)(
+    'while a phase runs is refused at once: whoever says %s cannot mean what happens to the phase later',
+    async (decision) => {
+      const on = stage();
+      const [driver, other] = await on.fleet.startAll('driver', 'other');
+      on.does({ pay: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) });
+      const stop = new AbortController();
+      const driving = on.run(driver!, book(phase('pay'), phase('ship')), { signal: stop.signal });
+      await until(() => on.ran.length === 1);
+      const deciding = on.resume(other!, { decision, standsBy: true });
+      expect(await deciding).toMatchObject({ kind: 'nothing-to-decide', record: { state: 'running' } });
+      stop.abort();
+      expect(await left(driving)).toMatchObject({ state: 'blocked', blocked: { on: 'person' } });
+      expect(on.ran).toEqual(['pay']);
+    },
+  );
+
+  it('is carried out once, however many give the same answer to one question', async () => {
+    const on = stage();
+    const [driver, second, third] = await on.fleet.startAll('driver', 'second', 'third');
+    on.does({
+      pay: () => {
+        throw new Error('no funds');
+      },
+    });
+    const asked = await left(on.run(driver!, book(phase('pay', { onFailure: 'block' }))));
+    const answers = await Promise.all(
+      [driver!, second!, third!].map((each) => on.resume(each, { decision: 'rerun', standsBy: true })),
+    );
+    expect(answers.map(({ kind }) => kind).sort()).toEqual(['answered', 'answered', 'left']);
+    expect(answers).toContainEqual(expect.objectContaining({ kind: 'answered', choice: 'rerun' }));
+    expect(on.ran).toEqual(['pay', 'pay']);
+    const now = await driver!.box.pipelines.show('p');
+    expect([asked, now].map((record) => record?.blocked)).toMatchObject([{ on: 'person' }, { on: 'person' }]);
+    const question = asked.blocked?.on === 'person' ? asked.blocked.question : 0;
+    expect(await on.resume(driver!, { decision: 'skip', question })).toMatchObject({ kind: 'answered' });
+    const other = { kind: 'another-question', question: now?.lastQuestion };
+    expect(await on.resume(driver!, { decision: 'skip', question: question + 1_000 })).toMatchObject(other);
+    expect(on.ran).toEqual(['pay', 'pay']);
+  });
+
+  it('is not taken for an answer to a later pipeline of the same id', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    const runbook = book(shell('pay', 'exit 1', { onFailure: 'block' }));
+    const asked = await left(on.run(driver!, runbook));
+    await other!.box.pipelines.cancel('p');
+    await other!.box.pipelines.forget('p');
+    await left(on.run(driver!, runbook));
+    const question = asked.lastQuestion;
+    expect((await on.resume(other!, { decision: 'skip', question })).kind).toBe('another-question');
+  });
+
+  it('leaves a pipeline pending that nobody has driven, for a driver to come', async () => {
+    const on = stage();
+    const driver = await on.fleet.start('driver');
+    await driver.box.pipelines.start(book(phase('work')), { id: 'p' });
+    for (const decision of ['skip', 'rerun'] as const) {
+      expect(await on.resume(driver, { decision })).toMatchObject({ kind: 'nothing-to-decide' });
+    }
+    await expect(driver.box.pipelines.resume('p')).rejects.toThrow('phase work is a function of the program');
+    expect(await driver.box.pipelines.show('p')).toMatchObject({ state: 'pending', isDriven: false, lastToken: 0 });
   });
 
   it('about one phase is not taken for another that is asked about when its turn comes', async () => {
@@ -190,16 +257,15 @@ describe('what a person decided', () => {
     );
     await left(on.run(driver!, runbook));
     const busy = await other!.box.lock('pipeline:p').acquire();
-    const late = left(on.resume(driver!, { decision: 'skip', standsBy: true }));
+    const late = on.resume(driver!, { decision: 'skip', standsBy: true });
     await until(async () => (await other!.box.lock('pipeline:p').inspect()).waiting.length === 1);
-    const sooner = left(on.resume(other!, { decision: 'skip', standsBy: true }));
+    const sooner = on.resume(other!, { decision: 'skip', standsBy: true });
     await until(async () => (await other!.box.lock('pipeline:p').inspect()).waiting.length === 2);
     await busy.release();
-    const records = await Promise.all([late, sooner]);
-    expect(records.map(({ phases }) => phases.map(({ state }) => state))).toEqual([
-      ['skipped', 'failed'],
-      ['skipped', 'failed'],
-    ]);
+    const outcomes = await Promise.all([late, sooner]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(['left', 'answered']);
+    const record = await other!.box.pipelines.show('p');
+    expect(record?.phases.map(({ state }) => state)).toEqual(['skipped', 'failed']);
   });
 });
 describe('many pipelines', () => {

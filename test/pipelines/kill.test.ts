@@ -95,7 +95,9 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     return crew;
   }
 
-  it.skipIf(kind === 'file')('at one of its writes is replaced', { timeout: 120_000 }, async () => {
+  // On a file each of its writes has its turn above.
+  const onEtcd = kind === 'file' ? undefined : it;
+  onEtcd?.('at one of its writes is replaced', { timeout: 120_000 }, async () => {
     const points = [
       ...([1, 3, 6, 16] as const).map((write) => ({ write, when: 'after' as const })),
       ...([4, 7] as const).map((write) => ({ write, when: 'before' as const })),

@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { EtcdCluster } from '../support/etcd/cluster.ts';
 import { eventually, inQueue } from '../support/etcd/fleet.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
-import { isMissing } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
 
 const CREW = 5;

@@ -4,7 +4,8 @@ import type { SignalboxEvent } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type AtEnd, EtcdFleet, eventually, inQueue } from '../support/etcd/fleet.ts';
 import { GatewayStore } from '../support/etcd/gateway-store.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { refusalOf } from '../support/outcome.ts';
 
 vi.setConfig({ maxConcurrency: 40 });

@@ -5,7 +5,8 @@
 import { HoldLost } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type AtEnd, EtcdFleet, eventually, inQueue, TTL_MS, untilWaiting } from '../support/etcd/fleet.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { errorOf, lossOf, refusalOf } from '../support/outcome.ts';
 import { built } from '../support/run-processes.ts';
 

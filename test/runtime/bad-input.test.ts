@@ -7,6 +7,8 @@ type Call = (box: Signalbox) => unknown;
 const long = 'x'.repeat(201);
 const claim = { holder: 'me', token: 1 };
 
+const BOOK = { name: 'r', phases: [{ name: 'a', run: 'true' }] };
+
 /** What is asked, what the message has to show of it, and what of what is accepted. */
 const bad: readonly [string, Call, string, RegExp][] = [
   ['a lock without a name', (box) => box.lock(''), 'empty', /1 to 200 printable/],
@@ -92,6 +94,104 @@ const bad: readonly [string, Call, string, RegExp][] = [
     (box) => box.tasks.publish('a', {}, { dependsOn: ['b', 'a'] }),
     'dependsOn names the task itself',
     /could never begin/,
+  ],
+  [
+    'a decision in other letters',
+    (box) => box.pipelines.resume('p', { decision: 'Skip' as never }),
+    'Skip',
+    /"rerun" or "skip"/,
+  ],
+  ['no decision', (box) => box.pipelines.resume('p', { decision: null as never }), 'null', /"rerun" or "skip"/],
+  ['a question without a decision', (box) => box.pipelines.resume('p', { question: 3 }), '3', /"rerun" or "skip"/],
+  [
+    'a question that is no number',
+    (box) => box.pipelines.resume('p', { decision: 'skip', question: '3' as never }),
+    'question is "3"',
+    /whole number/,
+  ],
+  [
+    'a wait that is neither',
+    (box) => box.pipelines.run(BOOK, { waits: 'no' as never }),
+    'waits is "no"',
+    /true or false/,
+  ],
+  [
+    'a standby that is neither',
+    (box) => box.pipelines.resume('p', { standsBy: 1 as never }),
+    'standsBy is 1',
+    /true or false/,
+  ],
+  ['a negative grace', (box) => box.pipelines.run(BOOK, { graceMs: -1 }), 'graceMs is -1', /not negative/],
+  [
+    'functions that are no map',
+    (box) => box.pipelines.resume('p', { functions: {} as never }),
+    'functions is {}',
+    /a Map/,
+  ],
+  ['a state of no pipeline', (box) => box.pipelines.list({ state: 'Done' as never }), 'Done', /"pending" or/],
+  ['a reason that is no text', (box) => box.pipelines.cancel('p', { reason: 7 as never }), 'reason is 7', /text/],
+  ['a misspelt reason', (box) => box.pipelines.cancel('p', { resaon: 'x' } as never), 'resaon', /by, reason, signal/],
+  [
+    'an unknown onFailure',
+    (box) => box.guards.wait({ id: 'g', condition: { lockFree: 'a' }, onFailure: 'Warn' as never }),
+    'Warn',
+    /"block", "warn"/,
+  ],
+  [
+    'a quietness that is neither',
+    (box) => box.guards.check([{ id: 'g', condition: { lockFree: 'a' } }], { isQuiet: 'yes' as never }),
+    'isQuiet is "yes"',
+    /true or false/,
+  ],
+  ['an own that is no name', (box) => box.check({ lockFree: 'a' }, {}, { own: 7 as never }), 'own is 7', /a name/],
+  [
+    'an unknown status',
+    (box) => box.tasks.list({ status: 'done' as never }),
+    'status is "done"',
+    /"pending" or "running"/,
+  ],
+  [
+    'a pending that is neither',
+    (box) => box.tasks.subscribe(() => undefined, { pending: 'yes' as never }),
+    'pending is "yes"',
+    /true or false/,
+  ],
+  [
+    'a retry that is neither',
+    (box) => box.tasks.fail('t', claim, 'x', { retry: 'no' as never }),
+    'retry is "no"',
+    /true or false/,
+  ],
+  [
+    'a comparison with something else',
+    (box) => box.bus.transaction([{ key: 'k', target: 'Version', is: '=', than: 0 } as never], [], []),
+    'Version',
+    /"version", "create" or "mod"/,
+  ],
+  [
+    'a comparison by a word',
+    (box) => box.bus.transaction([{ key: 'k', target: 'mod', is: '==', than: 0 } as never], [], []),
+    '==',
+    /"=", "!=", "<" or ">"/,
+  ],
+  [
+    'a kind of no resource',
+    (box) => box.survey({ resource: { kind: 'Lock' as never, name: 'a' } }),
+    'kind is "Lock"',
+    /"lock" or "semaphore"/,
+  ],
+  [
+    'metadata of a member that is no JSON',
+    (box) => box.members.join('m', { when: new Date(0) } as never),
+    'metadata.when is a Date',
+    /plain JSON/,
+  ],
+  ['a misspelt capacity', (box) => box.semaphore('s', { capicity: 2 } as never), 'capicity', /there are capacity/],
+  [
+    'a mode in other letters, wanted together',
+    (box) => box.acquireAll([{ lock: 'a', mode: 'Shared' as never }]),
+    'Shared',
+    /"exclusive" or "shared"/,
   ],
   ['a capacity to resize to of zero', (box) => box.semaphore('s').resize(0), 'capacity is 0', /whole number/],
 ];

@@ -6,10 +6,10 @@ import type { Offspring } from '../../src/host/index.ts';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 
 const child = (mark: string): Offspring => ({
-  pid: 1,
+  pid: 42,
   leads: true,
   mark,
-  process: { boot: 'b', space: 's', pid: 1, start: '1', group: true },
+  process: { boot: 'b', space: 's', pid: 42, start: '1', group: true },
 });
 const terms = { graceMs: 5000, outlivesHold: false };
 

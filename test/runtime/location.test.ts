@@ -32,7 +32,8 @@ beforeAll(() => {
   git(place('repository'), 'add', '.');
   git(place('repository'), 'commit', '--quiet', '-m', 'first');
   git(place('repository'), 'worktree', 'add', '--quiet', place('worktree'), '-b', 'other');
-  git(root, 'init', '--quiet', '--bare', 'bare');
+  git(root, 'clone', '--quiet', '--bare', place('repository'), 'bare');
+  git(place('bare'), 'worktree', 'add', '--quiet', place('of-bare'), '-b', 'third');
   git(place('repository'), 'submodule', '--quiet', 'add', place('repository'), 'inner');
   symlinkSync(place('worktree'), place('link'));
   mkdirSync(place('plain', '.git'), { recursive: true });
@@ -43,7 +44,7 @@ afterAll(() => {
 });
 
 describe('where nothing is named', () => {
-  it.each(['repository', 'repository/deep/down', 'worktree', 'bare', 'repository/inner', 'link'])(
+  it.each(['repository', 'repository/deep/down', 'worktree', 'of-bare', 'repository/inner', 'link'])(
     'the store of %s is in the directory that git calls common',
     (directory) => {
       expect(urlAt(place(directory))).toBe(`file:${commonDirectory(place(directory))}/signalbox`);

@@ -295,6 +295,8 @@ export const lock: Kind<Lock, LockCommand, LockOutcome, LockHold> = {
         return `reclaimed ${show.token(outcome.hold.token)}`;
       case 'queued':
         return `queued at ${outcome.position}: ${showHolders(outcome.holders, show)}`;
+      case 'too-large':
+        return `too-large: ${outcome.bytes} bytes`;
       case 'busy':
       case 'not-owner':
         return `${outcome.kind}: ${showHolders(outcome.holders, show)}`;
@@ -358,6 +360,8 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
         return `queued at ${outcome.position}, ${outcome.free} free`;
       case 'full':
         return `full, ${outcome.free} free: ${showHolders(outcome.holders, show)}`;
+      case 'too-large':
+        return `too-large: ${outcome.bytes} bytes`;
       case 'impossible':
         return `impossible: ${outcome.why}`;
       case 'capacity-mismatch':

@@ -111,7 +111,7 @@ describe('a pipeline', () => {
     ~ running by w1 #1 before build | build waiting
 
     > ann decides through w1: skip
-    = misplaced; look at the guards before build
+    = not-asked; look at the guards before build
     ~ running by w1 #1 before build | build waiting
 
     > w1 looks after
@@ -140,7 +140,7 @@ describe('a pipeline', () => {
     ~ running by w1 #1 during build | build running
 
     > ann decides through w1: rerun
-    = misplaced; run build
+    = not-asked; run build
     ~ running by w1 #1 during build | build running
 
     > w1's command succeeds
@@ -1008,7 +1008,7 @@ describe('what a phase holds', () => {
 
     > w1 is refused lock/trunk, because "it would deadlock"
     = ok; ask a person
-    ! pipeline:blocked w1, merge, on: person, reasons: phase merge: it would deadlock. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, merge, on: person, reasons: phase merge: it would deadlock. Look, then resume with rerun (run it again) or skip (take it as done), question: 5
     ~ blocked by w1 #1 before merge for a person: phase merge: it would deadlock. Look, then resume with rerun (run it again) or skip (take it as done) | merge failed
 
     > ann decides through w1: rerun
@@ -1294,7 +1294,7 @@ describe('a command that fails', () => {
 
     > w1's command fails: exit code 3
     = ok; ask a person
-    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done), question: 4
     ~ blocked by w1 #1 before build for a person: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done) | build failed
 
     > w1 begins
@@ -1317,8 +1317,23 @@ describe('a command that fails', () => {
 
     > w1's command fails: exit code 3
     = ok; ask a person
-    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3 (tried 2 times). Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3 (tried 2 times). Look, then resume with rerun (run it again) or skip (take it as done), question: 9
     ~ blocked by w1 #1 before build, attempt 2 for a person: phase build: exit code 3 (tried 2 times). Look, then resume with rerun (run it again) or skip (take it as done) | build failed, 2 runs
+
+    # Ben has answered the first question as well, and comes too late: this is another one.
+    > ben answers question 4 through w1: rerun
+    = answered; ask a person
+    ~ blocked by w1 #1 before build, attempt 2 for a person: phase build: exit code 3 (tried 2 times). Look, then resume with rerun (run it again) or skip (take it as done) | build failed, 2 runs
+
+    > ben answers question 10 through w1: skip
+    = another-question; ask a person
+    ~ blocked by w1 #1 before build, attempt 2 for a person: phase build: exit code 3 (tried 2 times). Look, then resume with rerun (run it again) or skip (take it as done) | build failed, 2 runs
+
+    > ben answers question 9 through w1: skip
+    = ok; leave
+    ! pipeline:resumed ben, why: ben decided: skip
+    ! pipeline:done w1
+    ~ done | build skipped, 2 runs
   `;
 
   story(
@@ -1337,7 +1352,7 @@ describe('a command that fails', () => {
 
     > w1's command fails: exit code 3
     = ok; ask a person
-    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done), question: 5
     ~ blocked by w1 #1 before build for a person: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done) | build failed, deploy waiting
 
     > ann decides through w1: skip
@@ -1609,7 +1624,7 @@ describe('a driver that dies', () => {
     > w2 drives it
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
-    ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done), question: 5
     ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > w2 looks
@@ -1664,7 +1679,7 @@ describe('a driver that dies', () => {
     > w2 drives it
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
-    ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w2, migrate, on: person, reasons: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done), question: 5
     ~ blocked by w2 #2 before migrate for a person: phase migrate had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted, deploy waiting
 
     > ann decides through w2: skip
@@ -1760,7 +1775,7 @@ describe('a driver that dies', () => {
     > w3 drives it
     = ok; ask a person
     ! pipeline:resumed w3, why: a driver took over, token: 3
-    ! pipeline:blocked w3, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w3, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done), question: 9
     ~ blocked by w3 #3 before build, attempt 2 for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build interrupted, 2 runs
   `;
 
@@ -1847,7 +1862,7 @@ describe('a driver that dies', () => {
 
     > w1's command fails: exit code 3
     = ok; ask a person
-    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, build, on: person, reasons: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done), question: 4
     ~ blocked by w1 #1 before build for a person: phase build: exit code 3. Look, then resume with rerun (run it again) or skip (take it as done) | build failed
 
     > w2 drives it
@@ -1892,7 +1907,7 @@ describe('a driver that is stopped', () => {
 
     > w1 is stopped, and its command with it
     = ok; ask a person
-    ! pipeline:blocked w1, migrate, on: person, reasons: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w1, migrate, on: person, reasons: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done), question: 4
     ~ blocked by w1 #1 before migrate for a person: phase migrate had begun when its driver was stopped, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | migrate interrupted
 
     > w2 drives it
@@ -2058,7 +2073,7 @@ describe('a pipeline that is cancelled', () => {
     > w2 drives it
     = ok; ask a person
     ! pipeline:resumed w2, why: a driver took over, token: 2
-    ! pipeline:blocked w2, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done)
+    ! pipeline:blocked w2, build, on: person, reasons: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done), question: 4
     ~ blocked by w2 #2 before build for a person: phase build had begun when its driver was lost, and nobody knows how far it came; it is not marked idempotent. Look, then resume with rerun (run it again) or skip (take it as done) | build interrupted
 
     > ann cancels it, because "enough"

@@ -105,7 +105,13 @@ class PipelineWorld implements World {
     ["(\\w+)'s pause is over", ([who]) => this.#driven(who, { kind: 'rested' })],
     [
       '(\\w+) decides through (\\w+): (rerun|skip)',
-      ([by = '', who, choice]) => this.#driven(who, { kind: 'decided', choice: choice as 'rerun' | 'skip', by }),
+      ([by = '', who, choice]) =>
+        this.#driven(who, { kind: 'decided', question: this.#record?.lastQuestion ?? 0, choice, by }),
+    ],
+    [
+      '(\\w+) answers question (\\d+) through (\\w+): (rerun|skip)',
+      ([by = '', question, who, choice]) =>
+        this.#driven(who, { kind: 'decided', question: Number(question), choice, by }),
     ],
     ['(\\w+) cancels it, because "(.*)"', ([by = '', reason = '']) => this.#ask({ kind: 'cancel', by, reason })],
     ['nobody looks at (\\w+) (\\w+)', ([kind, name]) => this.#fact(`${kind}:${name}`, undefined)],

@@ -1,7 +1,8 @@
 /** The stores on which the command line is tried: for `describe.each`. */
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { type EtcdServer, isMissing, startEtcd } from './etcd/server.ts';
+import { type EtcdServer, startEtcd } from './etcd/server.ts';
+import { isMissing } from './programs.ts';
 
 export type StoreKind = 'file' | 'etcd';
 

@@ -9,7 +9,8 @@ import { open, type Signalbox, type SignalboxEvent } from 'signalbox';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { blocksOf } from '../docs/blocks.ts';
 import { root } from '../house/sources.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 
 const PAGE = 'docs/task.md';
 const recipes = new Map(

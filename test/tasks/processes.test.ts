@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { open, type Signalbox } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { built } from '../support/run-processes.ts';
-import { type EtcdServer, isMissing, startEtcd } from '../support/etcd/server.ts';
+import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
 import { Family } from './family.ts';
 
 const engines = [

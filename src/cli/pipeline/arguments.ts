@@ -9,6 +9,12 @@ export function pipelineId(text: string): string {
   return text.replace(/^pipeline\/(?=.)/s, '');
 }
 
+/** As `status` tells it. */
+export function questionArgument(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError(`${shown(text)} is no number of a question. See pipeline status.`);
+}
+
 /** Who asks, for people. */
 export function askedBy(holder: string | undefined): string {
   return holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);

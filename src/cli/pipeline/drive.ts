@@ -105,8 +105,23 @@ function refusalOf(outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
       );
     case 'nothing-to-decide': {
       const { id, state } = outcome.record;
-      const message = `pipeline/${id}: there is nothing to skip: no phase of it waits for a person. It is ${state}; nothing was done`;
+      const message = `pipeline/${id}: there is nothing to decide: no phase of it waits for a person. It is ${state}; nothing was done`;
       return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
+    }
+    case 'answered': {
+      const { by, choice } = outcome;
+      const { id, state } = outcome.record;
+      const answer = by === undefined || choice === undefined ? '' : `: ${by} decided ${choice}`;
+      const message = `pipeline/${id}: that question was answered before${answer}. It is ${state}; nothing was done`;
+      return new CliExit(EXIT.no, message, { outcome: 'answered', pipeline: id });
+    }
+    case 'another-question': {
+      const { question, record } = outcome;
+      const { id, blocked } = record;
+      const why = blocked?.on === 'person' ? blocked.why : '';
+      const see = `  see: signalbox pipeline status ${quoted(id)}`;
+      const message = `pipeline/${id}: it asks something else by now (question ${question}), and nothing was done: ${why}\n${see}`;
+      return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
     }
     case 'missing':
       return noSuchPipeline();

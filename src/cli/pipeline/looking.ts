@@ -1,12 +1,12 @@
 /** `signalbox pipeline status` and `pipeline list`. */
 import { type Command, Option } from 'commander';
-import { currentPhase, hasEnded, spoken } from '../../core/index.ts';
+import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
-import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
@@ -15,8 +15,6 @@ import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from './json.ts';
 import { pictureOf } from './picture.ts';
 import { blockedLines, howToGoOn, lengthOf } from './words.ts';
-
-const STATES = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'] as const;
 
 export function addLooking(command: Command): void {
   status(command.command('status'));
@@ -78,7 +76,7 @@ function printStatus(view: PipelineView): void {
     paint('dim', printable(`started by ${view.startedBy}, ${new Date(view.startedAt).toISOString()}, in ${view.cwd}`)),
   );
   if (view.driver !== undefined && view.isDriven) print(paint('dim', printable(`driven by ${view.driver.holder}`)));
-  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(line);
+  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(printable(line));
 }
 
 /** As they are where nobody looks; without what could do something to a terminal where somebody does. */
@@ -96,18 +94,18 @@ function printLogs(logs: readonly PhaseLog[]): void {
 function list(command: Command): void {
   command
     .description('all pipelines, in the order in which they were started')
-    .addOption(new Option('--status <status>', 'only those that are').choices(STATES))
+    .addOption(new Option('--status <status>', 'only those that are').choices(PIPELINE_STATES))
     .option('--names', 'just their ids, one in a line')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
     )
-    .action(async ({ status: state, names }: { status?: (typeof STATES)[number]; names?: true }) => {
+    .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
       const options = state === undefined ? {} : { state };
       const { found, missing } = await look(command, (box) => box.pipelines.list(options));
       if (isJson(command))
         return printJson({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
-      if (names) return found.forEach(({ id }) => print(id));
+      if (names) return found.forEach(({ id }) => printName(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0)
         return print(state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`);

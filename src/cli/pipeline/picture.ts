@@ -80,7 +80,9 @@ function phaseLines(record: PipelineRecord, phase: PhaseRecord, at: number, fram
     text: `  ${painted(paint, colour, mark)} ${isQuiet ? paint('dim', body) : body}`,
     columns: 4 + columnsOf(body),
   };
-  const warnings = (phase.warnings ?? []).map((warning) => line(`      ! ${printable(warning)}`, frame, 'yellow'));
+  const { warnings: kept = [], warningsDropped: dropped } = phase;
+  const told = dropped === undefined ? kept : [`${dropped} more dropped`, ...kept];
+  const warnings = told.map((warning) => line(`      ! ${printable(warning)}`, frame, 'yellow'));
   return [first, ...warnings, ...(isCurrent ? currentLines(record, frame) : endLines(record, at, frame))];
 }
 

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
 import type { RunbookWithFunctions } from '../../runtime/pipelines/pipelines.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { askedBy, pipelineId } from './arguments.ts';
+import { askedBy, pipelineId, questionArgument } from './arguments.ts';
 import { drive } from './drive.ts';
 import { loadRunbook } from './runbook-file.ts';
 import { complainOf } from './validate.ts';
@@ -12,6 +12,7 @@ import { complainOf } from './validate.ts';
 interface Flags {
   readonly rerun?: true;
   readonly skip?: true;
+  readonly question?: number;
   readonly wait?: true;
   readonly runbook?: string;
   readonly dir?: string;
@@ -25,6 +26,11 @@ export function addResume(command: Command): void {
     .argument('<id>', 'of the pipeline', pipelineId)
     .addOption(new Option('--rerun', 'run the phase again that was interrupted or has failed').conflicts('skip'))
     .option('--skip', 'take that phase as done')
+    .addOption(
+      new Option('--question <number>', 'which question that answers (default: the one that is open now)').argParser(
+        questionArgument,
+      ),
+    )
     .option('--wait', 'stand by while somebody else drives it, and take over when that one is gone')
     .option('--runbook <file>', 'the program with the functions among its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
@@ -39,19 +45,23 @@ Examples:
   signalbox pipeline resume release-7 --wait        a standby, should its driver die
 
 A phase that had begun is run again by itself only if it is marked idempotent. Otherwise nobody knows how far it came:
-look, then say --rerun or --skip.
+look, then say --rerun or --skip. That answers the question that is open when you say it (or the one of --question),
+never one that comes up later: if it was answered meanwhile, nothing is done, with 1.
 
 Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreachable
             75 it waits for a person, or somebody else drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
     )
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
+      if (flags.question !== undefined && decision === undefined) {
+        throw new CliExit(EXIT.usage, '--question says what is answered: add --rerun or --skip');
+      }
       const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
       const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);
       const by = askedBy(flags.holder);
       await drive(command, (box, driven) =>
         box.pipelines.resume(id, {
-          ...given({ decision, functions, cwd, graceMs: flags.grace }),
+          ...given({ decision, question: flags.question, functions, cwd, graceMs: flags.grace }),
           ...driven,
           by,
           standsBy: flags.wait === true,

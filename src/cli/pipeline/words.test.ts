@@ -6,7 +6,8 @@ const AT = 1_000_000;
 
 function record(rest: Partial<PipelineRecord>, phase: Partial<PhaseRecord> = {}): PipelineRecord {
   return {
-    version: 1,
+    version: 2,
+    lastQuestion: 0,
     id: 'r7',
     name: 'r',
     state: 'running',
@@ -92,9 +93,9 @@ describe('how to go on', () => {
   });
 
   it('is a choice, if a person has to decide', () => {
-    expect(howToGoOn(record({ blocked: { on: 'person', why: 'x', since: AT } })).slice(0, 2)).toEqual([
-      'run the phase again: signalbox pipeline resume r7 --rerun',
-      'or take it as done: signalbox pipeline resume r7 --skip',
+    expect(howToGoOn(record({ blocked: { on: 'person', why: 'x', since: AT, question: 4 } })).slice(0, 2)).toEqual([
+      'run the phase again: signalbox pipeline resume r7 --rerun --question 4',
+      'or take it as done: signalbox pipeline resume r7 --skip --question 4',
     ]);
   });
 });

@@ -93,7 +93,13 @@ export function howToGoOn({ id, blocked }: PipelineRecord): readonly string[] {
   const resume = `signalbox pipeline resume ${quoted(id)}`;
   const cancel = `or end it for good: signalbox pipeline cancel ${quoted(id)}`;
   if (blocked?.on !== 'person') return [`go on with it: ${resume}`, cancel];
-  return [`run the phase again: ${resume} --rerun`, `or take it as done: ${resume} --skip`, cancel];
+  // With its number: typed later, it cannot answer another question that has come up meanwhile.
+  const question = `--question ${blocked.question}`;
+  return [
+    `run the phase again: ${resume} --rerun ${question}`,
+    `or take it as done: ${resume} --skip ${question}`,
+    cancel,
+  ];
 }
 
 /** For the shell. */

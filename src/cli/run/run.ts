@@ -142,14 +142,18 @@ async function begun(
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
       const cut = AbortSignal.any([lost, signals.leaving, late]);
-      const clearing = { children: box.children, graceMs, tell: voice.say, cut };
-      const [left] = await clearLeftovers(entered.leftovers, clearing);
+      // Without a limit of its own it would wait for ever for what it may not end: the time of a lease has to do.
+      const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
+      const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
+      const [left] = await clearLeftovers(entered, clearing);
       if (signals.left !== undefined) throw new Failure('closed', 'left');
       if (left !== undefined && late.aborted)
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
       if (gone !== undefined) throw tooLate(gone.resource);
+      if (left !== undefined)
+        throw new CliExit(EXIT.notAcquired, `${left}; given up, and nothing was started beside it`);
       return await supervise(request, holds, child, signals, voice, lost);
     } finally {
       if (!child.isLeft) await box.children.forget(entered.keys).catch(() => undefined);

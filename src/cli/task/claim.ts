@@ -5,7 +5,7 @@ import type { DetachedClaim } from '../../runtime/tasks/detached.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';
-import { handOver, tell } from '../output.ts';
+import { handOver, jsonText, named, tell } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { all, none, taskId } from './arguments.ts';
 
@@ -64,8 +64,8 @@ Exit codes: 75 somebody else has it, or it is not its turn; 1 there is none, or 
 }
 
 function shown(command: Command, { id, holder, token, ttlMs, attempt, data }: DetachedClaim, isNext: boolean): string {
-  if (isJson(command)) return JSON.stringify({ task: id, holder, token, ttlMs, attempt, data });
-  return isNext ? `${token} ${id}` : String(token);
+  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, attempt, data });
+  return isNext ? `${token} ${named(id)}` : String(token);
 }
 
 /** That there is nothing to claim is an answer; that somebody else was faster is a refusal. */

@@ -6,7 +6,7 @@ import { given, numberArgument } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { print, printJson } from '../output.ts';
+import { print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { jsonArgument, taskId } from './arguments.ts';
 
@@ -96,7 +96,7 @@ Exit code 77, and nothing is changed, if somebody else has it or nobody does. Wi
         }
         const { owner } = outcome;
         if (isJson(command)) printJson({ task: id, outcome: outcome.kind, owner, by: by.holder, reason: by.reason });
-        else print(`task/${id}: taken from ${owner}`);
+        else print(printable(`task/${id}: taken from ${owner}`));
       });
     });
 }

@@ -5,7 +5,7 @@ import type { TaskView } from '../../runtime/tasks/view.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
-import { paintFor, print, printable, printJson, screen } from '../output.ts';
+import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
@@ -43,7 +43,7 @@ function list(command: Command): void {
       const options = status === undefined ? {} : { status };
       const { found, missing } = await look(command, (box) => box.tasks.list(options));
       if (isJson(command)) return printJson({ tasks: found.map(taskJson) });
-      if (names) return found.forEach(({ id }) => print(id));
+      if (names) return found.forEach(({ id }) => printName(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0) return print(status === undefined ? 'There are no tasks.' : `No task is ${status}.`);
       for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);

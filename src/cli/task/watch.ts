@@ -48,6 +48,6 @@ function lineOf({ type, resource, holder, at, id: _, ...details }: SignalboxEven
   const told = Object.entries(details).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   );
-  const words = [type.slice('task:'.length).padEnd(9), printable(taskId(resource)), printable(holder)];
+  const words = [printable(type.slice('task:'.length)).padEnd(9), printable(taskId(resource)), printable(holder)];
   return `${timeOf(at)}  ${words.join('  ')}  ${paint('dim', printable(told.join(' ')))}`.trimEnd();
 }

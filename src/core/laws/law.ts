@@ -62,7 +62,16 @@ export type Laws<State extends Resource = Resource, Asked extends Command = Comm
 };
 
 const GRANTS = ['acquired', 'reclaimed', 'upgraded', 'increased'];
-const REFUSALS = ['busy', 'full', 'impossible', 'capacity-mismatch', 'upgrade-conflict', 'not-owner', 'not-holder'];
+const REFUSALS = [
+  'busy',
+  'full',
+  'too-large',
+  'impossible',
+  'capacity-mismatch',
+  'upgrade-conflict',
+  'not-owner',
+  'not-holder',
+];
 const FINDINGS = ['already-free', 'lost', 'refreshed', 'unchanged'];
 
 export const isGrant = (outcome: Outcome): boolean => GRANTS.includes(outcome.kind);

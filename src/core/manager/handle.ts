@@ -1,4 +1,5 @@
 /** One command to the manager, from beginning to end. */
+import { unreachable } from '../machine.ts';
 import { findDeadlocks } from '../deadlock/index.ts';
 import { newSemaphore } from '../semaphore.ts';
 import { shown } from '../shown.ts';
@@ -127,6 +128,8 @@ function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
       refuseDeadlocked(turn);
       return { kind: 'acquired-together', grants };
     }
+    default:
+      return unreachable(answer);
   }
 }
 

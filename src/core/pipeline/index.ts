@@ -2,8 +2,8 @@ export { waitsForItsTurn } from './own-turn.ts';
 export { LARGEST_OUTPUTS_BYTES, outputNameProblem, parseOutputs, type ParsedOutputs } from './outputs.ts';
 export { parseRunbook, type ParsedRunbook } from './parse.ts';
 export { parseGuard, type ParsedGuard } from './parse-guard.ts';
+export { type Choice, CHOICES, openQuestion, type VoidAnswer, whyVoid } from './question.ts';
 export {
-  type Choice,
   type DriverCommand,
   type Effect,
   effectOf,
@@ -20,8 +20,12 @@ export {
   type Driver,
   hasEnded,
   type PhaseRecord,
+  PIPELINE_STATES,
   type PipelineRecord,
   type PipelineStep,
+  readRecord,
+  type ReadRecord,
+  type StoredRecord,
 } from './record.ts';
 export { DEFAULT_BACKOFF_MS, type Phase, type PhaseHold, type PhaseWork, type Runbook } from './runbook.ts';
 export { conditionWithVariables, type Filled, withVariables } from './variables.ts';

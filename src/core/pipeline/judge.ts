@@ -1,6 +1,6 @@
 /** What the outcomes of a phase's guards mean for the pipeline: it goes on, it is blocked, or it fails. */
 import { type Guard, type GuardOutcome, type Missing, type OnFailure, polledInputs, wakesOn } from '../guard/index.ts';
-import { type Event, event, type Moment } from '../machine.ts';
+import { type Event, event, type Moment, unreachable } from '../machine.ts';
 import type { Blocked, BlockingGuard } from './record.ts';
 import type { Phase } from './runbook.ts';
 
@@ -27,7 +27,7 @@ export function judge(
     event(isPassed ? 'guard:passed' : 'guard:failed', { holder }, at, {
       guard: guard.id,
       phase: phase.name,
-      ...(!isPassed && { reasons, action: actionTold(actionOf(guard)) }),
+      ...(!isPassed && { reasons, action: actionKind(actionOf(guard)) }),
     }),
   );
   const open = judged.filter(({ isPassed }) => !isPassed);
@@ -98,8 +98,11 @@ function failureTold(
   return own === '' ? told : `${own}(${told})`;
 }
 
-function actionTold(action: OnFailure): string {
-  return typeof action === 'string' ? action : 'retry' in action ? 'retry' : 'fail';
+/** What is to be done about a failure, in one word. */
+export function actionKind(action: OnFailure): 'block' | 'warn' | 'retry' | 'fail' {
+  if (action === 'block' || action === 'warn') return action;
+  if ('retry' in action) return 'retry';
+  return 'fail' in action ? 'fail' : unreachable(action);
 }
 
 function missingTold({ key, error }: Missing): string {
@@ -107,7 +110,7 @@ function missingTold({ key, error }: Missing): string {
 }
 
 /** They become part of the record, and a list of issues has no end. */
-function short(reasons: readonly string[]): readonly string[] {
+export function short(reasons: readonly string[]): readonly string[] {
   const first = reasons.slice(0, MOST_REASONS).map(cut);
   return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;
 }

@@ -81,7 +81,9 @@ const anything: fc.Arbitrary<DriverCommand> = fc.oneof(
   fc.constant({ kind: 'begun', tokens: { 'lock/main': 7 } } as const),
   result.map((given) => ({ kind: 'ended', result: given }) as const),
   fc.constant({ kind: 'rested' } as const),
-  fc.constantFrom('rerun', 'skip').map((choice) => ({ kind: 'decided', choice, by: 'ann' }) as const),
+  fc
+    .tuple(fc.constantFrom('rerun', 'skip'), fc.nat(40))
+    .map(([choice, question]) => ({ kind: 'decided', question, choice, by: 'ann' }) as const),
 );
 
 /** The driver of now, one of those before it, or one that is to come. */
@@ -92,6 +94,14 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 40, arbitrary: luck.map((given): Move => ({ do: 'follow', luck: given })) },
   { weight: 5, arbitrary: fc.constant<Move>({ do: 'take over' }) },
   { weight: 4, arbitrary: fc.tuple(late, anything).map(([by, command]): Move => ({ do: 'say', late: by, command })) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('answer'),
+      ago: fc.constantFrom(1, 1, 2, 0, -1),
+      choice: fc.constantFrom('rerun', 'skip'),
+    }),
+  },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('judge'), late, when, luck }) },
   { weight: 1, arbitrary: late.map((by): Move => ({ do: 'drive', late: Math.max(0, by) })) },
   { weight: 1, arbitrary: words.map((reason): Move => ({ do: 'cancel', reason })) },
@@ -193,6 +203,7 @@ const machine = pipelineTransition;
 const REPLACED = 'one who was replaced changes nothing, and is told to leave';
 const RERUN =
   'a command runs again only if it failed and is to be retried, if it is idempotent, or if a person says so';
+const ANSWERS = 'what a person decides counts for the question that he names, and for no other';
 const GUARDS = 'what guards say is done: pass, wait, or fail';
 const FAILS = 'a command that fails is retried, let pass, asked about, or fails the pipeline, as the phase says';
 const TAKES_OVER = 'whoever takes over can go on, or has to ask, or may leave; it is never in the middle of a command';
@@ -231,6 +242,46 @@ const BUGS: Bugs = [
       'token' in command && command.kind !== 'drive' && command.token > (record?.lastToken ?? 0)
         ? machine(book, record, { ...command, token: record?.driver?.token ?? 0 }, at)
         : machine(book, record, command, at),
+  },
+  {
+    bug: 'an answer is taken for whatever question is open',
+    breaks: ANSWERS,
+    planted: (book, record, command, at) =>
+      machine(
+        book,
+        record,
+        command.kind === 'decided' && record?.blocked?.on === 'person'
+          ? { ...command, question: record.blocked.question }
+          : command,
+        at,
+      ),
+  },
+  {
+    bug: 'an answer is heard only if it is the first',
+    breaks: ANSWERS,
+    planted(book, record, command, at) {
+      const step = machine(book, record, command, at);
+      return command.kind === 'decided' && record?.answered !== undefined && step.state !== record
+        ? { ...step, state: record, outcome: { kind: 'answered' } }
+        : step;
+    },
+  },
+  {
+    bug: 'the questions of every phase are counted from one again',
+    breaks: 'a question has a number that none had before, and keeps it while it is open',
+    planted: (book, record, command, at) =>
+      machine(book, record && { ...record, lastQuestion: 0 }, command, { ...at, revision: 0 }),
+  },
+  {
+    bug: 'a driver that takes over asks anew',
+    breaks: 'a question has a number that none had before, and keeps it while it is open',
+    planted(book, record, command, at) {
+      const step = machine(book, record, command, at);
+      const { state } = step;
+      if (command.kind !== 'drive' || state === record || state?.blocked?.on !== 'person') return step;
+      const question = state.lastQuestion + 1;
+      return { ...step, state: { ...state, lastQuestion: question, blocked: { ...state.blocked, question } } };
+    },
   },
   {
     bug: 'a phase whose driver died is run again, idempotent or not',

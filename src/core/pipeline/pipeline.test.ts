@@ -91,12 +91,13 @@ describe('a phase that is refused its holds and may fail', () => {
 });
 
 describe('a phase that a person runs again', () => {
-  const rerun: DriverCommand = { kind: 'decided', choice: 'rerun', by: 'ann' };
+  const rerun = (pipeline: Told): PipelineTransition =>
+    pipeline.by(1, { kind: 'decided', question: pipeline.record?.lastQuestion ?? 0, choice: 'rerun', by: 'ann' });
 
   it('is at its next attempt if it had failed', () => {
     const pipeline = new Told({ onFailure: 'block' });
     pipeline.fail('exit code 1');
-    pipeline.by(1, rerun);
+    rerun(pipeline);
     expect(pipeline.record?.step.attempt).toBe(2);
     pipeline.fail('exit code 1');
     expect(pipeline.record?.blocked).toMatchObject({ why: expect.stringContaining('(tried 2 times)') as string });
@@ -106,7 +107,7 @@ describe('a phase that a person runs again', () => {
     const pipeline = new Told({ retries: 1 });
     pipeline.by(1, { kind: 'begun', tokens: {} });
     pipeline.by(1, { kind: 'ended', result: { kind: 'stopped', why: 'its driver was stopped' } });
-    pipeline.by(1, rerun);
+    rerun(pipeline);
     expect(pipeline.record?.step.attempt).toBe(1);
     expect(pipeline.fail('exit code 1').effect).toEqual({ kind: 'pause', ms: 1_000 });
   });

@@ -17,9 +17,18 @@
  */
 import type { GuardOutcome } from '../guard/index.ts';
 import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
-import { cut, judge } from './judge.ts';
+import { actionKind, cut, judge, short } from './judge.ts';
 import { withOutputs } from './outputs.ts';
-import { type Blocked, hasEnded, type PhaseRecord, type PipelineRecord, type PipelineStep } from './record.ts';
+import { type Choice, nextQuestion, type VoidAnswer, whyVoid } from './question.ts';
+import {
+  type Blocked,
+  hasEnded,
+  type PhaseRecord,
+  type PipelineRecord,
+  type PipelineStep,
+  RECORD_VERSION,
+} from './record.ts';
+import { fitted, fittedEvents } from './size.ts';
 import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.ts';
 
 export type PipelineCommand = { readonly command: string } & (
@@ -48,11 +57,8 @@ export type DriverCommand =
   | { readonly kind: 'ended'; readonly result: PhaseResult }
   /** The pause before the next attempt is over. */
   | { readonly kind: 'rested' }
-  /** What a person decided. */
-  | { readonly kind: 'decided'; readonly choice: Choice; readonly by: string };
-
-/** To run the phase again, or to take it as done. */
-export type Choice = 'rerun' | 'skip';
+  /** What a person decided about the question of this number. */
+  | { readonly kind: 'decided'; readonly question: number; readonly choice: Choice; readonly by: string };
 
 export type PhaseResult =
   | { readonly kind: 'succeeded'; readonly outputs: Readonly<Record<string, string>> }
@@ -77,7 +83,8 @@ export type PipelineOutcome =
   /** Somebody else drives it by now. */
   | { readonly kind: 'replaced' }
   /** The command is not about where the pipeline is. */
-  | { readonly kind: 'misplaced' };
+  | { readonly kind: 'misplaced' }
+  | VoidAnswer;
 
 /** What the driver is to do next. */
 export type Effect =
@@ -104,6 +111,28 @@ const LEAVE: Effect = { kind: 'leave' };
 const MOST_WARNINGS = 20;
 
 export function pipelineTransition(
+  runbook: Runbook,
+  record: PipelineRecord | undefined,
+  command: PipelineCommand,
+  at: Moment,
+): PipelineTransition {
+  const step = stepOf(runbook, record, command, at);
+  const { state } = step;
+  if (state === record || state === undefined) return step;
+  const small = fitted(state);
+  const events = fittedEvents(step.events);
+  if (small === state) return events === step.events ? step : { ...step, events };
+  // What was dropped now was dropped before: a guard that is looked at again and again would be written every time.
+  if (record !== undefined && isSameButFor(small, record)) return { ...step, state: record, events: NONE };
+  return { ...step, state: small, events };
+}
+
+function isSameButFor(one: PipelineRecord, other: PipelineRecord): boolean {
+  const plain = ({ last: _, lastDriven: __, ...rest }: PipelineRecord): string => JSON.stringify(rest);
+  return plain(one) === plain(other);
+}
+
+function stepOf(
   runbook: Runbook,
   record: PipelineRecord | undefined,
   command: PipelineCommand,
@@ -164,7 +193,7 @@ function driven(turn: Turn, command: DriverCommand): PipelineTransition {
     case 'rested':
       return blocked?.on === 'backoff' ? moved(turn, freed(turn.record), resumption(turn)) : misplaced(turn);
     case 'decided':
-      return blocked?.on === 'person' ? decided(turn, command) : misplaced(turn);
+      return decided(turn, command);
     default:
       return unreachable(command);
   }
@@ -181,13 +210,14 @@ function start(
     return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
   }
   const state: PipelineRecord = {
-    version: 1,
+    version: RECORD_VERSION,
     id,
     name: runbook.name,
     state: 'pending',
     step: { when: 'before', phase: 0, attempt: 1 },
     phases: runbook.phases.map(({ name }) => ({ name, state: 'waiting', runs: 0 })),
     lastToken: 0,
+    lastQuestion: 0,
     outputs: {},
     startedBy: by,
     startedAt: at.now,
@@ -223,21 +253,37 @@ function interrupted(turn: Turn, why: string): PipelineTransition {
     `phase ${name} had begun when ${why}, and nobody knows how far it came; it is not marked idempotent. ` +
     'Look, then resume with rerun (run it again) or skip (take it as done)';
   const phase = { state: 'interrupted', endedAt: at.now, ended: `interrupted: ${why}` } as const;
-  return blockedOn(turn, withPhase(back, phase), { on: 'person', why: told });
+  return asks(turn, withPhase(back, phase), told);
 }
 
-function decided(turn: Turn, { choice, by }: Extract<DriverCommand, { readonly kind: 'decided' }>): PipelineTransition {
+/** Asks a person, under a number that no question had before. */
+function asks(turn: Turn, record: PipelineRecord, why: string): PipelineTransition {
+  const question = nextQuestion(record, turn.at);
+  return blockedOn(turn, { ...record, lastQuestion: question }, { on: 'person', why, question });
+}
+
+function decided(turn: Turn, command: Extract<DriverCommand, { readonly kind: 'decided' }>): PipelineTransition {
   const { record, at } = turn;
+  const { question, choice, by } = command;
+  const isVoid = whyVoid(record, question);
+  if (isVoid !== undefined) return unchanged(turn, isVoid);
   const { phase, attempt } = record.step;
   const told = [event('pipeline:resumed', { holder: by }, at, { why: `${by} decided: ${choice}` })];
-  if (choice === 'skip') {
-    const skipped = withPhase(record, { state: 'skipped', endedAt: at.now });
-    return after(commandDone(withRecord(turn, freed(skipped))), told);
+  const answered = { ...freed(record), answered: { question, choice, by } };
+  switch (choice) {
+    case 'skip': {
+      const skipped = withPhase(answered, { state: 'skipped', endedAt: at.now });
+      return after(commandDone(withRecord(turn, skipped)), told);
+    }
+    case 'rerun': {
+      // A phase that was interrupted has not failed.
+      const next = record.phases[phase]?.state === 'failed' ? attempt + 1 : attempt;
+      const again = { ...answered, step: { when: 'before', phase, attempt: next } } as const;
+      return moved(turn, withPhase(again, { state: 'waiting' }), told);
+    }
+    default:
+      return unreachable(choice);
   }
-  // One that was interrupted has not failed.
-  const next = record.phases[phase]?.state === 'failed' ? attempt + 1 : attempt;
-  const again = { ...freed(record), step: { when: 'before', phase, attempt: next } } as const;
-  return moved(turn, withPhase(again, { state: 'waiting' }), told);
 }
 
 // Guards
@@ -274,7 +320,7 @@ function waits(turn: Turn, resources: readonly string[]): PipelineTransition {
   const { record } = turn;
   const phase = phaseAt(turn.runbook, record.step);
   const effect: Effect = { kind: 'acquire', phase, holds: phase.holds };
-  return { ...blockedOn(turn, record, { on: 'holds', resources }), effect };
+  return { ...blockedOn(turn, record, { on: 'holds', resources: short(resources) }), effect };
 }
 
 // The command
@@ -330,16 +376,24 @@ function commandFailed(turn: Turn, reason: string): PipelineTransition {
   const tries = attempt === 1 ? '' : ` (tried ${attempt} times)`;
   const told = `phase ${phase.name}: ${why}${tries}`;
   const action = phase.onFailure ?? { fail: '' };
-  if (action === 'warn') {
-    // It may have waited for holds that it was refused in the end.
-    return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+  const kind = actionKind(action);
+  switch (kind) {
+    case 'warn':
+      // It may have waited for holds that it was refused in the end.
+      return after(commandDone(withRecord(turn, freed(withWarnings(failed, [told])))), resumption(turn));
+    case 'block': {
+      const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
+      return asks(turn, inStep(failed, 'before'), person);
+    }
+    case 'retry':
+      return again(turn, failed, why, (action as { readonly retry: number }).retry);
+    case 'fail': {
+      const message = (action as { readonly fail: string }).fail;
+      return finished(withRecord(turn, failed), 'failed', message === '' ? told : `${message} (${told})`);
+    }
+    default:
+      return unreachable(kind);
   }
-  if (action === 'block') {
-    const person = `${told}. Look, then resume with rerun (run it again) or skip (take it as done)`;
-    return blockedOn(turn, inStep(failed, 'before'), { on: 'person', why: person });
-  }
-  if ('retry' in action) return again(turn, failed, why, action.retry);
-  return finished(withRecord(turn, failed), 'failed', action.fail === '' ? told : `${action.fail} (${told})`);
 }
 
 function again(turn: Turn, record: PipelineRecord, why: string, againMs: number): PipelineTransition {
@@ -417,11 +471,16 @@ function withPhase(record: PipelineRecord, change: Partial<PhaseRecord>): Pipeli
 }
 
 function withWarnings(record: PipelineRecord, warnings: readonly string[]): PipelineRecord {
-  const before = record.phases[record.step.phase]?.warnings ?? [];
+  const { warnings: before = [], warningsDropped = 0 } = record.phases[record.step.phase] as PhaseRecord;
   const fresh = warnings.map(cut).filter((warning) => !before.includes(warning));
   if (fresh.length === 0) return record;
   // One that is tried again and again may be warned of something else every time.
-  return withPhase(record, { warnings: [...before, ...new Set(fresh)].slice(-MOST_WARNINGS) });
+  const all = [...before, ...new Set(fresh)];
+  const dropped = warningsDropped + Math.max(0, all.length - MOST_WARNINGS);
+  return withPhase(record, {
+    warnings: all.slice(-MOST_WARNINGS),
+    ...(dropped > 0 && { warningsDropped: dropped }),
+  });
 }
 
 function freed({ blocked: _, ...record }: PipelineRecord): PipelineRecord {
@@ -455,6 +514,7 @@ function blockedOn(
     phase,
     on: on.on,
     reasons: reasonsOf(on),
+    ...(on.on === 'person' && { question: on.question }),
   });
   return moved(turn, { ...record, state: 'blocked', blocked }, [...events, told]);
 }

@@ -2,9 +2,22 @@
 import type { PipelineState } from '../guard/inputs.ts';
 import type { Outlook } from '../guard/index.ts';
 import type { Token } from '../machine.ts';
+import type { Choice } from './question.ts';
+
+export const PIPELINE_STATES: readonly PipelineState[] = [
+  'pending',
+  'running',
+  'blocked',
+  'done',
+  'failed',
+  'cancelled',
+];
+
+/** 2: questions to a person have numbers. */
+export const RECORD_VERSION = 2;
 
 export interface PipelineRecord {
-  readonly version: 1;
+  readonly version: typeof RECORD_VERSION;
   readonly id: string;
   readonly name: string;
   readonly state: PipelineState;
@@ -17,6 +30,10 @@ export interface PipelineRecord {
   readonly driver?: Driver;
   /** Of all drivers so far. */
   readonly lastToken: Token;
+  /** The number of the last question to a person; 0 if there was none. */
+  readonly lastQuestion: number;
+  /** The last answer that counted. */
+  readonly answered?: { readonly question: number; readonly choice: Choice; readonly by: string };
   /** What the phases that are done have passed on. */
   readonly outputs: Readonly<Record<string, string>>;
   readonly startedBy: string;
@@ -63,6 +80,8 @@ export interface PhaseRecord {
   readonly ended?: string;
   /** What went wrong and was let pass. */
   readonly warnings?: readonly string[];
+  /** So many older ones were dropped, for the record to stay small enough. */
+  readonly warningsDropped?: number;
   /** Of what it held when its command last began. */
   readonly tokens?: Readonly<Record<string, Token>>;
 }
@@ -83,8 +102,8 @@ export type Blocked = { readonly since: number } & (
   | { readonly on: 'holds'; readonly resources: readonly string[] }
   /** The command failed and is run again after so long. */
   | { readonly on: 'backoff'; readonly why: string; readonly againMs: number }
-  /** Only a person can decide how to go on. */
-  | { readonly on: 'person'; readonly why: string }
+  /** Only a person can decide how to go on. An answer names the number of the question. */
+  | { readonly on: 'person'; readonly why: string; readonly question: number }
 );
 
 export interface BlockingGuard {
@@ -102,4 +121,27 @@ export function hasEnded({ state }: PipelineRecord): boolean {
 export function currentPhase(record: PipelineRecord): string | null {
   if (record.state === 'pending' || hasEnded(record)) return null;
   return record.phases[record.step.phase]?.name ?? null;
+}
+
+/** A record as some version of signalbox wrote it. */
+export type StoredRecord = Omit<PipelineRecord, 'version' | 'lastQuestion'> & {
+  readonly version: number;
+  readonly lastQuestion?: number;
+};
+
+export type ReadRecord =
+  { readonly ok: true; readonly record: PipelineRecord } | { readonly ok: false; readonly version: unknown };
+
+/** The record of today out of one that was stored. One of a newer version is refused rather than misread. */
+export function readRecord(stored: StoredRecord): ReadRecord {
+  const { version } = stored;
+  if (version !== 1 && version !== RECORD_VERSION) return { ok: false, version };
+  const last = stored.lastQuestion ?? 0;
+  const { blocked } = stored;
+  // Version 1 asked without numbers. The number it gets must be the same for everybody who reads the record.
+  const isUnnumbered = blocked?.on === 'person' && (blocked as { question?: number }).question === undefined;
+  if (!isUnnumbered) return { ok: true, record: { ...stored, version: RECORD_VERSION, lastQuestion: last } };
+  const question = last + 1;
+  const record = { ...stored, version: RECORD_VERSION, lastQuestion: question, blocked: { ...blocked, question } };
+  return { ok: true, record: record as PipelineRecord };
 }

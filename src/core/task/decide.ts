@@ -2,7 +2,7 @@
  * What becomes of a task: every answer is decided here, from its keys as they were read. A decision to write says what to
  * put; the shell compares that nothing it rests on has changed, and decides anew if something has.
  */
-import type { Event, Json, Token } from '../machine.ts';
+import { type Event, type Json, type Token, unreachable } from '../machine.ts';
 import {
   type Blocker,
   blockersOf,
@@ -136,6 +136,8 @@ export function decideEnd(
       }
       return finished('failed', { ...over('failed'), reason, events: told('task:failed', detail) });
     }
+    default:
+      return unreachable(ending);
   }
 }
 

@@ -16,7 +16,7 @@
  * The token of a claim is the revision at which the owner key came to be. Comparing the owner's name instead would be
  * fooled by a worker that lost a task and claimed it again.
  */
-import type { Event, Json, Token } from '../machine.ts';
+import { type Event, type Json, type Token, unreachable } from '../machine.ts';
 import type { Terms } from './terms.ts';
 
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
@@ -143,5 +143,7 @@ export function blockerTold(blocker: Blocker): string {
       return `task ${blocker.task} does not exist`;
     case 'unreadable':
       return blocker.problem;
+    default:
+      return unreachable(blocker);
   }
 }

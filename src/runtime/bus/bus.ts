@@ -10,7 +10,7 @@ import {
   type Store,
   Value,
 } from '../../store/index.ts';
-import { refuseUnlessFunction } from '../options.ts';
+import { oneOf, refuseUnlessFunction } from '../options.ts';
 import { keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
 
@@ -162,8 +162,18 @@ export class Bus implements AsyncDisposable {
   }
 }
 
+/** Not one that a store would take for another: what is compared decides which of two things is done. */
 function compareOf(compare: BusCompare): Compare {
-  return { ...compare, key: plainKey(compare.key) };
+  const { key, target, is, than } = Object(compare) as BusCompare;
+  const isNumber = target === 'version' || target === 'create' || target === 'mod';
+  const isFine = isNumber
+    ? oneOf(['=', '!=', '<', '>']).fits(is) && Number.isSafeInteger(than)
+    : target === 'value' && oneOf(['=', '!=']).fits(is) && typeof than === 'string';
+  if (isFine) return { ...compare, key: plainKey(key) };
+  const accepted =
+    '{ key, target: "version", "create" or "mod", is: "=", "!=", "<" or ">", than: a whole number }, ' +
+    'or { key, target: "value", is: "=" or "!=", than: text }';
+  throw new Failure('invalid', `the comparison is ${shown(compare)}; accepted is ${accepted}`);
 }
 
 function operationOf(operation: BusOperation): Operation {

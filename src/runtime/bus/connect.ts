@@ -1,10 +1,9 @@
 /** From a URL to a bus, for programs that want nothing else of a store. */
 import { type Clock, systemClock } from '../../clock.ts';
-import { Failure, shown } from '../../failure.ts';
 import type { Store } from '../../store/index.ts';
 import { withDeadlines } from '../deadline.ts';
 import { isStore, storeAt } from '../open.ts';
-import { shapeProblem } from '../options.ts';
+import { anObject, milliseconds, refuseWrongValues } from '../options.ts';
 import { Bus } from './bus.ts';
 
 export interface ConnectOptions {
@@ -15,13 +14,8 @@ export interface ConnectOptions {
 
 /** Which store is meant is found as `open` finds it. No session is made. */
 export async function connect(urlOrStore?: string | Store, options: ConnectOptions = {}): Promise<Bus> {
-  const misshapen = shapeProblem(options, ['requestTimeoutMs', 'clock']);
-  if (misshapen !== undefined) throw new Failure('invalid', misshapen);
+  refuseWrongValues(options, { requestTimeoutMs: milliseconds, clock: anObject });
   const { requestTimeoutMs = 5_000, clock = systemClock } = options;
-  if (!Number.isFinite(requestTimeoutMs) || requestTimeoutMs <= 0) {
-    const accepted = 'accepted is a number of milliseconds above zero';
-    throw new Failure('invalid', `requestTimeoutMs is ${shown(requestTimeoutMs)}; ${accepted}`);
-  }
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   try {

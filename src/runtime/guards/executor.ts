@@ -18,6 +18,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Events } from '../events.ts';
+import { abortSignal, aName, anObject, flag, milliseconds } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { Board } from './board.ts';
 import { withoutEndless } from './endless.ts';
@@ -61,6 +62,9 @@ export interface ExecutorSettings {
 }
 
 export const DEFAULT_POLL_MS = 2_000;
+
+export const CHECK = { signal: abortSignal, own: aName, adapters: anObject, isQuiet: flag };
+export const WATCH = { pollMs: milliseconds, adapters: anObject, own: aName };
 
 export class Executor implements GuardExecutor {
   readonly #runtime: Runtime;

@@ -4,9 +4,9 @@
  */
 import { any, type Condition, type Guard, type GuardOutcome, guardProblem, not } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { refuseUnlessFunction } from '../options.ts';
+import { refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import type { CheckOptions, Executor, GuardExecutor, WatchOptions } from './executor.ts';
+import { CHECK, type CheckOptions, type Executor, type GuardExecutor, WATCH, type WatchOptions } from './executor.ts';
 import { Registered, type RegisteredGuard } from './registered.ts';
 import { asGuard, type GuardWaitOptions, waitFor } from './wait.ts';
 import type { GuardWatch } from './watch.ts';
@@ -27,12 +27,14 @@ export class Guards implements GuardExecutor {
   /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
   async check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]> {
     for (const guard of guards) refuseUnlessGuard(guard);
+    if (options !== undefined) refuseWrongValues(options, CHECK);
     return this.#executor.check(guards, options);
   }
 
   /** Tells when one of the guards is worth another look. Resolves once nothing can be missed any more. */
   async watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch> {
     for (const guard of guards) refuseUnlessGuard(guard);
+    if (options !== undefined) refuseWrongValues(options, WATCH);
     return this.#executor.watch(guards, options);
   }
 
@@ -54,6 +56,7 @@ export class Guards implements GuardExecutor {
   async register(guard: Guard, handler?: GuardHandler, options: WatchOptions = {}): Promise<RegisteredGuard> {
     refuseUnlessGuard(guard);
     if (handler !== undefined) refuseUnlessFunction('the handler', handler);
+    refuseWrongValues(options, WATCH);
     // A copy, because the caller may go on changing its own.
     const own = structuredClone(guard);
     // Whoever keeps looking wants to hear when it ceases to hold as well.

@@ -1,9 +1,9 @@
 /** Waits until a guard passes: looks, and looks again when something says that it may be worth it. */
 import type { Condition, Explanation, Guard, GuardOutcome } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { shapeProblem } from '../options.ts';
+import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import type { CheckOptions, Executor, WatchOptions } from './executor.ts';
+import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
 export interface GuardWaitOptions extends CheckOptions, WatchOptions {
   /** The first look is always taken. When time is over the outcome of the last one is the answer. */
@@ -17,7 +17,8 @@ export interface GuardLook {
   readonly explanation: Explanation;
 }
 
-const OPTIONS = ['signal', 'own', 'adapters', 'pollMs', 'timeoutMs', 'onVerdict'];
+const { isQuiet: _, ...LOOK } = CHECK;
+const OPTIONS = { ...LOOK, ...WATCH, timeoutMs: millisecondsFromZero, onVerdict: aFunction };
 
 export async function waitFor(
   runtime: Runtime,
@@ -25,8 +26,7 @@ export async function waitFor(
   guard: Guard,
   options: GuardWaitOptions,
 ): Promise<GuardOutcome> {
-  const problem = shapeProblem(options, OPTIONS) ?? timeProblem(options.timeoutMs);
-  if (problem !== undefined) throw new Failure('invalid', problem);
+  refuseWrongValues(options, OPTIONS);
   const { signal, timeoutMs, onVerdict } = options;
   signal?.throwIfAborted();
   const time = new Limit(runtime, timeoutMs);
@@ -115,9 +115,4 @@ class Limit {
 function anyOf(...signals: readonly (AbortSignal | undefined)[]): AbortSignal | undefined {
   const given = signals.filter((signal) => signal !== undefined);
   return given.length > 1 ? AbortSignal.any(given) : given[0];
-}
-
-function timeProblem(timeoutMs: number | undefined): string | undefined {
-  if (timeoutMs === undefined || (Number.isFinite(timeoutMs) && timeoutMs >= 0)) return undefined;
-  return `timeoutMs is ${shown(timeoutMs)}; accepted is a number of milliseconds from zero`;
 }

@@ -2,12 +2,13 @@
  * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
  * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
  */
+import { isUtf8 } from 'node:buffer';
 import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
-import { end, exitCodeOf, GatedChild, isGoneWithin, NotStarted } from '../../host/index.ts';
+import { end, exitCodeOf, GatedChild, isGoneWithin, isTooLarge, NotStarted, tooLargeTold } from '../../host/index.ts';
 import type { Children, Entered } from '../children.ts';
 import type { HoldTold } from '../held-records.ts';
 import type { Hold } from '../hold.ts';
@@ -42,10 +43,14 @@ export class PhaseCommand {
   readonly #starting: Promise<GatedChild>;
   readonly #directory: Promise<string>;
   readonly #cwd: string;
+  readonly #shell: string;
+  readonly #env: NodeJS.ProcessEnv;
 
   /** Begins to start it. */
   constructor(shell: string, env: NodeJS.ProcessEnv, mark: string, cwd: string) {
     this.#cwd = cwd;
+    this.#shell = shell;
+    this.#env = env;
     this.#directory = mkdtemp(join(tmpdir(), 'signalbox-phase-'));
     this.#starting = this.#directory.then((directory) =>
       GatedChild.start(
@@ -88,6 +93,7 @@ export class PhaseCommand {
       () => false,
     );
     if (!isThere) return `${this.#cwd} is no directory, so its command cannot run there`;
+    if (isTooLarge(error)) return tooLargeTold(this.#env, [this.#shell]);
     return error instanceof NotStarted ? error.message : String(error);
   }
 
@@ -98,10 +104,11 @@ export class PhaseCommand {
     if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
     let isLeft = false;
     try {
-      await clearLeftovers(entered.leftovers, { children, graceMs, tell, cut: stop });
+      const [left] = await clearLeftovers(entered, { children, graceMs, tell, cut: stop });
       if (stop.aborted) return Stop.of(stop).result;
       const lost = holds.find((hold) => !hold.isValid);
       if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
+      if (left !== undefined) return { kind: 'failed', why: `${left}; it has not begun beside that` };
       const [result, isGone] = await this.#let(child, terms);
       isLeft = !isGone;
       return result;
@@ -169,6 +176,7 @@ export class PhaseCommand {
     if (text.length > LARGEST_OUTPUTS_BYTES) {
       return { kind: 'failed', why: `its outputs are larger than ${LARGEST_OUTPUTS_BYTES} bytes` };
     }
+    if (!isUtf8(text)) return { kind: 'failed', why: strayBytes(text) };
     const parsed = parseOutputs(text.toString('utf8'));
     return parsed.ok ? { kind: 'succeeded', outputs: parsed.outputs } : { kind: 'failed', why: parsed.problem };
   }
@@ -177,6 +185,13 @@ export class PhaseCommand {
     const directory = await this.#directory.catch(() => undefined);
     if (directory !== undefined) await rm(directory, { recursive: true, force: true }).catch(() => undefined);
   }
+}
+
+/** Variables are passed on as text: a byte that is none would reach the next phase as another one. */
+function strayBytes(outputs: Buffer): string {
+  const lines = outputs.toString('latin1').split('\n');
+  const at = lines.findIndex((line) => !isUtf8(Buffer.from(line, 'latin1')));
+  return `line ${at + 1} of its outputs is not UTF-8; pass such bytes on in a file, or encoded, as base64 does`;
 }
 
 function outputsIn(directory: string): string {

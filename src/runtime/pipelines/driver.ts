@@ -16,7 +16,6 @@ import {
   requiredInputs,
   waitsForItsTurn,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
@@ -26,6 +25,7 @@ import { isTrouble } from '../tasks/sending.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
 import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
+import { refuseUnlessRunnable } from './functions.ts';
 import { pipelineResource } from './keys.ts';
 import type { Answered, Ask, Ledger } from './ledger.ts';
 import { MARGIN } from '../session.ts';
@@ -48,8 +48,8 @@ export interface DriveTerms {
   readonly signal?: AbortSignal | undefined;
   /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
   readonly waits: boolean;
-  /** What a person decided, if the pipeline waits for that when this driver comes. */
-  readonly decision?: { readonly choice: Choice; readonly by: string } | undefined;
+  /** What a person decided, about a question that is open. */
+  readonly decision?: { readonly question: number; readonly choice: Choice; readonly by: string } | undefined;
   /** Told of every change that this driver makes. */
   readonly onChange: (record: PipelineRecord) => void;
 }
@@ -83,9 +83,6 @@ export class PipelineDriver {
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
   }
 
-  /** A phase was to be skipped that waits for nobody's decision: that it would run is not what was meant. */
-  hasNothingToDecide = false;
-
   /** Until it is over, blocked for a person, stopped, or somebody else's. */
   async drive(): Promise<PipelineRecord | undefined> {
     const { feed, runtime } = this.#parts;
@@ -106,12 +103,7 @@ export class PipelineDriver {
       this.#isDriving = true;
       // What was heard meanwhile was about the one before us.
       this.#heard();
-      // It was about what the person saw: a question that comes up later is another one.
-      this.#decision = effect.kind === 'ask' ? this.#terms.decision : undefined;
-      if (effect.kind !== 'ask' && this.#terms.decision?.choice === 'skip') {
-        this.hasNothingToDecide = true;
-        return this.#ledger.record;
-      }
+      this.#decision = this.#terms.decision;
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#ledger.record;
@@ -129,7 +121,7 @@ export class PipelineDriver {
   async #carryOut(effect: Effect): Promise<Effect | undefined> {
     switch (effect.kind) {
       case 'evaluate':
-        this.#refuseIfUnknown(effect);
+        if (effect.when === 'before') refuseUnlessRunnable(this.#ledger.id, effect.phase, this.#parts.functions);
         return this.#evaluate(effect);
       case 'acquire':
         return this.#acquire(effect);
@@ -143,13 +135,6 @@ export class PipelineDriver {
       case 'leave':
         return undefined;
     }
-  }
-
-  /** A function that this program does not have has not failed: it is for somebody else to run. */
-  #refuseIfUnknown({ when, phase: { name, run } }: Extract<Effect, { kind: 'evaluate' }>): void {
-    if (when === 'after' || 'shell' in run || this.#parts.functions.has(name)) return;
-    const where = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
-    throw new Failure('invalid', `${pipelineResource(this.#ledger.id)}: ${where}`);
   }
 
   // Guards

@@ -1,5 +1,6 @@
 /** The one watch on pipelines that a process has: for drivers, which have to hear of a cancel, and for who waits for an end. */
-import type { PipelineRecord } from '../../core/index.ts';
+import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
 import { follow } from '../follow.ts';
 import { decode, type RecordDocument } from '../layout.ts';
@@ -73,6 +74,13 @@ export class PipelineFeed {
   }
 }
 
+/** The record of today, also where an older version of signalbox wrote it. */
 export function recordIn(pair: Parameters<typeof decode>[0]): PipelineRecord {
-  return decode<RecordDocument<PipelineRecord>>(pair).record;
+  const read = readRecord(decode<RecordDocument<StoredRecord>>(pair).record);
+  if (read.ok) return read.record;
+  const version = shown(read.version);
+  throw new Failure(
+    'corrupt',
+    `${pair.key} has version ${version}, which this signalbox cannot read: update signalbox`,
+  );
 }

@@ -1,5 +1,7 @@
 /** Phases that are functions of the program that drives the pipeline. */
-import type { Token } from '../../core/index.ts';
+import type { Phase, Token } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { pipelineResource } from './keys.ts';
 
 export interface PhaseContext {
   readonly pipeline: string;
@@ -21,3 +23,14 @@ export interface PhaseContext {
 
 /** What it returns is passed on to the phases after it, as text. */
 export type PhaseFunction = (phase: PhaseContext) => unknown;
+
+/** A function that this program does not have has not failed: it is for another program to run. */
+export function refuseUnlessRunnable(
+  pipeline: string,
+  { name, run }: Phase,
+  functions: ReadonlyMap<string, PhaseFunction>,
+): void {
+  if ('shell' in run || functions.has(name)) return;
+  const where = `phase ${name} is a function of the program that started the pipeline; resume it from there`;
+  throw new Failure('invalid', `${pipelineResource(pipeline)}: ${where}`);
+}

@@ -1,8 +1,7 @@
 /** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
-import { StringDecoder } from 'node:string_decoder';
 import type { Timer } from '../../clock.ts';
 import type { Compare, Operation } from '../../store/index.ts';
-import { KeptOutput } from '../../host/index.ts';
+import { KeptOutput, PrintedText } from '../../host/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { send } from '../tasks/sending.ts';
@@ -30,6 +29,7 @@ export class PhaseLogWriter {
   readonly #at: { readonly place: number; readonly phase: string; readonly run: number };
   readonly #kept = new KeptOutput(HEAD_BYTES, TAIL_BYTES);
   readonly #tell: (text: string) => void;
+  readonly #streams: PrintedText[] = [];
   #timer: Timer | undefined;
   #isNew = false;
   #isClosed = false;
@@ -59,12 +59,14 @@ export class PhaseLogWriter {
 
   /** One for each stream: a letter may come in two pieces. */
   stream(): (chunk: Buffer) => void {
-    const decoder = new StringDecoder('utf8');
-    return (chunk) => this.add(decoder.write(chunk));
+    const printed = new PrintedText();
+    this.#streams.push(printed);
+    return (chunk) => this.add(printed.write(chunk));
   }
 
   /** Writes the rest. A log that cannot be written is lost, and nothing else with it. */
   async close(): Promise<void> {
+    for (const printed of this.#streams) this.add(printed.end());
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#write();

@@ -8,6 +8,7 @@ import type { Runtime } from '../runtime.ts';
 import { type Book, variablesOf } from './book.ts';
 import { PhaseCommand } from './command.ts';
 import type { PhaseFunction } from './functions.ts';
+import { callInside } from './inside.ts';
 import { pipelineKeys } from './keys.ts';
 import type { Ledger } from './ledger.ts';
 import { PhaseLogWriter } from './log.ts';
@@ -98,17 +99,20 @@ export class PhaseRun {
     const call = this.#parts.functions.get(name);
     if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
     try {
-      const given = await call({
-        pipeline: this.#ledger.id,
+      const pipeline = this.#ledger.id;
+      const token = this.#holds[0]?.token ?? 0;
+      const context = {
+        pipeline,
         phase: name,
         attempt: this.#at.attempt,
         signal: stop,
         env: this.#variables(),
         outputs: this.#ledger.record?.outputs ?? {},
-        token: this.#holds[0]?.token ?? 0,
+        token,
         tokens: Object.fromEntries(this.#holds.slice(1).map(({ resource, token }) => [resource, token])),
-        log: (text) => log.add(text.endsWith('\n') ? text : `${text}\n`),
-      });
+        log: (text: string) => log.add(text.endsWith('\n') ? text : `${text}\n`),
+      };
+      const given = await callInside({ pipeline, token, stop }, () => call(context));
       if (stop.aborted) return Stop.of(stop).result;
       return outputsOf(given);
     } catch (error) {
@@ -144,12 +148,15 @@ export class PhaseRun {
 function outputsOf(given: unknown): PhaseResult {
   if (given === undefined || given === null) return { kind: 'succeeded', outputs: {} };
   if (typeof given !== 'object') return { kind: 'failed', why: 'it returned something that is no object of outputs' };
-  const outputs: Record<string, string> = {};
+  const outputs = new Map<string, string>();
   for (const [name, value] of Object.entries(given as Record<string, unknown>)) {
     if (value === undefined) continue;
     const problem = outputNameProblem(name);
     if (problem !== undefined) return { kind: 'failed', why: `its outputs: ${problem}` };
-    outputs[name] = typeof value === 'string' ? value : JSON.stringify(value);
+    const text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined);
+    if (text === undefined) return { kind: 'failed', why: `its outputs: ${name} is a ${typeof value}, and no text` };
+    outputs.set(name, text);
   }
-  return { kind: 'succeeded', outputs };
+  // Not by assignment, which would lose `__proto__`.
+  return { kind: 'succeeded', outputs: Object.fromEntries(outputs) };
 }

@@ -5,14 +5,18 @@ import type { Adapters } from '../../adapters/adapters.ts';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import {
   type Choice,
+  CHOICES,
   hasEnded,
   type InputValues,
   currentPhase,
-  nameProblem,
+  openQuestion,
   outputNameProblem,
   type Phase,
+  PIPELINE_STATES,
   type PipelineRecord,
   type Runbook,
+  type VoidAnswer,
+  whyVoid,
   withVariables,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -23,7 +27,21 @@ import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { decode, encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
-import { shapeProblem } from '../options.ts';
+import {
+  abortSignal,
+  aFunction,
+  aMap,
+  aName,
+  anObject,
+  flag,
+  milliseconds,
+  millisecondsFromZero,
+  oneOf,
+  refuseWrongValues,
+  text,
+  valuesProblem,
+  wholeNumber,
+} from '../options.ts';
 import { Unheard } from '../pending.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -32,7 +50,8 @@ import { type Book, thisMachine } from './book.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
-import type { PhaseFunction } from './functions.ts';
+import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
+import { phaseAround } from './inside.ts';
 import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
 import { Ledger } from './ledger.ts';
 import type { PhaseLog } from './log.ts';
@@ -79,6 +98,11 @@ export interface RunOptions extends DriveOptions {
 export interface ResumeOptions extends DriveOptions {
   /** What a person decided about a phase that was interrupted or has failed. */
   readonly decision?: Choice;
+  /**
+   * Which question that answers: `blocked.question` of the record. By default the one that is open when `resume` is
+   * called. If another one is open once this process may drive, the decision is void.
+   */
+  readonly question?: number;
   readonly by?: string;
   /** The functions among its phases. */
   readonly functions?: ReadonlyMap<string, PhaseFunction>;
@@ -86,6 +110,14 @@ export interface ResumeOptions extends DriveOptions {
   readonly cwd?: string;
   /** Whether to stand by while somebody else drives it, and to go on when that one is gone. */
   readonly standsBy?: boolean;
+}
+
+export interface CancelOptions {
+  /** Who cancels it, for people. */
+  readonly by?: string;
+  readonly reason?: string;
+  /** Ends the wait, not the cancelling. */
+  readonly signal?: AbortSignal;
 }
 
 /** `isDriven`: somebody drives it at this moment. */
@@ -98,14 +130,45 @@ export type DriveOutcome =
   /** It is over, or blocked and left so, or it was stopped: the record says which. */
   | { readonly kind: 'left'; readonly record: PipelineRecord }
   | { readonly kind: 'driven'; readonly by: string }
-  /** It was to be skipped, and nobody has to decide anything: nothing was done. */
+  /** There was a decision, and no question is open: nothing was done. */
   | { readonly kind: 'nothing-to-decide'; readonly record: PipelineRecord }
+  /** The decision is about a question that was answered before: nothing was done. `by`, `choice`: that answer, if it is still known. */
+  | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
+  /** The decision is about another question than the one that is open: nothing was done. */
+  | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
-const DRIVE = ['signal', 'waits', 'graceMs', 'hurrying', 'adapters', 'onChange', 'onOutput'];
-const RUN = [...DRIVE, 'id', 'cwd', 'env', 'pollMs', 'issues', 'commandTimeoutMs', 'by'];
-const RESUME = [...DRIVE, 'decision', 'by', 'functions', 'cwd', 'standsBy'];
+const DRIVE = {
+  signal: abortSignal,
+  waits: flag,
+  graceMs: millisecondsFromZero,
+  hurrying: abortSignal,
+  adapters: anObject,
+  onChange: aFunction,
+  onOutput: aFunction,
+};
+const RUN = {
+  ...DRIVE,
+  id: aName,
+  cwd: text,
+  env: anObject,
+  pollMs: milliseconds,
+  issues: text,
+  commandTimeoutMs: milliseconds,
+  by: aName,
+};
+const RESUME = {
+  ...DRIVE,
+  decision: oneOf(CHOICES),
+  question: wholeNumber,
+  by: aName,
+  functions: aMap,
+  cwd: text,
+  standsBy: flag,
+};
+const CANCEL = { by: aName, reason: text, signal: abortSignal };
+const LIST = { state: oneOf(PIPELINE_STATES) };
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
@@ -146,7 +209,7 @@ export class Pipelines {
   ): Promise<StartOutcome> {
     this.#runtime.refuseIfClosed();
     const written = asDefined(what).runbook;
-    const problem = shapeProblem(options, RUN) ?? optionsProblem(options);
+    const problem = valuesProblem(options, RUN) ?? environmentProblem(options.env);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
     if (!filled.ok) throw new Failure('invalid', filled.problem);
@@ -174,22 +237,31 @@ export class Pipelines {
   /** Goes on with a pipeline that nobody drives: its driver died, was stopped, or left it blocked. */
   async resume(id: string, options: ResumeOptions = {}): Promise<DriveOutcome> {
     this.#runtime.refuseIfClosed();
-    const problem = shapeProblem(options, RESUME);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseWrongValues(options, RESUME);
+    if (options.question !== undefined && options.decision === undefined) {
+      throw new Failure('invalid', `question is ${options.question}, and there is no decision: say "rerun" or "skip"`);
+    }
     return this.#drive(checkedId(id), options);
   }
 
-  /** Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. */
-  async cancel(
-    id: string,
-    { by = defaultHolder(), reason = '', signal }: { by?: string; reason?: string; signal?: AbortSignal } = {},
-  ): Promise<PipelineRecord | undefined> {
+  /**
+   * Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. Called by a
+   * phase of this very pipeline, it answers as soon as the signal of that phase has aborted: the pipeline is cancelled
+   * when the phase has ended.
+   */
+  async cancel(id: string, options: CancelOptions = {}): Promise<PipelineRecord | undefined> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, CANCEL);
+    const { by = defaultHolder(), reason = '', signal } = options;
     const found = await this.#read(checkedId(id));
     if (found.record === undefined || found.book === undefined) return undefined;
     const ledger = new Ledger(this.#runtime, id, found.book.runbook, found);
     const { outcome, record } = await ledger.ask({ kind: 'cancel', by, reason });
-    if (outcome.kind !== 'cancelling') return record;
-    return this.#cancelled(id, signal);
+    if (outcome.kind !== 'cancelling' || record === undefined) return record;
+    const own = phaseAround(record);
+    if (own === undefined) return this.#cancelled(id, signal);
+    await aborted(signal === undefined ? [own.stop] : [own.stop, signal]);
+    return record;
   }
 
   /** Undefined if there is none. */
@@ -202,6 +274,7 @@ export class Pipelines {
   /** All of them, in the order in which they were started. */
   async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, LIST);
     const records: PipelineRecord[] = [];
     let { key } = ALL_PIPELINES;
     for (;;) {
@@ -264,36 +337,53 @@ export class Pipelines {
     const { record, book } = await this.#read(id);
     if (record === undefined || book === undefined) return { kind: 'missing' };
     if (hasEnded(record)) return { kind: 'left', record };
+    const question = options.question ?? openQuestion(record);
+    const refused = voidDecision(record, options, question);
+    if (refused !== undefined) return refused;
+    // Its own phase would wait for itself.
+    if (phaseAround(record) !== undefined) return { kind: 'driven', by: record.driver?.holder ?? '' };
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return await this.#driveWith(id, hold, options, record);
+      return await this.#driveWith(id, hold, options, question);
     } finally {
       await hold.release().catch(() => undefined);
     }
   }
 
-  /** `seen`: how it stood when a person decided. */
-  async #driveWith(id: string, hold: LockHold, options: ResumeOptions, seen: PipelineRecord): Promise<DriveOutcome> {
+  /** `question`: the one that was open when a person decided. */
+  async #driveWith(
+    id: string,
+    hold: LockHold,
+    options: ResumeOptions,
+    question: number | undefined,
+  ): Promise<DriveOutcome> {
+    const { record: seen } = await this.#read(id);
+    if (seen === undefined) throw missing(id);
+    // While we waited for the hold, another process may have answered the question, and come to the next one.
+    const refused = voidDecision(seen, options, question);
+    if (refused !== undefined) return refused;
     // Whatever an earlier driver began must not run beside what we begin.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
-    const { cwd = book.cwd, signal, by = defaultHolder() } = options;
-    const decision = isWhereItWas(seen, record) ? options.decision : undefined;
+    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
+    const next = nextToRun(book.runbook, record, decision);
+    // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
+    if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
     const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book);
     const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
       adapters,
       signal,
       waits: options.waits ?? true,
-      decision: decision === undefined ? undefined : { choice: decision, by },
+      decision: decision === undefined || question === undefined ? undefined : { question, choice: decision, by },
       onChange: options.onChange ?? (() => undefined),
     });
     this.#freeLeftBehind(record);
     const last = await driver.drive();
     if (last === undefined) throw missing(id);
-    return { kind: driver.hasNothingToDecide ? 'nothing-to-decide' : 'left', record: last };
+    return { kind: 'left', record: last };
   }
 
   /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
@@ -349,16 +439,17 @@ export class Pipelines {
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
     const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;
-    const leftovers = await children.leftovers([hold]);
-    if (leftovers.length === 0) return;
+    const found = await children.leftovers([hold]);
+    if (found.leftovers.length + found.unreadable.length === 0) return;
     const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
-    await clearLeftovers(leftovers, {
+    const [left] = await clearLeftovers(found, {
       children,
       graceMs,
       tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
       cut,
     });
     if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
+    if (left !== undefined) throw new Failure('not-acquired', `${left}; nothing was started beside it`);
   }
 
   /** Its driver ends the command; if there is none any more, we do. */
@@ -423,9 +514,42 @@ function isParsed(what: RunbookDefinition | Runbook): what is Runbook {
   return Array.isArray(phases) && phases.some((phase: Phase | undefined) => typeof phase?.run === 'object');
 }
 
-/** At the same phase, which was not begun again. */
-function isWhereItWas(before: PipelineRecord, { step, phases }: PipelineRecord): boolean {
-  return before.step.phase === step.phase && before.phases[step.phase]?.runs === phases[step.phase]?.runs;
+/** Resolves when one of them has aborted. */
+function aborted(signals: readonly AbortSignal[]): Promise<void> {
+  const any = AbortSignal.any([...signals]);
+  return new Promise((resolve) => {
+    if (any.aborted) resolve();
+    else any.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/** The phase whose turn it is; undefined while its command runs, after it has, and where a person decides first. */
+function nextToRun(
+  { phases }: Runbook,
+  { step, blocked }: PipelineRecord,
+  decision: Choice | undefined,
+): Phase | undefined {
+  if (step.when !== 'before' || (blocked?.on === 'person' && decision !== 'rerun')) return undefined;
+  return phases[step.phase];
+}
+
+/** Undefined if there is no decision, or if it counts. */
+function voidDecision(
+  record: PipelineRecord,
+  { decision }: ResumeOptions,
+  question: number | undefined,
+): DriveOutcome | undefined {
+  if (decision === undefined) return undefined;
+  const why: VoidAnswer | undefined = whyVoid(record, question);
+  switch (why?.kind) {
+    case undefined:
+      return undefined;
+    case 'not-asked':
+      return { kind: 'nothing-to-decide', record };
+    case 'answered':
+    case 'another-question':
+      return { ...why, record };
+  }
 }
 
 /** Commands that guards run have the same variables as those of phases. */
@@ -458,10 +582,7 @@ function timeTold(now: number): string {
   return new Date(now).toISOString().replace(/[-:]/g, '').replace('T', '-').slice(0, 15);
 }
 
-function optionsProblem({ env = {}, by, pollMs = 1, cwd = '.' }: RunOptions): string | undefined {
-  if (by !== undefined && nameProblem(by, 'by') !== undefined) return nameProblem(by, 'by');
-  if (typeof cwd !== 'string') return `cwd is ${shown(cwd)}; accepted is a directory`;
-  if (!Number.isFinite(pollMs) || pollMs <= 0) return `pollMs is ${shown(pollMs)}; accepted is a number above zero`;
+function environmentProblem(env: RunOptions['env'] = {}): string | undefined {
   for (const [name, value] of Object.entries(env)) {
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;

@@ -20,6 +20,7 @@ import {
 } from '../../core/index.ts';
 import { prefixed, type ReadResult, type Revision } from '../../store/index.ts';
 import { ANCHORS, processOf, RECORDS, type ResourceKeys, resourceKeys, type ResourceKind, TICKETS } from '../layout.ts';
+import { aName, anObject, flag, oneOf, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { Anchored, type SurveyedSession } from './anchored.ts';
 import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health.ts';
@@ -92,7 +93,9 @@ export interface SurveyOptions {
 
 export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): Promise<Survey> {
   runtime.refuseIfClosed();
+  refuseWrongValues(options, { resource: anObject, leases: flag });
   const { resource, leases = true } = options;
+  if (resource !== undefined) refuseWrongValues(resource, { kind: oneOf(['lock', 'semaphore']), name: aName });
   const keys = resource === undefined ? undefined : resourceKeys(resource.kind, resource.name);
   // One transaction and not pages: only within it is everything of one revision.
   const result = await runtime.store.transaction(

@@ -3,6 +3,7 @@ import type { Ending, Json, LossReason, Task, Token } from '../../core/index.ts'
 import { documentProblem, LARGEST_DATA_BYTES, requestProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
+import { flag, valuesProblem } from '../options.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Held } from '../holdings.ts';
 import type { Runtime } from '../runtime.ts';
@@ -90,7 +91,7 @@ export class TaskClaim implements Held, AsyncDisposable {
 
   /** It could not be done: pending again while there are retries left, otherwise failed. Without `retry`, failed at once. */
   fail(reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
-    const problem = requestProblem({ reason }, ['reason']);
+    const problem = requestProblem({ reason }, ['reason']) ?? valuesProblem(options, { retry: flag });
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     return this.#end({ how: 'fail', reason, retry: options.retry ?? true });
   }

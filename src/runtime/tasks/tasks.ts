@@ -18,7 +18,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Subscription } from '../events.ts';
-import { refuseUnlessFunction, shapeProblem } from '../options.ts';
+import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../resource.ts';
 import type { Runtime } from '../runtime.ts';
 import { Dispatch } from './dispatch.ts';
@@ -192,7 +192,7 @@ export class Tasks {
   }
 
   fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
-    const problem = requestProblem({ reason }, ['reason']);
+    const problem = requestProblem({ reason }, ['reason']) ?? valuesProblem(options, { retry: flag });
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${taskResource(id)}: ${problem}`));
     return this.#end(id, claim, { how: 'fail', reason, retry: options.retry ?? true }) as Promise<FailOutcome>;
   }
@@ -262,8 +262,7 @@ export class Tasks {
   async subscribe(handler: TaskHandler, options: { readonly pending?: boolean } = {}): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
-    const problem = shapeProblem(options, ['pending']);
-    if (problem !== undefined) throw new Failure('invalid', problem);
+    refuseWrongValues(options, { pending: flag });
     return this.#dispatch.telling.subscribe(handler, options.pending === true);
   }
 

@@ -111,6 +111,9 @@ export class Calls implements EndpointListener {
       case 'full':
         call.mayBeApplied = call.effect !== 'reads';
         return this.#giveUp(call, `etcd's database is full (${failure.message}): make room, then disarm its alarm`);
+      case 'too-long':
+        call.mayBeApplied = call.effect !== 'reads';
+        return this.#giveUp(call, `${failure.message} (see docs/etcd.md, limits)`);
       case 'unknown':
         if (call.effect !== 'reads') call.mayBeApplied = true;
         if (call.effect === 'once') return this.#giveUp(call, failure.message);

@@ -23,7 +23,7 @@ import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';
 import { grantedLease, grantMessage, leaseMessage, leaseState, leaseStateMessage } from './wire/lease.ts';
-import { readResult, revisionOf, transactionResult } from './wire/result.ts';
+import { mustAnswer, readResult, revisionOf, transactionResult } from './wire/result.ts';
 import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
 import { peersMessage, transactionMessage } from './wire/transaction.ts';
 
@@ -77,6 +77,7 @@ export class EtcdStore implements Store {
     let cuts: readonly Cut[];
     try {
       result = transactionResult(answer, this.#keyspace);
+      mustAnswer(transaction, result);
       cuts = putInOrder(transaction, result);
     } catch (cause) {
       return failed(unreadable(cause));
@@ -219,7 +220,7 @@ export class EtcdStore implements Store {
 }
 
 function unreadable(cause: unknown): CallFailure {
-  return new CallFailure(13, 'the answer cannot be read', false, { cause });
+  return new CallFailure(13, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
 }
 
 /** Of what cannot be one there is no lease; etcd would take it for a malformed request. */

@@ -14,8 +14,8 @@ export type Verdict =
   | { readonly kind: 'elsewhere' }
   /** Nothing was applied; the same server may do it soon. */
   | { readonly kind: 'later' }
-  /** It may have been applied, and asking again is of no use. */
-  | { readonly kind: 'full' }
+  /** It may have been applied, and asking again is of no use: etcd's database is full, or its answer too long for us. */
+  | { readonly kind: 'full' | 'too-long' }
   /** It may have been applied. */
   | { readonly kind: 'unknown' };
 
@@ -34,6 +34,8 @@ const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
   [/invalid auth token|revision of auth store is old|user name is empty/, UNKNOWN_USER],
   // Also said of a put that was applied although the quota was used up.
   [/database space exceeded/, { kind: 'full' }],
+  // Said by our own side of the connection.
+  [/the server began (?:a message|messages|a revision) of/, { kind: 'too-long' }],
   [/requested lease not found|key not found/, 'not-found'],
   [/has been compacted/, 'compacted'],
   [/permission denied|authentication failed|user name not found/, 'forbidden'],

@@ -8,7 +8,14 @@ import type { Keyspace } from './keyspace.ts';
 import type { Link } from './link.ts';
 import { CallFailure, type OutgoingStream } from './transport.ts';
 import type { EtcdWatch } from './watch.ts';
-import { cancelWatch, createWatch, requestProgress, watchMessage, type WatchMessage } from './wire/watch.ts';
+import {
+  cancelWatch,
+  createWatch,
+  requestProgress,
+  type MutableChanges,
+  watchMessage,
+  type WatchMessage,
+} from './wire/watch.ts';
 
 interface Asked {
   /** With the revision at which it was confirmed. */
@@ -21,7 +28,18 @@ interface Watcher {
   readonly start: Revision;
   /** Until it is confirmed. */
   asked: Asked | undefined;
+  /** The last revision of a fragment: the next one may bring the rest of it. */
+  parted: Parted | undefined;
 }
+
+interface Parted {
+  readonly last: MutableChanges;
+  readonly bytes: number;
+}
+
+const MIB = 1024 * 1024;
+/** One revision is one request, or the end of one lease: in more fragments than this somebody else is at the other end. */
+const LARGEST_REVISION = 64 * MIB;
 
 export class WatchStream {
   readonly #link: Link;
@@ -55,7 +73,7 @@ export class WatchStream {
   /** From `start` on; 0 is from now on. */
   create(watch: EtcdWatch, range: KeyRange, start: Revision, asked: Asked): void {
     const id = ++this.#lastId;
-    this.#watchers.set(id, { watch, start, asked });
+    this.#watchers.set(id, { watch, start, asked, parted: undefined });
     watch.cancel = () => this.#cancel(id);
     this.#unanswered.add(id);
     this.#stream.send(createWatch(id, range, start, this.#keyspace));
@@ -110,8 +128,26 @@ export class WatchStream {
       watcher.asked?.created(message.revision);
       watcher.asked = undefined;
     }
-    if (message.changes.length > 0) watcher.watch.deliver(message.changes, bytes);
+    if (message.changes.length > 0 || watcher.parted !== undefined) this.#deliver(watcher, message, bytes);
     if (message.canceled) this.#canceled(id, watcher, message);
+  }
+
+  /** Revision by revision: what a fragment parted is put together first. */
+  #deliver(watcher: Watcher, { changes, isFragment }: WatchMessage, bytes: number): void {
+    const { parted } = watcher;
+    const all = parted === undefined ? changes : joined(parted.last, changes);
+    const size = bytes + (parted?.bytes ?? 0);
+    if (!isFragment) {
+      watcher.parted = undefined;
+      return watcher.watch.deliver(all, size);
+    }
+    const last = all.at(-1);
+    if (last === undefined) return;
+    if (all.length > 1) watcher.watch.deliver(all.slice(0, -1), bytes);
+    watcher.parted = { last, bytes: all.length > 1 ? bytes : size };
+    if (watcher.parted.bytes <= LARGEST_REVISION) return;
+    const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB; so much is not read`;
+    this.end(new CallFailure(8, told, false));
   }
 
   /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
@@ -144,6 +180,14 @@ export class WatchStream {
       else asked.failed(failure);
     }
   }
+}
+
+/** Adds in place: copying would take ever longer where one revision comes in many pieces. */
+function joined(last: MutableChanges, more: readonly MutableChanges[]): readonly MutableChanges[] {
+  const [first, ...others] = more;
+  if (first?.revision !== last.revision) return [last, ...more];
+  for (const change of first.changes) last.changes.push(change);
+  return [last, ...others];
 }
 
 function broken(why: string, cause?: CallFailure): Failure {

@@ -18,6 +18,8 @@ const DONE: Step = { done: true, value: undefined };
 
 /** A reader that lets more than this lie is told that its watch broke, instead of filling the memory. */
 const MOST_UNREAD_BYTES = 32 * 1024 * 1024;
+/** What one change takes here, however short it was on the way. */
+const LEAST_BYTES = 100;
 
 export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
   since: Revision;
@@ -74,8 +76,9 @@ export class EtcdWatch implements Watch, AsyncIterator<Changes, undefined> {
       this.#delivered = changes.revision;
       const reader = this.#readers.shift();
       if (reader === undefined) {
-        this.#unread.push({ changes, bytes: bytes / all.length });
-        this.#unreadBytes += bytes / all.length;
+        const cost = Math.max(bytes / all.length, LEAST_BYTES * changes.changes.length);
+        this.#unread.push({ changes, bytes: cost });
+        this.#unreadBytes += cost;
       } else {
         reader.resolve({ done: false, value: changes });
       }

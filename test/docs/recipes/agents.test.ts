@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../support/etcd/fleet.ts';
 import { built } from '../../support/run-processes.ts';
 import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
 
@@ -73,8 +74,11 @@ describe('three agents in one repository', { timeout: 120_000 }, () => {
     const going = shop.try('agents-go', { in: 'app', env });
     await going.prints(/(pipeline\/\w+: done[^]*){2}/);
     expect(shop.git('app', 'log', '--format=%s', 'main')).not.toContain('merge ben');
-    const status = await shop.shell('signalbox pipeline status ben', { in: 'app', env }).ended;
-    expect(status.stdout).toContain('tests');
+    // The others may be done before the red branch has come to its guard.
+    await eventually(
+      () => shop.shell('signalbox pipeline status ben', { in: 'app', env }).ended,
+      ({ stdout }) => stdout.includes('tests'),
+    );
     shop.git('ben', 'clean', '-fxq', 'red');
     expect(await going.ended).toMatchObject({ code: 0 });
     expect(shop.git('app', 'log', '--format=%s', 'main')).toContain('merge ben');

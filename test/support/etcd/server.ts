@@ -1,5 +1,4 @@
 /** An etcd of the test's own: on free ports of this machine, in a temporary directory, gone when it is stopped. */
-import { spawnSync } from 'node:child_process';
 import { Member, onFreePorts, peerUrl, type Ports } from './member.ts';
 
 export interface EtcdServer {
@@ -19,17 +18,6 @@ export interface EtcdOptions {
   readonly flags?: readonly string[];
   /** Files: it listens on another port too, over TLS, and wants to see a certificate of whoever comes there. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string };
-}
-
-const PACKAGES = { etcd: 'etcd-server', etcdctl: 'etcd-client' } as const;
-
-/** Says so if the command is not here, and what to install. Where everything must be tested, that is a failure. */
-export function isMissing(command: keyof typeof PACKAGES): boolean {
-  if (spawnSync(command, ['--help'], { stdio: 'ignore' }).error === undefined) return false;
-  const reason = `there is no ${command} here (Debian package ${PACKAGES[command]})`;
-  if (process.env['CI'] === 'true') throw new Error(reason);
-  console.warn(`skipped: ${reason}`);
-  return true;
 }
 
 export function startEtcd(options: EtcdOptions = {}): Promise<EtcdServer> {

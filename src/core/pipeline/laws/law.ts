@@ -25,6 +25,8 @@ export interface Seen {
 export interface Past {
   /** The largest with which a driver was let in. */
   readonly token: Token;
+  /** The numbers of all questions to a person, the last one last. */
+  readonly questions: readonly number[];
   readonly phases: readonly PhasePast[];
 }
 

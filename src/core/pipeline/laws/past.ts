@@ -14,7 +14,7 @@ import {
 } from './law.ts';
 
 export function beginning({ phases }: Runbook): Past {
-  return { token: 0, phases: phases.map(() => ({ is: 'fresh', runs: 0, failures: 0 })) };
+  return { token: 0, questions: [], phases: phases.map(() => ({ is: 'fresh', runs: 0, failures: 0 })) };
 }
 
 /** What was not accepted has not happened. */
@@ -23,7 +23,14 @@ export function remember(seen: Seen): Past {
   if (!hasChanged(seen)) return past;
   const token = command.kind === 'drive' ? Math.max(past.token, command.token) : past.token;
   const place = placeOf(seen);
-  return { token, phases: past.phases.map((phase, at) => (at === place ? after(seen, phase, command) : phase)) };
+  const { blocked } = seen.step.state ?? {};
+  const isNew = blocked?.on === 'person' && !past.questions.includes(blocked.question);
+  const questions = isNew ? [...past.questions, blocked.question] : past.questions;
+  return {
+    token,
+    questions,
+    phases: past.phases.map((phase, at) => (at === place ? after(seen, phase, command) : phase)),
+  };
 }
 
 function after(seen: Seen, phase: PhasePast, command: PipelineCommand): PhasePast {

@@ -19,6 +19,15 @@ export const phaseLaws: Laws = {
     return isAllowed ? undefined : `${phase.name} began, and was ${is}`;
   },
 
+  'what a person decides counts for the question that he names, and for no other': (seen) => {
+    const { before, command, past, step } = seen;
+    if (command.kind !== 'decided') return undefined;
+    const open = before?.blocked?.on === 'person' ? past.questions.at(-1) : undefined;
+    const isFor = open !== undefined && command.question === open && command.token === past.token && !isOver(before);
+    if (hasChanged(seen)) return isFor ? undefined : `${command.question} was answered, and ${open} was asked`;
+    return isFor ? `${open} is open, and the answer is ${step.outcome.kind}` : undefined;
+  },
+
   'phases begin in order, each when the one before it is over': (seen) => {
     if (!hasBegun(seen)) return undefined;
     const place = placeOf(seen);

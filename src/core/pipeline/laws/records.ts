@@ -4,7 +4,7 @@ import { hasChanged, isOver, type Laws, type Seen, tells } from './law.ts';
 
 const PER_PHASE = 12_000;
 const BESIDES = 8_000;
-const REFUSALS = ['replaced', 'misplaced', 'over', 'exists', 'missing'];
+const REFUSALS = ['replaced', 'misplaced', 'over', 'exists', 'missing', 'not-asked', 'answered', 'another-question'];
 
 export const recordLaws: Laws = {
   'a pipeline that has ended never changes': (seen) =>
@@ -22,6 +22,15 @@ export const recordLaws: Laws = {
     const ids = { before: phase.pre, during: [], after: phase.post }[when].map(({ id }) => id);
     const strange = blocked.guards.find(({ id }) => !ids.includes(id));
     return strange === undefined ? undefined : `blocked on ${strange.id} ${when} ${phase.name}`;
+  },
+
+  'a question has a number that none had before, and keeps it while it is open': ({ before, step, past, command }) => {
+    const asked = step.state?.blocked?.on === 'person' ? step.state.blocked.question : undefined;
+    if (asked === undefined) return undefined;
+    const open = before?.blocked?.on === 'person' ? before.blocked.question : undefined;
+    if (asked === open) return undefined;
+    if (open !== undefined && command.kind !== 'decided') return `${open} became ${asked}`;
+    return past.questions.every((question) => question < asked) ? undefined : `${asked} was a question before`;
   },
 
   'it is blocked on holds only where there are some': ({ step, runbook }) => {

@@ -5,7 +5,8 @@
 import type { Guard, GuardOutcome } from '../../guard/index.ts';
 import { BrokenLaw } from '../../laws/trial.ts';
 import type { Moment, Token } from '../../machine.ts';
-import type { Choice, DriverCommand, Effect, PhaseResult, PipelineCommand, PipelineTransition } from '../pipeline.ts';
+import type { Choice } from '../question.ts';
+import type { DriverCommand, Effect, PhaseResult, PipelineCommand, PipelineTransition } from '../pipeline.ts';
 import type { PipelineRecord } from '../record.ts';
 import type { Phase, Runbook } from '../runbook.ts';
 import type { Laws, Past, Seen, Transition } from './law.ts';
@@ -21,6 +22,8 @@ export type Move =
   /** The last driver, or an earlier one, says something that need not make sense; `late`: how many came after it. */
   | { readonly do: 'say'; readonly late: number; readonly command: DriverCommand }
   | { readonly do: 'judge'; readonly late: number; readonly when: 'before' | 'after'; readonly luck: Luck }
+  /** A person answers a question: `ago` 0 is the last one, 1 the one before it, -1 one that has not been asked. */
+  | { readonly do: 'answer'; readonly ago: number; readonly choice: Choice }
   /** One who is back, or who was never let in. */
   | { readonly do: 'drive'; readonly late: number };
 
@@ -72,6 +75,8 @@ export class Trial {
         return this.#driven(move.command, move.late);
       case 'judge':
         return this.#driven(this.#judged(move.when, move.luck), move.late);
+      case 'answer':
+        return this.#answer(move.ago, move.choice);
       case 'follow':
         return this.#follow(move.luck);
     }
@@ -101,10 +106,21 @@ export class Trial {
       case 'pause':
         return this.#driven({ kind: 'rested' });
       case 'ask':
-        return this.#driven({ kind: 'decided', choice: luck.choice, by: 'ann' });
+        return this.#answer(0, luck.choice);
       case 'leave':
         return undefined;
     }
+  }
+
+  #answer(ago: number, choice: Choice): void {
+    const { questions } = this.#past;
+    const question = questions.at(-1 - ago) ?? 0;
+    return this.#driven({
+      kind: 'decided',
+      question: ago < 0 ? (questions.at(-1) ?? 0) - ago : question,
+      choice,
+      by: 'ann',
+    });
   }
 
   #acquire(phase: Phase, luck: Luck): void {

@@ -2,13 +2,27 @@
 import { connect as connectSocket, isIP, type Socket } from 'node:net';
 import { checkServerIdentity, connect as connectTls, type PeerCertificate } from 'node:tls';
 import { systemClock } from '../../../clock.ts';
-import { type Address, CallFailure, type Connect, type Connection, type TlsOptions } from '../transport.ts';
+import { type Address, CallFailure, type Connect, type ConnectOptions, type TlsOptions } from '../transport.ts';
 import { Http2Connection } from './connection.ts';
 import { UNAVAILABLE } from './grpc-status.ts';
+import { takesNothing, Trunk } from './trunk.ts';
 
-export const connect: Connect = (address, { timeoutMs, pingMs, onClose, signal }) =>
-  new Promise<Connection>((resolve, reject) => {
-    const server = address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+export const connect: Connect = async (address, options) => {
+  let trunk: Trunk | undefined;
+  const onClose = (failure: CallFailure): void => {
+    trunk?.firstClosed(failure);
+    options.onClose(failure);
+  };
+  const first = await open(address, { ...options, onClose });
+  trunk = new Trunk(first, serverOf(address), (signal) =>
+    open(address, { ...options, onClose: () => undefined, signal }),
+  );
+  return trunk;
+};
+
+const open = (address: Address, { timeoutMs, pingMs, onClose, signal }: ConnectOptions): Promise<Http2Connection> =>
+  new Promise((resolve, reject) => {
+    const server = serverOf(address);
     const socket = openSocket(address, server);
     let progress = 'could not be reached';
     socket.once('connect', () => {
@@ -28,6 +42,7 @@ export const connect: Connect = (address, { timeoutMs, pingMs, onClose, signal }
       isSecure: address.tls !== undefined,
       pingMs,
       onOpen: () => {
+        if (connection.maxConcurrent === 0) return connection.abandon(takesNothing(server));
         isOpen = true;
         settled();
         resolve(connection);
@@ -43,6 +58,10 @@ export const connect: Connect = (address, { timeoutMs, pingMs, onClose, signal }
     );
     signal?.addEventListener('abort', giveUp);
   });
+
+function serverOf({ host, port }: Address): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
 
 /** Throws where not even a try makes sense: a key that is none, a port that cannot be. */
 function openSocket({ host, port, tls }: Address, server: string): Socket {

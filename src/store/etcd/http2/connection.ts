@@ -45,6 +45,8 @@ export class Http2Connection implements Connection {
   readonly #keepAlive: KeepAlive;
   #state: 'greeting' | 'open' | 'retired' | 'closed' = 'greeting';
   #reason = '';
+  /** The highest id that it answers, by its last farewell. */
+  #lastId = Infinity;
   #cause: unknown;
 
   constructor(socket: Socket, options: ConnectionOptions) {
@@ -84,6 +86,11 @@ export class Http2Connection implements Connection {
 
   get isOpen(): boolean {
     return this.#state === 'open';
+  }
+
+  /** How many calls and streams the server takes at once. */
+  get maxConcurrent(): number {
+    return this.#exchanges.maxConcurrent;
   }
 
   unary(call: Call, done: (message: Uint8Array) => void, failed: (failure: CallFailure) => void): () => void {
@@ -158,6 +165,9 @@ export class Http2Connection implements Connection {
   /** It will answer what is under way up to this id, and has not looked at what is above. */
   #goesAway(lastId: number, reason: string): void {
     this.#retire(reason);
+    // A farewell that says nothing new costs nothing, however often it is said.
+    if (lastId >= this.#lastId) return;
+    this.#lastId = lastId;
     for (const exchange of [...this.#exchanges.underWay()]) {
       if (exchange.id > lastId) this.#exchanges.finish(exchange, new CallFailure(UNAVAILABLE, reason, true));
     }

@@ -34,6 +34,12 @@ const ANSWER_DELAY_MS = 10;
 /** Who asks so often meanwhile is answered at once. */
 const MOST_PINGS = 100;
 
+/**
+ * Settings change a handful of times in the life of a connection. Each change of the window has to be counted for every
+ * exchange, so that a peer that sends nothing else could keep us busy with little.
+ */
+const MOST_SETTINGS_A_SECOND = 100;
+
 export class Conversation implements IncomingListener {
   readonly #socket: Socket;
   readonly #outbox: Outbox;
@@ -44,6 +50,8 @@ export class Conversation implements IncomingListener {
   /** Bytes that came since the peer was last told to go on. */
   #received = 0;
   #unreadAnswers = 0;
+  #settings = 0;
+  #settingsSince = 0;
   readonly #pings: Buffer[] = [];
   #answering: Timer | undefined;
 
@@ -93,7 +101,7 @@ export class Conversation implements IncomingListener {
       this.#received = 0;
     }
     if (exchange === undefined) return;
-    const failure = exchange.data(bytes, at, end);
+    const failure = this.#exchanges.data(exchange, bytes, at, end);
     if (failure !== undefined) return this.#exchanges.giveUp(exchange, failure);
     if (isLast) return this.#exchanges.endedByPeer(exchange);
     exchange.received += size;
@@ -135,11 +143,23 @@ export class Conversation implements IncomingListener {
 
   settingsEnd(): void {
     this.#countAnswer();
+    this.#countSettings();
     // First: until it has this, the peer counts by the old ones.
     this.#outbox.frame(h2.SETTINGS, h2.ACK, 0, Buffer.alloc(0));
     this.#sender.resume();
     this.#exchanges.beginWaiting();
     this.#listener.greeted();
+  }
+
+  #countSettings(): void {
+    const now = systemClock.monotonic();
+    if (now - this.#settingsSince >= 1000) {
+      this.#settingsSince = now;
+      this.#settings = 0;
+    }
+    if (++this.#settings > MOST_SETTINGS_A_SECOND) {
+      throw new ProtocolError(h2.ENHANCE_YOUR_CALM, `settings more than ${MOST_SETTINGS_A_SECOND} times a second`);
+    }
   }
 
   ping(payload: Buffer): void {

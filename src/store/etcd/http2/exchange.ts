@@ -5,14 +5,26 @@ import { readUint32 } from './frames.ts';
 import { INTERNAL, notGrpcFailure, OK, RESOURCE_EXHAUSTED, statusFailure } from './grpc-status.ts';
 import { TornMessage } from './torn-message.ts';
 
-/** etcd answers a list in one message, however long; above this somebody else is at the other end. */
-export const MAX_MESSAGE = 512 * 1024 * 1024;
+const MIB = 1024 * 1024;
+
+/**
+ * The longest answer to a call. etcd itself has no limit: it answers a list in one message, and looking for deadlocks
+ * lists every record of a store. 100,000 resources take some 50 MiB.
+ */
+export const MAX_ANSWER = 128 * MIB;
+
+/**
+ * The longest message on a stream. etcd cuts what it tells of changes into pieces of its largest request (1.5 MiB, and
+ * `--max-request-bytes` is not to be above 10 MiB) and half a MiB.
+ */
+export const MAX_STREAM_MESSAGE = 16 * MIB;
 
 export abstract class Exchange {
   readonly path: string;
   readonly headers: Call['headers'];
   /** What it keeps the process alive for. */
   abstract readonly isAwaited: boolean;
+  protected abstract readonly longest: number;
 
   /** 0 until it is sent. */
   id = 0;
@@ -27,6 +39,8 @@ export abstract class Exchange {
   isOver = false;
   /** Bytes that came since the peer was last told to go on. */
   received = 0;
+  /** How much of `held` its connection has counted. */
+  counted = 0;
 
   #hasHeaders = false;
   #httpStatus = '';
@@ -83,6 +97,11 @@ export abstract class Exchange {
     return this.#grpcStatus === '0' ? undefined : statusFailure(this.path, this.#grpcStatus, this.#grpcMessage);
   }
 
+  /** Bytes of a message that has begun, and of an answer that is not handed over yet. */
+  get held(): number {
+    return this.#torn?.size ?? 0;
+  }
+
   /** Answers a failure if it cannot go on. */
   data(bytes: Buffer, from: number, end: number): CallFailure | undefined {
     if (!this.#hasHeaders && from < end) return this.#fail(INTERNAL, 'the server sent data before any headers');
@@ -118,10 +137,10 @@ export abstract class Exchange {
   #check(head: Buffer, at: number): CallFailure | undefined {
     if (head[at] !== 0) return this.#fail(INTERNAL, 'the server sent a compressed message, which nobody asked it for');
     const length = readUint32(head, at + 1);
-    if (length <= MAX_MESSAGE) return undefined;
+    if (length <= this.longest) return undefined;
     return this.#fail(
       RESOURCE_EXHAUSTED,
-      `the server began a message of ${length} bytes; at most ${MAX_MESSAGE} are read`,
+      `the server began a message of ${length} bytes; at most ${this.longest} (${this.longest / MIB} MiB) are read`,
     );
   }
 
@@ -132,6 +151,7 @@ export abstract class Exchange {
 
 export class UnaryExchange extends Exchange {
   readonly isAwaited = true;
+  protected readonly longest = MAX_ANSWER;
   readonly request: Uint8Array;
   readonly #done: (message: Uint8Array) => void;
   readonly #failed: (failure: CallFailure) => void;
@@ -142,6 +162,10 @@ export class UnaryExchange extends Exchange {
     this.request = call.message;
     this.#done = done;
     this.#failed = failed;
+  }
+
+  override get held(): number {
+    return super.held + (this.#answer?.length ?? 0);
   }
 
   protected message(message: Uint8Array): CallFailure | undefined {
@@ -161,6 +185,7 @@ export class UnaryExchange extends Exchange {
 
 export class StreamExchange extends Exchange {
   readonly isAwaited = false;
+  protected readonly longest = MAX_STREAM_MESSAGE;
   readonly #listener: StreamListener;
 
   constructor(call: Omit<Call, 'message'>, listener: StreamListener) {

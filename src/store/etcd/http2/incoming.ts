@@ -27,6 +27,8 @@ const MOST_PIECES = 64;
 /** The text that comes with a farewell is for people. */
 const LONGEST_TEXT = 256;
 const SETTING = 6;
+/** Ten times as many as there are. */
+const MOST_SETTINGS = 64;
 
 /** Hears the fields of those whom nobody waits for any more. */
 const DEAF: FieldListener = { field: () => undefined };
@@ -138,6 +140,9 @@ export class Incoming {
     const isAnswer = (flags & h2.ACK) !== 0;
     mustBe((end - at) % SETTING === 0 && (!isAnswer || at === end), 'SETTINGS');
     if (isAnswer) return;
+    if (end - at > MOST_SETTINGS * SETTING) {
+      throw new ProtocolError(h2.ENHANCE_YOUR_CALM, `more than ${MOST_SETTINGS} settings at once`);
+    }
     for (let one = at; one < end; one += SETTING) {
       this.#listener.setting((bytes[one]! << 8) | bytes[one + 1]!, h2.readUint32(bytes, one + 2));
     }

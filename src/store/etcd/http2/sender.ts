@@ -26,6 +26,10 @@ export class Sender {
   readonly #outbox: Outbox;
   #window = DEFAULT_WINDOW;
   #initialWindow = DEFAULT_WINDOW;
+  /**
+   * Those that only the connection's window holds up. Those that wait for a window of their own are not among them: a
+   * peer that widens the connection's byte by byte would make us look at all of them each time.
+   */
   readonly #blocked = new Set<Exchange>();
 
   constructor(outbox: Outbox) {
@@ -88,7 +92,10 @@ export class Sender {
     if (size > MAX_WINDOW) throw new ProtocolError(FLOW_CONTROL_ERROR, `an initial window of ${size} bytes`);
     const change = size - this.#initialWindow;
     this.#initialWindow = size;
-    for (const exchange of underWay) exchange.sendWindow = widened(exchange.sendWindow, change);
+    for (const exchange of underWay) {
+      exchange.sendWindow = widened(exchange.sendWindow, change);
+      if (exchange.backlog !== undefined && exchange.sendWindow > 0) this.#blocked.add(exchange);
+    }
   }
 
   #sendBlocked(exchange: Exchange): void {
@@ -96,7 +103,8 @@ export class Sender {
     while (backlog.size > 0) {
       const size = Math.min(backlog.size, this.#roomFor(exchange));
       if (size <= 0) {
-        this.#blocked.add(exchange);
+        if (exchange.sendWindow > 0) this.#blocked.add(exchange);
+        else this.#blocked.delete(exchange);
         return;
       }
       const isLast = exchange.hasSentAll && size === backlog.size;

@@ -8,6 +8,11 @@ export class TornMessage {
   #bytes = Buffer.allocUnsafe(FIRST_ROOM);
   #have = 0;
 
+  /** How much of it is here. */
+  get size(): number {
+    return this.#have;
+  }
+
   /** Its first bytes, once they are all here. */
   get head(): Buffer | undefined {
     return this.#have >= MESSAGE_HEAD ? this.#bytes : undefined;

@@ -35,28 +35,38 @@ function bitsOf(id: LeaseId): Bits {
   return { low: Number(value & 0xffff_ffffn) | 0, high: Number(value >> 32n), unsigned: false };
 }
 
+/** A varint of 64 bits. A longer one is no number of etcd's, and adding up its bits would take time that nobody limits. */
+const LONGEST_VARINT = 10;
+
 /** `null` for 0: no lease. */
 export function readLease(reader: Reader): LeaseId | null {
   let value = 0n;
-  for (let shift = 0n; ; shift += 7n) {
-    const byte = byteOf(reader);
-    value |= BigInt(byte & 0x7f) << shift;
-    if (byte < 0x80) break;
+  for (let count = 0; ; count++) {
+    const byte = byteOf(reader, count);
+    value |= BigInt(byte & 0x7f) << BigInt(7 * count);
+    // The tenth byte has room for more than the 64th bit.
+    if (byte < 0x80) return value === 0n ? null : BigInt.asIntN(64, value).toString();
   }
-  return value === 0n ? null : BigInt.asIntN(64, value).toString();
 }
 
 /** What is negative in etcd comes out as something beyond all that is counted. */
 export function readNumber(reader: Reader): number {
   let value = 0;
-  for (let scale = 1; ; scale *= 0x80) {
-    const byte = byteOf(reader);
+  let scale = 1;
+  for (let count = 0; ; count++, scale *= 0x80) {
+    const byte = byteOf(reader, count);
     value += (byte & 0x7f) * scale;
     if (byte < 0x80) return value;
   }
 }
 
-function byteOf(reader: Reader): number {
+export function skipNumber(reader: Reader): void {
+  for (let count = 0; byteOf(reader, count) >= 0x80; count++);
+}
+
+/** `before`: how many bytes of the number there were already. */
+function byteOf(reader: Reader, before: number): number {
+  if (before === LONGEST_VARINT) throw new RangeError(`a number of more than ${LONGEST_VARINT} bytes`);
   if (reader.pos >= reader.len) throw new RangeError('the message ends in the middle of a number');
   return reader.buf[reader.pos++] as number;
 }

@@ -3,7 +3,7 @@ import type { Lease, LeaseId, LeaseState } from '../../contract.ts';
 import { compareKeys } from '../../key-order.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { readLease, readNumber, writeLease } from './int64.ts';
-import { newReader, newWriter, skip } from './protobuf.ts';
+import { countEntry, newReader, newWriter, skip } from './protobuf.ts';
 
 export function grantMessage(ttlMs: number): Uint8Array {
   return newWriter()
@@ -55,6 +55,7 @@ export function leaseState(message: Uint8Array, keyspace: Keyspace): LeaseState 
     } else if (tag === 0x20) {
       granted = readNumber(reader);
     } else if (tag === 0x2a) {
+      countEntry();
       const key = keyspace.ourKey(reader.string());
       if (key !== undefined) keys.push(key);
     } else {

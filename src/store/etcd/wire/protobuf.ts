@@ -1,5 +1,6 @@
 /** The two things that are used of the protobuf library, which is CommonJS and names its exports at run time. */
 import protobuf from 'protobufjs/minimal.js';
+import { skipNumber } from './int64.ts';
 
 export type { Reader, Writer } from 'protobufjs';
 
@@ -8,22 +9,57 @@ export function newWriter(): protobuf.Writer {
 }
 
 export function newReader(message: Uint8Array): protobuf.Reader {
+  entries = 0;
   return protobuf.Reader.create(message);
 }
 
-/** What a message is made of: the number of the field and how it is written. */
-export const VARINT = 0;
-export const BYTES = 2;
+/** How a field is written: the last three bits of its tag. */
+const VARINT = 0;
+const EIGHT_BYTES = 1;
+const BYTES = 2;
+const FOUR_BYTES = 5;
 
-/** Where the message that begins here ends; the reader stands behind its length. */
-export function endOfMessage(reader: protobuf.Reader): number {
+/** Where the message that begins here ends; the reader stands behind its length. `within`: where the one around it ends. */
+export function endOfMessage(reader: protobuf.Reader, within: number = reader.len): number {
   const length = reader.uint32();
   const end = reader.pos + length;
-  if (end > reader.len) throw new RangeError('the message is shorter than it says');
+  if (end > within) throw new RangeError('the message is shorter than it says');
   return end;
 }
 
-/** Goes over a field that is of no interest, or that a newer etcd has added. */
+/** To be called behind the last field: one that was longer than the message around it is no field of etcd's. */
+export function mustEndAt(reader: protobuf.Reader, end: number): void {
+  if (reader.pos !== end) throw new RangeError('a field is longer than the message it is in');
+}
+
+/**
+ * How many pairs, events or keys one message may have. Each takes some 300 bytes once it is read, but as few as two on
+ * the way: without a limit, a message that we take would become an object for each two of its bytes.
+ */
+const MOST_ENTRIES = 1_000_000;
+
+/** Of the message that is read at the moment; messages are read one after the other. */
+let entries = 0;
+
+export function countEntry(): void {
+  if (++entries > MOST_ENTRIES) throw new RangeError(`a message of more than ${MOST_ENTRIES} entries`);
+}
+
+/** Goes over a field that is of no interest, or that a newer etcd has added. etcd has no groups, which could be nested. */
 export function skip(reader: protobuf.Reader, tag: number): void {
-  reader.skipType(tag & 7);
+  switch (tag & 7) {
+    case VARINT:
+      return skipNumber(reader);
+    case EIGHT_BYTES:
+      reader.skip(8);
+      return;
+    case BYTES:
+      reader.skip(reader.uint32());
+      return;
+    case FOUR_BYTES:
+      reader.skip(4);
+      return;
+    default:
+      throw new RangeError(`a field of kind ${tag & 7}, which etcd does not use`);
+  }
 }

@@ -1,58 +1,97 @@
 /** What etcd answers to a transaction or a read. */
-import type { KeyValue, OperationResult, ReadResult, Revision, TransactionResult } from '../../contract.ts';
+import { MOST_OPERATIONS } from '../../check.ts';
+import type {
+  KeyValue,
+  Operation,
+  OperationResult,
+  Read,
+  ReadResult,
+  Revision,
+  Transaction,
+  TransactionResult,
+} from '../../contract.ts';
 import { Value } from '../../value.ts';
+import { askedLimit } from '../by-age.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { readLease, readNumber } from './int64.ts';
-import { endOfMessage, newReader, type Reader, skip } from './protobuf.ts';
+import { countEntry, endOfMessage, mustEndAt, newReader, type Reader, skip } from './protobuf.ts';
 
 export function transactionResult(message: Uint8Array, keyspace: Keyspace): TransactionResult {
   const reader = newReader(message);
-  return readTransactionResult(reader, reader.len, keyspace);
+  return readTransactionResult(reader, reader.len, keyspace, 0);
 }
 
-function readTransactionResult(reader: Reader, end: number, keyspace: Keyspace): TransactionResult {
+function readTransactionResult(reader: Reader, end: number, keyspace: Keyspace, depth: number): TransactionResult {
+  // No transaction that we send is nested deeper; one level takes two bytes, and the stack has an end.
+  if (depth > MOST_OPERATIONS) throw new RangeError(`transactions that are nested more than ${MOST_OPERATIONS} deep`);
   let revision: Revision = 0;
   let succeeded = false;
   const results: OperationResult[] = [];
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x0a) revision = readHeader(reader);
+    if (tag === 0x0a) revision = readHeader(reader, end);
     else if (tag === 0x10) succeeded = reader.bool();
-    else if (tag === 0x1a) results.push(readOperationResult(reader, endOfMessage(reader), keyspace));
+    else if (tag === 0x1a) results.push(readOperationResult(reader, endOfMessage(reader, end), keyspace, depth));
     else skip(reader, tag);
+    if (results.length > MOST_OPERATIONS) throw new RangeError(`more than ${MOST_OPERATIONS} results`);
   }
+  mustEndAt(reader, end);
   return { succeeded, revision, results };
 }
 
+/** Throws if it is no answer to this transaction: callers take each result for that of the operation in its place. */
+export function mustAnswer(
+  asked: Transaction,
+  { succeeded, results }: Pick<TransactionResult, 'succeeded' | 'results'>,
+): void {
+  const operations = succeeded ? asked.success : asked.failure;
+  if (results.length !== operations.length)
+    throw new RangeError(`${results.length} results of ${operations.length} operations`);
+  for (let i = 0; i < results.length; i++) {
+    const [operation, result] = [operations[i] as Operation, results[i] as OperationResult];
+    if (operation.do === 'transaction' && result.do === 'transaction') mustAnswer(operation, result);
+    else if (operation.do === 'read' && result.do === 'read') mustKeepLimit(operation, result);
+    else if (operation.do !== result.do) throw new RangeError(`the result of a ${result.do} for a ${operation.do}`);
+  }
+}
+
+function mustKeepLimit(read: Read, { pairs }: ReadResult): void {
+  const most = read.countOnly === true ? 0 : (askedLimit(read) ?? Infinity);
+  if (pairs.length > most) throw new RangeError(`${pairs.length} pairs where at most ${most} were asked for`);
+}
+
 /** The revision is all that is wanted of a header. */
-export function readHeader(reader: Reader): Revision {
-  const end = endOfMessage(reader);
+export function readHeader(reader: Reader, within: number): Revision {
+  const end = endOfMessage(reader, within);
   let revision: Revision = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (tag === 0x18) revision = readNumber(reader);
     else skip(reader, tag);
   }
+  mustEndAt(reader, end);
   return revision;
 }
 
 const PUT_DONE: OperationResult = { do: 'put' };
 
-function readOperationResult(reader: Reader, end: number, keyspace: Keyspace): OperationResult {
+function readOperationResult(reader: Reader, end: number, keyspace: Keyspace, depth: number): OperationResult {
   let result: OperationResult = PUT_DONE;
   while (reader.pos < end) {
     const tag = reader.uint32();
     if (tag === 0x0a) {
-      result = readReadResult(reader, endOfMessage(reader), keyspace);
+      result = readReadResult(reader, endOfMessage(reader, end), keyspace);
     } else if (tag === 0x1a) {
-      result = { do: 'delete', deleted: readDeleted(reader, endOfMessage(reader)) };
+      result = { do: 'delete', deleted: readDeleted(reader, endOfMessage(reader, end)) };
     } else if (tag === 0x22) {
-      const { succeeded, results } = readTransactionResult(reader, endOfMessage(reader), keyspace);
+      const inner = endOfMessage(reader, end);
+      const { succeeded, results } = readTransactionResult(reader, inner, keyspace, depth + 1);
       result = { do: 'transaction', succeeded, results };
     } else {
       skip(reader, tag);
     }
   }
+  mustEndAt(reader, end);
   return result;
 }
 
@@ -63,6 +102,7 @@ function readDeleted(reader: Reader, end: number): number {
     if (tag === 0x10) deleted = readNumber(reader);
     else skip(reader, tag);
   }
+  mustEndAt(reader, end);
   return deleted;
 }
 
@@ -72,11 +112,12 @@ function readReadResult(reader: Reader, end: number, keyspace: Keyspace): ReadRe
   let count = 0;
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 0x12) pairs.push(readPair(reader, keyspace));
+    if (tag === 0x12) pairs.push(readPair(reader, end, keyspace));
     else if (tag === 0x18) more = reader.bool();
     else if (tag === 0x20) count = readNumber(reader);
     else skip(reader, tag);
   }
+  mustEndAt(reader, end);
   return { do: 'read', pairs, more, count };
 }
 
@@ -86,8 +127,9 @@ export function readResult(message: Uint8Array, keyspace: Keyspace): ReadResult 
   return readReadResult(reader, reader.len, keyspace);
 }
 
-export function readPair(reader: Reader, keyspace: Keyspace): KeyValue {
-  const end = endOfMessage(reader);
+export function readPair(reader: Reader, within: number, keyspace: Keyspace): KeyValue {
+  countEntry();
+  const end = endOfMessage(reader, within);
   let key = '';
   let text = '';
   let createRevision = 0;
@@ -104,6 +146,8 @@ export function readPair(reader: Reader, keyspace: Keyspace): KeyValue {
     else if (tag === 0x30) lease = readLease(reader);
     else skip(reader, tag);
   }
+  mustEndAt(reader, end);
+  if (key === '') throw new RangeError('a pair without a key');
   return { key: keyspace.ourKey(key) ?? key, value: Value.text(text), createRevision, modRevision, version, lease };
 }
 
@@ -113,7 +157,7 @@ export function revisionOf(message: Uint8Array): Revision {
   let revision: Revision = 0;
   while (reader.pos < reader.len) {
     const tag = reader.uint32();
-    if (tag === 0x0a) revision = readHeader(reader);
+    if (tag === 0x0a) revision = readHeader(reader, reader.len);
     else skip(reader, tag);
   }
   return revision;

@@ -38,6 +38,8 @@ export interface ServerStatus {
   readonly errors: readonly string[];
 }
 
+const MOST_ERRORS = 1000;
+
 export const STATUS_MESSAGE = new Uint8Array();
 
 export function statusOf(message: Uint8Array): ServerStatus {
@@ -53,6 +55,8 @@ export function statusOf(message: Uint8Array): ServerStatus {
     else if (tag === 0x20) hasLeader = readNumber(reader) !== 0;
     else if (tag === 0x42) errors.push(reader.string());
     else skip(reader, tag);
+    // etcd has three kinds of alarms, for each of its members.
+    if (errors.length > MOST_ERRORS) throw new RangeError(`more than ${MOST_ERRORS} alarms`);
   }
   return { version, databaseBytes, hasLeader, errors };
 }

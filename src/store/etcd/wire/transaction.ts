@@ -1,4 +1,5 @@
 /** A transaction, as etcd reads it. The numbers are those of `rpc.proto`: the field, shifted by three, and its kind. */
+import { Failure } from '../../../failure.ts';
 import { checkWellFormed } from '../../check.ts';
 import type { Compare, Delete, KeyRange, Operation, Put, Read, Revision, Transaction } from '../../contract.ts';
 import { askedLimit } from '../by-age.ts';
@@ -9,8 +10,14 @@ import { newWriter, type Writer } from './protobuf.ts';
 export function transactionMessage(transaction: Transaction, keyspace: Keyspace): Uint8Array {
   const writer = newWriter();
   writeTransaction(writer, transaction, keyspace);
-  return writer.finish();
+  const message = writer.finish();
+  if (message.length <= LARGEST_REQUEST) return message;
+  const told = `a transaction of ${message.length} bytes; etcd accepts at most ${LARGEST_REQUEST} (1.5 MiB) in a request`;
+  throw new Failure('invalid', told);
 }
+
+/** Unless `--max-request-bytes` says otherwise. etcd adds a few bytes of its own, and a proxy may too. */
+const LARGEST_REQUEST = 1.5 * 1024 * 1024 - 1024;
 
 function writeTransaction(writer: Writer, { compare, success, failure }: Transaction, keyspace: Keyspace): void {
   for (let i = 0; i < compare.length; i++) {

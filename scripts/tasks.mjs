@@ -1,0 +1,87 @@
+// @ts-check
+// Runs named commands, each as soon as those it needs have passed, and all that can at the same time. Processes wait more
+// than they compute, so work that only computes fills the gaps.
+
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { root } from './ensure.mjs';
+
+/**
+ * @typedef {{
+ *   readonly name: string,
+ *   readonly command: readonly [string, ...string[]],
+ *   readonly after?: readonly string[],
+ *   readonly isLive?: boolean,
+ * }} Task
+ * `after`: the tasks that it needs, unless they are not in the list at all. `isLive`: it prints as it goes; what others
+ * print is shown when they have ended, so that it stays in one piece.
+ */
+
+/** @typedef {{ readonly name: string, readonly code: number, readonly ms: number }} Result */
+
+/** How it is told that a task was never started. */
+const LEFT_OUT = -1;
+
+/** Answers the first exit code that is not zero, and zero if all of them are. */
+export async function runTasks(/** @type {readonly Task[]} */ tasks) {
+  const begun = performance.now();
+  /** @type {Map<string, Promise<Result>>} */
+  const started = new Map();
+  const start = (/** @type {Task} */ task) => {
+    const running = started.get(task.name) ?? runOne(task);
+    started.set(task.name, running);
+    return running;
+  };
+  /** @returns {Promise<Result>} */
+  async function runOne(/** @type {Task} */ task) {
+    const needed = tasks.filter(({ name }) => task.after?.includes(name));
+    const before = await Promise.all(needed.map(start));
+    const failed = before.find(({ code }) => code !== 0);
+    if (failed !== undefined) {
+      console.log(`-- ${task.name}: left out, because ${failed.name} failed`);
+      return { name: task.name, code: LEFT_OUT, ms: 0 };
+    }
+    const result = await ended(task);
+    const how = result.code === 0 ? 'passed' : `failed with ${result.code}`;
+    console.log(`-- ${task.name}: ${how} in ${seconds(result.ms)}`);
+    return result;
+  }
+  const results = await Promise.all(tasks.map(start));
+  if (results.length > 1) {
+    console.log(
+      `\n${results.map(({ name, code, ms }) => `${code === 0 ? ' ' : 'x'} ${name.padEnd(24)} ${ms === 0 ? '-' : seconds(ms)}`).join('\n')}`,
+    );
+  }
+  console.log(`  ${'all of it'.padEnd(24)} ${seconds(performance.now() - begun)}`);
+  return results.find(({ code }) => code > 0)?.code ?? 0;
+}
+
+/** @returns {Promise<Result>} */
+function ended(/** @type {Task} */ { name, command: [program, ...args], isLive = false }) {
+  const begun = performance.now();
+  if (isLive) console.log(`\n== ${name}`);
+  return new Promise((resolve) => {
+    const over = (/** @type {number} */ code) => resolve({ name, code, ms: performance.now() - begun });
+    const child = spawn(program, args, {
+      cwd: root,
+      stdio: isLive ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+      shell: process.platform === 'win32',
+    });
+    let printed = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (/** @type {string} */ text) => (printed += text));
+    }
+    child.once('error', (error) => {
+      console.error(`cannot run ${program}: ${error.message}`);
+      over(127);
+    });
+    child.once('close', (code, signal) => {
+      if (printed.trim() !== '') console.log(`\n== ${name}\n${printed.trimEnd()}`);
+      over(code ?? 128 + (signal ? constants.signals[signal] : 0));
+    });
+  });
+}
+
+function seconds(/** @type {number} */ ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,103 @@
+/**
+ * How large a record may become. Holds carry what their holders say of themselves, and a store takes only so much in one
+ * write (etcd 1.5 MiB). A record beyond that could never be written again, not even to take a hold out of it: so whoever
+ * would bring it there is refused, and those who hold already are not concerned.
+ */
+import type { Hold } from './hold.ts';
+import type { Json } from './machine.ts';
+
+/**
+ * A write holds the record, and what is granted by it once more for those who waited, and the requests that come with it:
+ * twice this and some 350 KiB are below etcd's limit.
+ */
+export const LARGEST_RECORD_BYTES = 512 * 1024;
+
+/** Not now, because of what others have put there. */
+export type TooLarge = {
+  readonly kind: 'too-large';
+  /** What the record would have. */
+  readonly bytes: number;
+  readonly most: number;
+};
+
+/** A hold, or a request that would become one. */
+export interface Sized {
+  readonly id: string;
+  readonly holder: string;
+  readonly lease: string;
+  readonly weight?: number;
+  readonly reason?: string;
+  readonly metadata?: Json;
+}
+
+/** The refusal if `one` does not fit beside `others`; undefined if it does. `capacity`: of a semaphore. */
+export function tooLarge(others: readonly Hold[], one: Sized, capacity = 0): TooLarge | undefined {
+  if (surelyFits(others, one, capacity)) return undefined;
+  let bytes = sizeOf(one, capacity);
+  for (let i = 0; i < others.length; i++) bytes += sizeOf(others[i] as Hold, capacity);
+  return bytes <= LARGEST_RECORD_BYTES ? undefined : { kind: 'too-large', bytes, most: LARGEST_RECORD_BYTES };
+}
+
+/** The names, numbers and signs of a hold, besides what is counted. */
+const OVERHEAD = 130;
+/** Slot numbers are also in the event of the grant, and in the letter to its holder. */
+const TIMES_TOLD = 3;
+
+function sizeOf(one: Sized, capacity: number): number {
+  return OVERHEAD + slotBytes(one, capacity) + textBytes(one);
+}
+
+function slotBytes({ weight = 0 }: Sized, capacity: number): number {
+  return TIMES_TOLD * weight * (String(capacity).length + 1);
+}
+
+/** By hold: they stay the same from one grant to the next. */
+const texts = new WeakMap<Sized, number>();
+
+function textBytes(one: Sized): number {
+  const known = texts.get(one);
+  if (known !== undefined) return known;
+  const { id, holder, lease, reason, metadata } = one;
+  const bytes = bytesOf(id) + bytesOf(holder) + bytesOf(lease) + jsonBytes(reason) + jsonBytes(metadata);
+  texts.set(one, bytes);
+  return bytes;
+}
+
+/** A character is three bytes at most for each unit of its text: for nearly every record that is all there is to know. */
+function surelyFits(others: readonly Hold[], one: Sized, capacity: number): boolean {
+  let most = mostBytes(one, capacity);
+  for (let i = 0; i < others.length && most <= LARGEST_RECORD_BYTES; i++)
+    most += mostBytes(others[i] as Hold, capacity);
+  return most <= LARGEST_RECORD_BYTES;
+}
+
+function mostBytes(one: Sized, capacity: number): number {
+  const { id, holder, lease, reason, metadata } = one;
+  if (reason !== undefined || metadata !== undefined) return sizeOf(one, capacity);
+  return OVERHEAD + slotBytes(one, capacity) + 3 * (id.length + holder.length + lease.length);
+}
+
+/** What a request says of itself, in bytes: its metadata, and its reason. */
+export function saidBytes({ reason, metadata }: { readonly reason?: unknown; readonly metadata?: unknown }): number {
+  return jsonBytes(reason as Json | undefined) + jsonBytes(metadata as Json | undefined);
+}
+
+/** Metadata is a value that nobody changes, and is looked at with every grant beside it. */
+const measured = new WeakMap<object, number>();
+
+function jsonBytes(value: Json | undefined): number {
+  if (value === undefined) return 0;
+  if (value === null || typeof value !== 'object') return bytesOf(JSON.stringify(value));
+  const known = measured.get(value);
+  if (known !== undefined) return known;
+  const bytes = bytesOf(JSON.stringify(value));
+  measured.set(value, bytes);
+  return bytes;
+}
+
+const encoder = new TextEncoder();
+
+/** In UTF-8. Most of it is ASCII, and short. */
+function bytesOf(text: string): number {
+  return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
+}

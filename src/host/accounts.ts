@@ -1,0 +1,33 @@
+/**
+ * Names for the numbers of users and groups, for messages only: nothing is decided by a name. Users whom the machine's own
+ * files do not list (LDAP, containers) are shown by number.
+ */
+import { readFileSync } from 'node:fs';
+
+/** `alice (uid 1000)`. */
+export function userShown(uid: number): string {
+  return named('/etc/passwd', uid, 'uid');
+}
+
+/** `devs (gid 100)`. */
+export function groupShown(gid: number): string {
+  return named('/etc/group', gid, 'gid');
+}
+
+function named(file: string, id: number, kind: 'uid' | 'gid'): string {
+  const name = nameIn(file, id);
+  return name === undefined ? `${kind} ${id}` : `${name} (${kind} ${id})`;
+}
+
+/** Both files begin their lines with `NAME:x:NUMBER`. */
+function nameIn(file: string, id: number): string | undefined {
+  try {
+    for (const line of readFileSync(file, 'utf8').split('\n')) {
+      const [name, , number] = line.split(':');
+      if (number === String(id)) return name;
+    }
+  } catch {
+    // Not on this system.
+  }
+  return undefined;
+}
