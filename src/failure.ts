@@ -51,5 +51,7 @@ export class Failure extends Error {
   }
 }
 
+/** Passwords are hidden wherever a URL or an argument is shown. */
+export { redacted, redactedWords } from './core/redacted.ts';
 /** Messages show the offending value, cut so that a huge one does not hide the message itself. */
 export { shown } from './core/shown.ts';

@@ -53,6 +53,7 @@ export {
   semaphoreAvailable,
   sessionAlive,
   taskDone,
+  worktreeClean,
   type Verdict,
   agentHolder,
   jobHolder,

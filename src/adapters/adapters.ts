@@ -9,8 +9,10 @@ import type { CommandLine, InputValues, IssueFields, IssueSearch } from '../core
 
 export interface Git {
   branch(name: string, signal?: AbortSignal): Promise<InputValues['branch']>;
-  /** Every worktree that has the branch checked out. */
+  /** Every worktree that has the branch checked out or is detached at its tip; null if there is no such branch. */
   worktrees(branch: string, signal?: AbortSignal): Promise<InputValues['worktrees']>;
+  /** The worktree that a directory lies in; null if there is no such directory. */
+  worktree(path: string, signal?: AbortSignal): Promise<InputValues['worktree']>;
   merged(branch: string, into: string, signal?: AbortSignal): Promise<InputValues['branchMerged']>;
 }
 

@@ -2,11 +2,11 @@
  * Files under a root. A path is relative to it, or absolute and inside it; `..` is taken as written. Where links lead is
  * found out before anything is opened, and what lies outside is refused, whether it exists or not.
  */
-import { constants } from 'node:fs';
-import { type FileHandle, open, readlink, realpath, stat } from 'node:fs/promises';
+import { type FileHandle, readlink, realpath, stat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
 import { Failure, type FailureCode, shown } from '../failure.ts';
 import type { Files } from './adapters.ts';
+import { readForeign } from './foreign-file.ts';
 import { textOf } from './text.ts';
 
 export interface FilesOptions {
@@ -16,8 +16,6 @@ export interface FilesOptions {
 }
 
 const LIMIT_BYTES = 1024 * 1024;
-/** A FIFO would block until somebody writes to it, and a terminal would become ours. */
-const CAREFULLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 
 export function realFiles({ root, limitBytes = LIMIT_BYTES }: FilesOptions): Files {
   return {
@@ -54,7 +52,13 @@ async function placeOf(path: string, root: string): Promise<Place | undefined> {
     return undefined;
   }
   if (!isInside(real, realRoot)) throw outside(path, root);
+  if (namesDirectory(path) && (await stat(real).catch(absent(path)))?.isDirectory() !== true) return undefined;
   return { root: realRoot, path: real };
+}
+
+/** With a slash at its end a path names a directory, and no file of that name. */
+export function namesDirectory(path: string): boolean {
+  return /(^|\/)\.?$/.test(path);
 }
 
 const MOST_LINKS = 40;
@@ -83,48 +87,15 @@ async function readText(
   limitBytes: number,
   signal?: AbortSignal,
 ): Promise<{ readonly text: string } | null> {
-  // Opening a device can do something to it.
-  const before = await stat(place.path).catch(absent(path));
-  if (before === undefined) return null;
-  checkKind(before, path);
-  const file = await open(place.path, CAREFULLY).catch(absent(path));
-  if (file === undefined) return null;
-  try {
-    await checkUnmoved(file, place, path);
-    const now = await file.stat();
-    checkKind(now, path);
-    if (now.size > limitBytes) throw tooLarge(path, limitBytes);
-    return { text: textOf(await readAll(file, path, limitBytes, signal), path) };
-  } finally {
-    await file.close();
-  }
-}
-
-/** Some files do not know their size, and others grow. */
-async function readAll(file: FileHandle, path: string, limitBytes: number, signal?: AbortSignal): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for (let length = 0; ;) {
-    signal?.throwIfAborted();
-    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(limitBytes - length, 64 * 1024) + 1));
-    if (bytesRead === 0) return Buffer.concat(chunks);
-    length += bytesRead;
-    if (length > limitBytes) throw tooLarge(path, limitBytes);
-    chunks.push(buffer.subarray(0, bytesRead));
-  }
+  const check = (file: FileHandle): Promise<void> => checkUnmoved(file, place, path);
+  const bytes = await readForeign(place.path, { name: path, limitBytes, signal, check }).catch(absent(path));
+  return bytes === undefined ? null : { text: textOf(bytes, path) };
 }
 
 /** Somebody may have put a link in place of a directory since it was looked at. Only Linux tells. */
 async function checkUnmoved(file: FileHandle, { root }: Place, path: string): Promise<void> {
   const opened = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined);
   if (opened !== undefined && !isInside(opened, root)) throw outside(path, root);
-}
-
-function checkKind(stats: { isFile(): boolean; isDirectory(): boolean }, path: string): void {
-  if (stats.isFile()) return;
-  throw new Failure(
-    'invalid',
-    `${shown(path)} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}: it has no text`,
-  );
 }
 
 function isInside(path: string, root: string): boolean {
@@ -136,17 +107,12 @@ function outside(path: string, root: string): Failure {
   return new Failure('invalid', `${shown(path)} leads out of ${root}: only what is inside is looked at`);
 }
 
-function tooLarge(path: string, limitBytes: number): Failure {
-  return new Failure(
-    'unavailable',
-    `${shown(path)} is larger than ${limitBytes} bytes, the most that is read of a file`,
-  );
-}
-
 /** Undefined if there is no such file; whatever else went wrong is thrown. */
 function absent(path: string): (error: unknown) => undefined {
   return (error) => {
     const { code } = error as NodeJS.ErrnoException;
+    // Said already, or nobody wants to know any more.
+    if (error instanceof Failure || typeof code !== 'string') throw error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw trouble(path, error);
   };

@@ -16,17 +16,16 @@ export function gitEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     // Looking must not write, nor wait for somebody who writes.
     GIT_OPTIONAL_LOCKS: '0',
     GIT_NO_LAZY_FETCH: '1',
+    // Unlike `protocol.allow`, no configuration overrides it: a repository's `uploadpack` is a program.
+    GIT_ALLOW_PROTOCOL: 'none',
   };
 }
 
 /** A repository's own configuration can name programs. None of these is needed for looking. */
 export const QUIET: readonly string[] = [
   '--no-pager',
-  ...[
-    'core.fsmonitor=false',
-    'core.hooksPath=/dev/null',
-    'core.askPass=',
-    'credential.helper=',
-    'protocol.allow=never',
-  ].flatMap((setting) => ['-c', setting]),
+  ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'core.askPass=', 'credential.helper='].flatMap((setting) => [
+    '-c',
+    setting,
+  ]),
 ];

@@ -23,7 +23,7 @@ export interface LocalAdaptersOptions {
   readonly commandGraceMs?: number;
   /** So much of what a command prints is kept. Default 64 KiB. */
   readonly outputLimitBytes?: number;
-  /** Default 30 s. */
+  /** For one look, however many calls of git it takes. Default 30 s. */
   readonly gitTimeoutMs?: number;
   /** Larger files are not read. Default 1 MiB. */
   readonly fileLimitBytes?: number;

@@ -1,60 +1,108 @@
 /** Runs a program of the system for what it prints: `git`, `tmux`, `gh`. Never a shell. */
-import { execFile } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { Failure } from '../failure.ts';
+import { offspringOf, randomHex, remainsOf, signalRemains } from '../host/index.ts';
 
 export interface ProgramOptions {
   readonly cwd?: string;
   readonly env: NodeJS.ProcessEnv;
-  readonly timeoutMs: number;
+  /** No limit where `signal` is one. */
+  readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** A program that prints more is ended, and that is an error. */
+  /** A program that prints more is ended, and that is an error; unless `isCutShort`. */
   readonly outputLimitBytes?: number;
+  /** The beginning of the output is enough: the answer says that the rest was cut off. */
+  readonly isCutShort?: boolean;
+  /** Given each piece of the output, which is not kept then. */
+  readonly onOutput?: (chunk: Buffer) => void;
 }
 
 export interface Printed {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
+  /** The program was ended because it printed more than the limit. */
+  readonly isCut?: true;
 }
 
 const OUTPUT_LIMIT_BYTES = 16 * 1024 * 1024;
 
 /** Throws if it is not installed, takes too long, prints too much, is killed, or if `signal` aborts. */
 export function printedBy(program: string, args: readonly string[], options: ProgramOptions): Promise<Printed> {
-  const { cwd, env, timeoutMs, signal, outputLimitBytes = OUTPUT_LIMIT_BYTES } = options;
+  const { cwd, env, timeoutMs, signal, outputLimitBytes = OUTPUT_LIMIT_BYTES, isCutShort = false, onOutput } = options;
   signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
-    let isLate = false;
-    const child = execFile(
-      program,
-      args,
-      { encoding: 'utf8', maxBuffer: outputLimitBytes, killSignal: 'SIGKILL', env, signal, ...(cwd && { cwd }) },
-      (error, stdout, stderr) => {
-        clearTimeout(timer);
-        if (error === null) resolve({ exitCode: 0, stdout, stderr });
-        else if (signal?.aborted === true) reject(signal.reason as Error);
-        else if (isLate) reject(failure(`${program} took longer than ${timeoutMs} ms`));
-        else if (typeof error.code === 'number') resolve({ exitCode: error.code, stdout, stderr });
-        else reject(asFailure(program, error));
-      },
+    const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'], ...(cwd && { cwd }) });
+    const [out, err] = [new Kept(), new Kept()];
+    const texts = (): Pick<Printed, 'stdout' | 'stderr'> => ({ stdout: out.text, stderr: err.text });
+
+    /** Whatever comes first is the answer. */
+    const settle = (answer: () => void): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', aborted);
+      answer();
+    };
+    const stop = (answer: () => void): void => {
+      kill(child);
+      settle(answer);
+    };
+    const tooMuch = (): void => {
+      if (isCutShort) stop(() => resolve({ exitCode: 0, ...texts(), isCut: true }));
+      else stop(() => reject(failure(`${program} printed too much`)));
+    };
+    const aborted = (): void => stop(() => reject(signal?.reason as Error));
+    const timer =
+      timeoutMs === undefined
+        ? undefined
+        : setTimeout(() => stop(() => reject(failure(`${program} took longer than ${timeoutMs} ms`))), timeoutMs);
+    signal?.addEventListener('abort', aborted, { once: true });
+
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (onOutput !== undefined) onOutput(chunk);
+      else if (out.add(chunk) > outputLimitBytes) tooMuch();
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (err.add(chunk) > outputLimitBytes) stop(() => reject(failure(`${program} printed too much`)));
+    });
+    child.once('error', (error) => settle(() => reject(asFailure(program, error))));
+    child.once('close', (code, by) =>
+      settle(() => {
+        if (code === null) reject(failure(`${program} was ended by ${by ?? 'a signal'}`));
+        else resolve({ exitCode: code, ...texts() });
+      }),
     );
-    // Nobody types anything, and a program that asks has to be told so at once.
-    child.stdin?.end();
-    const timer = setTimeout(() => {
-      isLate = true;
-      child.kill('SIGKILL');
-      // What it started may have its pipes still.
-      child.stdout?.destroy();
-      child.stderr?.destroy();
-    }, timeoutMs);
   });
 }
 
-function asFailure(program: string, error: Error & { readonly code?: unknown; readonly signal?: unknown }): Failure {
+class Kept {
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+
+  /** Answers how much there is by now. */
+  add(chunk: Buffer): number {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    return this.#length;
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+}
+
+/** KILL, because it may hang where it hears nothing else; and what it started as well, which would have its pipes. */
+function kill(child: ChildProcess): void {
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const offspring = offspringOf(child.pid, false, randomHex(8));
+  signalRemains(offspring, remainsOf(offspring, true), 'SIGKILL');
+  child.kill('SIGKILL');
+}
+
+function asFailure(program: string, error: NodeJS.ErrnoException): Failure {
   if (error.code === 'ENOENT')
     return failure(`there is no ${program} on this machine (looked for it on the PATH)`, error);
-  if (error.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return failure(`${program} printed too much`, error);
-  if (typeof error.signal === 'string') return failure(`${program} was ended by ${error.signal}`, error);
   return failure(`${program} cannot be started: ${error.message}`, error);
 }
 

@@ -1,9 +1,12 @@
-/** What `git worktree list --porcelain` says. */
+/** What `git worktree list --porcelain` says. The first is the main worktree. */
 
 export interface Worktree {
   readonly path: string;
   /** The full ref; undefined where none is checked out. */
   readonly branch?: string;
+  /** The commit that is checked out; undefined if there is none. */
+  readonly head?: string;
+  readonly isBare: boolean;
   /** Kept although its directory may be out of reach for a while. */
   readonly isLocked: boolean;
 }
@@ -17,8 +20,16 @@ export function parseWorktrees(text: string, separator: '\0' | '\n'): readonly W
       const values = new Map(attributes);
       const path = values.get('worktree');
       if (path === undefined) return [];
-      const branch = values.get('branch');
-      return [{ path, ...(branch !== undefined && { branch }), isLocked: values.has('locked') }];
+      const [branch, head] = [values.get('branch'), values.get('HEAD')];
+      return [
+        {
+          path,
+          ...(branch !== undefined && { branch }),
+          ...(head !== undefined && { head }),
+          isBare: values.has('bare'),
+          isLocked: values.has('locked'),
+        },
+      ];
     });
 }
 

@@ -1,6 +1,7 @@
 /** The frame of the command line: which command is wanted, the options that all of them have, and how errors are told. */
 import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
+import { redacted } from '../failure.ts';
 import { CliExit } from './exit-code.ts';
 import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts';
 import { complain, printText } from './output.ts';
@@ -33,6 +34,7 @@ Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 stor
 
 /** Runs one command line, and leaves its exit code in `process.exitCode`. */
 export async function runCommandLine(given: readonly string[]): Promise<void> {
+  hidePasswords(given);
   const args = helpAsOption(given);
   try {
     const program = newProgram();
@@ -42,6 +44,14 @@ export async function runCommandLine(given: readonly string[]): Promise<void> {
   } catch (error) {
     process.exitCode = report(error, wantsJson(args));
   }
+}
+
+/** Who types a password after all is not shown with it in `ps` for as long as this process lives. */
+function hidePasswords(args: readonly string[]): void {
+  const safe = args.map(redacted);
+  // Arguments that are no UTF-8 are read once more by `run`, from where the title is written.
+  if (safe.some((arg, place) => arg !== args[place]) && !args.some((arg) => arg.includes('\uFFFD')))
+    process.title = ['signalbox', ...safe].join(' ');
 }
 
 /** `help lock acquire` is `lock acquire --help`. */

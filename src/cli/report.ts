@@ -1,12 +1,13 @@
 /** An error, as the one who called sees it: one line on stderr, or one JSON object there. */
 import { NotAcquired } from '../runtime/refusal.ts';
+import { redactedWords } from '../failure.ts';
 import { CliExit, errorCodeOf, EXIT, exitCodeOf } from './exit-code.ts';
 import { complain, jsonText, printable } from './output.ts';
 
 /** Answers the exit code. */
 export function report(error: unknown, json: boolean): number {
   const exitCode = exitCodeOf(error);
-  const message = messageOf(error, exitCode);
+  const message = redactedWords(messageOf(error, exitCode));
   if (message === '') return exitCode;
   if (json) complain(jsonText({ error: { code: errorCodeOf(error), message, ...detailsOf(error) } }));
   else complain(`signalbox: ${message.split('\n').map(printable).join('\n')}`);

@@ -4,17 +4,42 @@
  * To compile it anew takes as long as everything that `run` does. Later versions of Node can do this themselves; this is
  * the same for those that cannot.
  *
+ * Whoever can write the kept code decides what we run, so it is used only where nobody else can: every directory on the
+ * way to it belongs to root or to us, and nobody else may change what it is called. Checked from the root down, nothing
+ * can be swapped after it was checked.
+ *
  * Whatever goes wrong with the kept code, the command line runs without it.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { homedir } from 'node:os';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { Script } from 'node:vm';
 
 /** Which `main.cjs`: the build puts the hash of its text here. V8 itself would only compare lengths. */
 const MAIN = 'HASH-OF-MAIN';
 const OLD_MS = 30 * 86_400_000;
+
+const WRITABLE_BY_OTHERS = 0o022;
+const STICKY = 0o1000;
+const MOST_LINKS = 8;
+/** Windows has other rules, by which what is in a profile is its user's. */
+const HAS_MODES = process.platform !== 'win32';
 
 const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
@@ -38,12 +63,9 @@ function keptFile(command = ''): string | undefined {
   try {
     const directory = cacheDirectory();
     // What is written relative to wherever we are is not ours.
-    if (!isAbsolute(directory)) return undefined;
-    makeIfMissing(dirname(directory));
-    makeIfMissing(directory);
-    const { uid, mode } = statSync(directory);
-    // Code that others may write is not run.
-    if (process.platform !== 'win32' && (uid !== process.getuid?.() || (mode & 0o022) !== 0)) return undefined;
+    if (!isAbsolute(directory) || !isSafe(directory)) return undefined;
+    // Not even a sticky one: a link to another file of ours could be put there.
+    if (HAS_MODES && (statSync(directory).mode & WRITABLE_BY_OTHERS) !== 0) return undefined;
     const name = /^(run|lock|sem|who|events)$/.test(command) ? command : 'other';
     return join(directory, `${name}-${MAIN}-${process.version}-${process.arch}.v8`);
   } catch {
@@ -51,9 +73,27 @@ function keptFile(command = ''): string | undefined {
   }
 }
 
-/** One level only: Node's way of making all of them never ends where nothing can be made. */
-function makeIfMissing(directory: string): void {
-  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
+/**
+ * Makes the last two directories where they are missing, but only in a safe one: with another user's HOME, as `sudo`
+ * keeps it, root makes nothing there.
+ */
+function isSafe(path: string, missing = 2, links = 0): boolean {
+  const parent = dirname(path);
+  if (parent !== path && !isSafe(parent, missing - 1, links)) return false;
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) {
+    if (missing <= 0) return false;
+    mkdirSync(path, { mode: 0o700 });
+    return true;
+  }
+  if (HAS_MODES && found.uid !== 0 && found.uid !== process.getuid?.()) return false;
+  if (found.isSymbolicLink()) {
+    const target = resolve(realpathSync(parent), readlinkSync(path));
+    return links < MOST_LINKS && isSafe(target, 0, links + 1);
+  }
+  // In a sticky directory others may add, but not replace what is not theirs.
+  const isOpen = (found.mode & WRITABLE_BY_OTHERS) !== 0 && (found.mode & STICKY) === 0;
+  return found.isDirectory() && !(HAS_MODES && isOpen);
 }
 
 function cacheDirectory(): string {
@@ -66,11 +106,25 @@ function cacheDirectory(): string {
 /** It is written twice: V8 does not notice damage, and falls over it. */
 function readIfSound(file: string): Buffer | undefined {
   try {
-    const both = readFileSync(file);
+    const both = readOwn(file);
     const one = both.subarray(0, both.length / 2);
     return both.length > 0 && one.equals(both.subarray(both.length / 2)) ? one : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Empty if it is not a file of ours that nobody else may write: that is asked of what was opened, not of its name. */
+function readOwn(file: string): Buffer {
+  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+  const descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const found = fstatSync(descriptor);
+    const isOurs = found.uid === process.getuid?.() && (found.mode & WRITABLE_BY_OTHERS) === 0;
+    if (!found.isFile() || (HAS_MODES && !isOurs)) return Buffer.alloc(0);
+    return readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

@@ -67,6 +67,9 @@ export {
   type Waking,
   wakingOf,
   wakesOn,
+  worktreeClean,
+  type WorktreeOperation,
+  type WorktreeState,
 } from './guard/index.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {

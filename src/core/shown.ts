@@ -1,6 +1,8 @@
-/** An error message shows the offending value; a huge one would hide the message itself. */
+import { redacted } from './redacted.ts';
+
+/** An error message shows the offending value; a huge one would hide the message itself, and a password is nobody's. */
 export function shown(value: unknown): string {
-  const text = typeof value === 'string' ? JSON.stringify(value) : describe(value);
+  const text = typeof value === 'string' ? JSON.stringify(redacted(value)) : redacted(describe(value));
   return text.length > 80 ? `${text.slice(0, 77)}…` : text;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandThrough, GatedChild } from './gated-child.ts';
+import { GatedChild } from './gated-child.ts';
 
 describe('a child at its gate', () => {
   const start = (script: string): Promise<GatedChild> =>
@@ -22,25 +22,5 @@ describe('a child at its gate', () => {
     process.kill(-child.pid, 'SIGTERM');
     expect(await child.ended).toEqual({ signal: 'SIGTERM' });
     child.letGo();
-  });
-});
-
-describe('the command that a gate becomes', () => {
-  it('is what was asked for', () => {
-    expect(commandThrough('/bin/ls', ['ls', '-l', 'a b'], { PATH: '/bin' })).toEqual(['ls', '-l', 'a b']);
-  });
-
-  it('is not taken for an option of the shell', () => {
-    expect(commandThrough('/bin/-x', ['-x'], {})).toEqual(['/bin/-x']);
-  });
-
-  it('gets the variables that a shell would drop, but for those that look like options', () => {
-    const env = { PATH: '/bin', 'BASH_FUNC_f%%': '() { :; }', 'a.b': '1=2', '-i': 'x' };
-    expect(commandThrough('/bin/ls', ['ls'], env)).toEqual([
-      '/usr/bin/env',
-      'BASH_FUNC_f%%=() { :; }',
-      'a.b=1=2',
-      'ls',
-    ]);
   });
 });

@@ -2,14 +2,16 @@
  * A child that is there, with its pid and its group, but runs nothing until it is let go; so it can be written down
  * first. If this process dies before that, it ends without having run anything.
  *
- *     /bin/sh waits for a line on a descriptor ── a line: closes it and becomes the command
- *                                             └─ the end: exits
+ *     a program (see `gate.ts`) waits at a descriptor ── let go: closes it and becomes the command
+ *                                                    └─ the end: exits
  */
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
+import { gateFor } from './gate.ts';
 import { type Offspring, offspringOf } from './offspring.ts';
+import type { Text } from './original-bytes.ts';
 
 /** A shell need not know descriptors of more than one digit. */
 const GATES = [3, 4, 5, 6, 7, 8, 9];
@@ -48,14 +50,16 @@ export class GatedChild {
   /** It has ended, but something of it could not be ended. */
   isLeft = false;
   readonly #gate: Writable;
+  readonly #go: Text;
   #isLetGo = false;
   #hasEnded = false;
 
-  private constructor(child: ChildProcess, pid: number, leads: boolean, mark: string, gate: Writable) {
+  private constructor(child: ChildProcess, pid: number, leads: boolean, mark: string, gate: Writable, go: Text) {
     this.pid = pid;
     this.leads = leads;
     this.offspring = offspringOf(pid, leads, mark);
     this.#gate = gate;
+    this.#go = go;
     this.output = [child.stdout, child.stderr].filter((stream) => stream !== null);
     // It may be killed while it still waits.
     this.#gate.on('error', () => undefined);
@@ -68,8 +72,8 @@ export class GatedChild {
   }
 
   static async start(
-    program: string,
-    argv: readonly [string, ...string[]],
+    program: Text,
+    argv: readonly [Text, ...Text[]],
     env: NodeJS.ProcessEnv,
     { leads, mark, given = [], cwd, isCaptured = false }: GateOptions,
   ): Promise<GatedChild> {
@@ -81,19 +85,13 @@ export class GatedChild {
       // Beyond stderr, what is ignored is closed.
       return number <= 2 || given.includes(number) ? number : 'ignore';
     });
-    const waits = `read -r go <&${gate} || exit 125; exec ${gate}<&-; exec "$@"`;
-    const command = commandThrough(program, argv, env);
     try {
-      const child = spawn('/bin/sh', ['-c', waits, 'sh', ...command], {
-        stdio,
-        detached: leads,
-        env,
-        ...(cwd !== undefined && { cwd }),
-      });
+      const { file, args, argv0, env: own, go } = gateFor({ program, argv, env }, gate);
+      const child = spawn(file, args, { stdio, argv0, detached: leads, env: own, ...(cwd !== undefined && { cwd }) });
       await once(child, 'spawn');
-      return new GatedChild(child, child.pid as number, leads, mark, child.stdio[gate as 3] as Writable);
+      return new GatedChild(child, child.pid as number, leads, mark, child.stdio[gate as 3] as Writable, go);
     } catch (error) {
-      throw new NotStarted(argv[0], error);
+      throw new NotStarted(String(argv[0]), error);
     }
   }
 
@@ -104,7 +102,7 @@ export class GatedChild {
 
   letGo(): void {
     this.#isLetGo = true;
-    this.#gate.end('\n');
+    this.#gate.end(this.#go);
   }
 
   /** Ends it, if it has not been let go; otherwise does nothing. */
@@ -118,19 +116,4 @@ export class GatedChild {
 /** As a shell tells it. */
 export function exitCodeOf(ended: Ended): number {
   return 'code' in ended ? ended.code : 128 + (constants.signals[ended.signal] ?? 0);
-}
-
-/**
- * A shell may drop variables whose names it could not have made itself, such as the functions that bash exports; `env`
- * sets them again; but not those that it would take for its own options. And a program whose name begins with a dash
- * would be taken for an option.
- */
-export function commandThrough(
-  program: string,
-  [name, ...args]: readonly [string, ...string[]],
-  env: NodeJS.ProcessEnv,
-): readonly string[] {
-  const odd = Object.entries(env).filter(([variable]) => !/^[A-Za-z_][A-Za-z0-9_]*$|^-/.test(variable));
-  const command = [name.startsWith('-') ? program : name, ...args];
-  return odd.length === 0 ? command : ['/usr/bin/env', ...odd.map(([key, value]) => `${key}=${value}`), ...command];
 }

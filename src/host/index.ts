@@ -19,5 +19,6 @@ export {
   thisProcess,
 } from './process.ts';
 export { PrintedText } from './printed-text.ts';
+export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
 export { Vigil } from './vigil.ts';

@@ -3,13 +3,13 @@
  * the one that everybody in this place shares. In a git repository that is a directory in git's common directory, so that
  * all worktrees meet; elsewhere the user's.
  */
-import { realpathSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Failure, shown } from '../failure.ts';
-import { type Durability, isEtcdUrl, withWholePaths } from '../store/index.ts';
+import { type Durability, isEtcdUrl, type Share, withoutPassword, withWholePaths } from '../store/index.ts';
 import { refuseCheckedOutLinks } from './checked-out.ts';
 import { gitCommonDirectory } from './git-directory.ts';
 
@@ -23,10 +23,14 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   if (url !== undefined) {
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
-    const { directory, durability } = parseFileUrl(url, from);
+    const { directory, durability, share } = parseFileUrl(url, from);
     const place = withoutLinks(directory);
     if (place !== directory) refuseCheckedOutLinks(directory, environment);
-    return `${urlOf(place)}${durability === 'normal' ? '' : `?durability=${durability}`}`;
+    const settings = [
+      ...(durability === 'normal' ? [] : [`durability=${durability}`]),
+      ...(share === undefined ? [] : [`share=${share}`]),
+    ];
+    return `${urlOf(place)}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
@@ -38,7 +42,7 @@ function etcdUrl(host: string | undefined, port: string | undefined): string | u
   if (host === undefined && port === undefined) return undefined;
   if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
     const accepted = 'accepted is the name or address of one host, without its port, which is IF_ETCD_PORT';
-    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(host)}; ${accepted}`);
+    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(withoutPassword(host))}; ${accepted}`);
   }
   if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
     throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);
@@ -64,7 +68,31 @@ function urlOf(directory: string): string {
 /** Links above it are followed; whether `signalbox` itself may be one is for the store to say, so it is left as it is. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return join(git ?? withoutLinks(stateDirectory(environment)), 'signalbox');
+  return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
+}
+
+/**
+ * The owner of the repository that a store is in, if git trusts this process with it: it is the one from which we were
+ * called, and another user's is only found if `safe.directory` lists it.
+ */
+export function trustedOwnerOf(directory: string): number | undefined {
+  try {
+    const git = dirname(directory);
+    return gitCommonDirectory(currentDirectory(), process.env) === git ? statSync(git).uid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Here a link was not named by a user, and may have come with the repository: it could lead anywhere. */
+function inRepository(git: string): string {
+  const directory = join(git, 'signalbox');
+  if (lstatSync(directory, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return directory;
+  throw new Failure(
+    'forbidden',
+    `${directory} is a symbolic link, and the store of a repository has to be a directory in it: remove the link, or ` +
+      `name the place that it leads to, if you trust it, in --store or SIGNALBOX_URL (file:DIRECTORY)`,
+  );
 }
 
 function stateDirectory(environment: Environment): string {
@@ -100,16 +128,20 @@ function nonEmpty(value: string | undefined): string | undefined {
 export interface FilePlace {
   readonly directory: string;
   readonly durability: Durability;
+  /** Undefined: as the store was left. */
+  readonly share: Share | undefined;
 }
 
-/** `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full`. */
+/**
+ * `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full` and
+ * `share=group`.
+ */
 export function parseFileUrl(url: string, from = currentDirectory()): FilePlace {
   const question = url.indexOf('?');
   const place = question < 0 ? url : url.slice(0, question);
-  return {
-    directory: resolved(from, pathOf(place, url), url),
-    durability: durabilityOf(new URLSearchParams(question < 0 ? '' : url.slice(question)), url),
-  };
+  const query = new URLSearchParams(question < 0 ? '' : url.slice(question));
+  refuseUnknownSettings(query, url);
+  return { directory: resolved(from, pathOf(place, url), url), durability: durabilityOf(query), share: shareOf(query) };
 }
 
 function resolved(from: string, path: string, url: string): string {
@@ -140,13 +172,23 @@ function pathOf(place: string, url: string): string {
   }
 }
 
-function durabilityOf(query: URLSearchParams, url: string): Durability {
+function refuseUnknownSettings(query: URLSearchParams, url: string): void {
   for (const key of query.keys()) {
-    if (key !== 'durability') {
-      throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; accepted is durability`);
-    }
+    if (key === 'durability' || key === 'share') continue;
+    const accepted = 'accepted are durability and share';
+    throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; ${accepted}`);
   }
+}
+
+function durabilityOf(query: URLSearchParams): Durability {
   const durability = query.get('durability') ?? 'normal';
   if (durability === 'normal' || durability === 'full') return durability;
   throw new Failure('invalid', `durability is ${shown(durability)}; accepted is normal or full`);
+}
+
+function shareOf(query: URLSearchParams): Share | undefined {
+  const share = query.get('share');
+  if (share === null) return undefined;
+  if (share === 'group' || share === 'none') return share;
+  throw new Failure('invalid', `share is ${shown(share)}; accepted is group or none`);
 }

@@ -16,7 +16,7 @@ import {
 } from '../store/index.ts';
 import { refuseCheckedOut } from './checked-out.ts';
 import { withDeadlines } from './deadline.ts';
-import { ACCEPTED_URLS, parseFileUrl, storeUrl } from './location.ts';
+import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location.ts';
 import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
@@ -117,10 +117,16 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   if (isEtcdUrl(url)) return openEtcdUrl(url, { clock, requestTimeoutMs: givesUpMs });
   if (!url.startsWith('file:'))
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
-  const { directory, durability } = parseFileUrl(url);
+  const { directory, durability, share } = parseFileUrl(url);
   refuseCheckedOut(directory);
   try {
-    return await openEmbedded(directory, { clock, durability, busyMs: givesUpMs });
+    return await openEmbedded(directory, {
+      clock,
+      durability,
+      share,
+      trustedOwner: () => trustedOwnerOf(directory),
+      busyMs: givesUpMs,
+    });
   } catch (error) {
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;

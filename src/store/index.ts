@@ -22,7 +22,14 @@ export type {
   Watch,
 } from './contract.ts';
 export { afterPrefix, prefixed } from './contract.ts';
-export { type Durability, type EmbeddedOptions, networkFileSystem, openEmbedded, storeFile } from './embedded/index.ts';
+export {
+  type Durability,
+  type EmbeddedOptions,
+  networkFileSystem,
+  openEmbedded,
+  type Share,
+  storeFile,
+} from './embedded/index.ts';
 export {
   type Endpoint,
   type EtcdOptions,

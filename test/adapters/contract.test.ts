@@ -24,6 +24,11 @@ gitContract('the real one', () => {
       removeBranch: (name) => repository.git('branch', '-D', name),
       checkOut: (branch) => repository.addWorktree(`at-${branch}`, branch),
       change: (path) => repository.write('untracked', 'x', path),
+      begin: (path) => {
+        repository.commit('theirs');
+        repository.commit('ours', path);
+        repository.gitIn(path, 'merge', '-q', '--no-commit', '-s', 'ours', 'main');
+      },
       commit: (branch) => {
         repository.git('checkout', '-q', branch);
         repository.commit(`of-${branch}`);
@@ -47,6 +52,7 @@ gitContract('the fake', () => {
         return `/${branch}`;
       },
       change: (path) => git.setClean(path, false),
+      begin: (path, operation) => git.setDoing(path, operation),
       commit: (branch) => git.commit(branch),
       merge: (branch, into) => git.merge(branch, into),
     },

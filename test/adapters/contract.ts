@@ -40,6 +40,8 @@ export interface GitWorld {
   /** Answers the path. */
   checkOut(branch: string): string;
   change(path: string): void;
+  /** Nothing is left to be committed in it for the moment. */
+  begin(path: string, operation: 'merge'): void;
   /** Something that `main` does not have. The branch is not checked out. */
   commit(branch: string): void;
   merge(branch: string, into: 'main'): void;
@@ -65,7 +67,24 @@ export function gitContract(name: string, open: Opened<Git, GitWorld>): void {
       world.change(path);
       expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
       expect(await git.worktrees('main')).toEqual([expect.objectContaining({ clean: true })]);
-      expect(await git.worktrees('nobody')).toEqual([]);
+      expect(await git.worktrees('nobody')).toBeNull();
+    },
+    'knows the worktree that a directory lies in': async (git, world) => {
+      world.addBranch('work');
+      const path = world.checkOut('work');
+      expect(await git.worktree(path)).toEqual({ path, clean: true });
+      expect(await git.worktree(`${path}/`)).toEqual({ path, clean: true });
+      world.change(path);
+      expect(await git.worktree(path)).toEqual({ path, clean: false });
+      expect(await git.worktree('/no/such/directory')).toBeNull();
+      for (const odd of ['', 'a\0b']) await expect(git.worktree(odd), odd).rejects.toMatchObject(invalid);
+    },
+    'counts what was begun and not finished as not clean': async (git, world) => {
+      world.addBranch('work');
+      const path = world.checkOut('work');
+      world.begin(path, 'merge');
+      expect(await git.worktrees('work')).toEqual([{ path, clean: false, doing: 'merge' }]);
+      expect(await git.worktree(path)).toEqual({ path, clean: false, doing: 'merge' });
     },
     'knows what was merged': async (git, world) => {
       world.addBranch('work');
@@ -92,6 +111,7 @@ export function gitContract(name: string, open: Opened<Git, GitWorld>): void {
     'answers nobody who no longer wants to know': async (git) => {
       await expect(git.branch('main', given())).rejects.toThrow('no longer wanted');
       await expect(git.worktrees('main', given())).rejects.toThrow('no longer wanted');
+      await expect(git.worktree('.', given())).rejects.toThrow('no longer wanted');
       await expect(git.merged('main', 'main', given())).rejects.toThrow('no longer wanted');
     },
   });
@@ -157,6 +177,14 @@ export function filesContract(name: string, open: Opened<Files, FilesWorld>): vo
       world.write('plan.md', 'x');
       expect(await files.file('plan.md/more')).toEqual({ exists: false });
       expect(await files.text('plan.md/more')).toBeNull();
+    },
+    'takes a path with a slash at its end for that of a directory': async (files, world) => {
+      world.write('docs/plan.md', 'x');
+      for (const path of ['docs/', 'docs/.', './']) expect(await files.file(path), path).toEqual({ exists: true });
+      for (const path of ['docs/plan.md/', 'docs/plan.md/.', 'docs/plan.md//']) {
+        expect(await files.file(path), path).toEqual({ exists: false });
+        expect(await files.text(path), path).toBeNull();
+      }
     },
     'has no text of a directory': async (files, world) => {
       world.makeDirectory('docs');

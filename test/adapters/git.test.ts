@@ -1,6 +1,6 @@
 // What the contract of git does not say: what is not a branch, who else has set up git, and where it cannot tell.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Git, localAdapters } from 'signalbox';
@@ -123,7 +123,7 @@ describe('a name', () => {
 });
 
 describe('a worktree', () => {
-  const clean = async (): Promise<boolean | undefined> => (await git.worktrees('main'))[0]?.clean;
+  const clean = async (): Promise<boolean | undefined> => (await git.worktrees('main'))?.[0]?.clean;
 
   it('is not clean with changes, staged or not, and with untracked files; ignored ones do not count', async () => {
     repository.write('.gitignore', '*.log\n');
@@ -147,7 +147,7 @@ describe('a worktree', () => {
     repository.git('worktree', 'add', '-q', '--force', second, 'work');
     repository.write('x', 'x', odd);
     const found = await git.worktrees('work');
-    expect(found.toSorted((one, other) => one.path.localeCompare(other.path))).toEqual([
+    expect(found?.toSorted((one, other) => one.path.localeCompare(other.path))).toEqual([
       { path: odd, clean: false },
       { path: second, clean: true },
     ]);
@@ -155,15 +155,25 @@ describe('a worktree', () => {
     expect(await localAdapters({ root: second, env: repository.env }).git.worktrees('work')).toEqual(found);
   });
 
-  it('whose directory was deleted has nothing uncommitted; one that is locked cannot be told', async () => {
+  it('whose directory is not there was deleted or moved, which git cannot tell apart', async () => {
     repository.git('branch', 'work');
     const path = repository.addWorktree('work', 'work');
     repository.write('x', 'x', path);
     expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
-    rmSync(path, { recursive: true });
+    renameSync(path, `${path}-elsewhere`);
+    await expect(git.worktrees('work')).rejects.toThrow(
+      `the worktree ${path} cannot be looked at: it is not there any more: if it was deleted, run git worktree prune`,
+    );
+    // The others are not its concern.
+    expect(await git.worktrees('main')).toEqual([{ path: repository.root, clean: true }]);
+    repository.git('worktree', 'repair', `${path}-elsewhere`);
+    expect(await git.worktrees('work')).toEqual([{ path: `${path}-elsewhere`, clean: false }]);
+    rmSync(`${path}-elsewhere`, { recursive: true });
+    repository.git('worktree', 'lock', `${path}-elsewhere`);
+    await expect(git.worktrees('work')).rejects.toThrow(`the worktree ${path}-elsewhere cannot be looked at`);
+    repository.git('worktree', 'unlock', `${path}-elsewhere`);
+    repository.git('worktree', 'prune');
     expect(await git.worktrees('work')).toEqual([]);
-    repository.git('worktree', 'lock', path);
-    await expect(git.worktrees('work')).rejects.toThrow(`the worktree ${path} cannot be looked at`);
   });
 
   it('in which the branch is being rebased has it, and is not clean', async () => {
@@ -175,10 +185,10 @@ describe('a worktree', () => {
     repository.git('commit', '-q', '-m', 'conflict');
     expect(await git.worktrees('work')).toEqual([{ path, clean: true }]);
     expect(() => repository.gitIn(path, 'rebase', 'main')).toThrow('could not apply');
-    expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
+    expect(await git.worktrees('work')).toEqual([{ path, clean: false, doing: 'rebase' }]);
     // Also where nothing is left to be committed for the moment.
     repository.gitIn(path, 'checkout', '-q', '-f', '--detach', 'HEAD');
-    expect(await git.worktrees('work')).toEqual([{ path, clean: false }]);
+    expect(await git.worktrees('work')).toEqual([{ path, clean: false, doing: 'rebase' }]);
     repository.gitIn(path, 'rebase', '--abort');
     expect(await git.worktrees('work')).toEqual([{ path, clean: true }]);
   });

@@ -1,6 +1,6 @@
 // The local tracker: a file that several write at once, that people edit by hand, and that may be something else.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -36,6 +36,14 @@ afterEach(() => rmSync(folder, { recursive: true }));
 function filer(name: string, count: number): ChildProcess {
   return spawn(process.execPath, [FILER, path, name, String(count)], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
+
+it('what is no regular file is refused, and not waited for', async () => {
+  execFileSync('mkfifo', [path]);
+  await expect(openTracker(path).list()).rejects.toThrow("is not a tracker's file");
+  rmSync(path);
+  mkdirSync(path);
+  await expect(openTracker(path).list()).rejects.toThrow("is not a tracker's file");
+});
 
 describe('a tracker', () => {
   it('adds, finds and changes issues', async () => {

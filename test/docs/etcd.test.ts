@@ -1,6 +1,7 @@
 // docs/etcd.md: what it prints for those who run etcd is run, on one of the test's own.
 
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
@@ -22,24 +23,29 @@ function block(beginning: string): string {
 
 describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_000 }, () => {
   let server: EtcdServer;
+  let directory: string;
   beforeAll(async () => {
     built();
+    directory = mkdtempSync(join(tmpdir(), 'signalbox-etcd-page-'));
     // With the flags of the page: it starts, so they are good.
     const [, ...flags] = block('etcd --auto').trim().split(/[ =]/);
     server = await startEtcd({ flags });
   }, 120_000);
-  afterAll(() => server?.stop());
+  afterAll(async () => {
+    await server?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
 
   const run = (script: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> => {
     const address = `127.0.0.1:${server.port}`;
     const here = script.replaceAll(/10\.0\.0\.\d:2379(,10\.0\.0\.\d:2379)*|127\.0\.0\.1:2379/g, address);
     const program = `set -e; signalbox() { "${process.execPath}" "${CLI}" "$@"; }\n${here}`;
-    return startProgram('bash', ['-c', program], { env: { ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: address, ...env } })
-      .ended;
+    const all = { ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: address, ...env };
+    return startProgram('bash', ['-c', program], { cwd: directory, env: all }).ended;
   };
 
   it('opens a store by its URL', async () => {
-    const script = block('export SIGNALBOX_URL').replace('./release.sh', 'echo released');
+    const script = block('export SIGNALBOX_URL=etcd').replace('./release.sh', 'echo released');
     const { code, stdout } = await run(script);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ok +etcd +etcd 3\./m);
@@ -52,16 +58,22 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_0
   });
 
   it('lets a role in that may use what it names, and nobody else', async () => {
-    expect(await run(block('etcdctl role add') + block('etcdctl user add root'))).toMatchObject({ code: 0 });
-    const asked = block('signalbox lock acquire');
+    expect(await run(block('etcdctl role add') + block('(umask 077'))).toMatchObject({ code: 0 });
+    const asked = block("export SIGNALBOX_URL='etcd://fleet@");
     expect(await run(asked)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) });
-    const refused = async (url: string): Promise<Ended> => run(asked.replace(/etcd:\S*/, url));
-    for (const stranger of ['127.0.0.1:2379', 'signalbox:wrong@127.0.0.1:2379', 'fleet:secret@127.0.0.1:2379/other']) {
+    const secret = readFileSync(join(directory, 'fleet.password'), 'utf8').trim();
+    const refused = async (url: string): Promise<Ended> => run(asked.replace(/etcd:[^']*/, url));
+    const encoded = encodeURIComponent(secret);
+    for (const stranger of [
+      '127.0.0.1:2379',
+      'signalbox:wrong@127.0.0.1:2379',
+      `fleet:${encoded}@127.0.0.1:2379/other`,
+    ]) {
       const { code, stderr } = await refused(`etcd://${stranger}`);
       expect({ stranger, code }).toEqual({ stranger, code: 69 });
-      expect(stderr).not.toContain('secret');
+      expect(stderr).not.toContain(encoded);
     }
-    const task = 'signalbox who --store etcd://fleet:secret@127.0.0.1:2379';
-    expect(await run(task)).toMatchObject({ code: 0, stdout: expect.stringContaining('me') });
+    const who = await run('signalbox who --store etcd://fleet@127.0.0.1:2379', { SIGNALBOX_ETCD_PASSWORD: secret });
+    expect(who).toMatchObject({ code: 0, stdout: expect.stringContaining('me') });
   });
 });

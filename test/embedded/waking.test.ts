@@ -154,7 +154,9 @@ describe('a file that another process keeps busy', () => {
       await new Promise((resolve) => setImmediate(resolve));
       await clock.advance(50);
     }
-    const told = new RegExp(`process ${process.pid} has kept the store busy for 1\\d\\d\\d ms; nothing was changed$`);
+    const told = new RegExp(
+      `process ${process.pid} \\(.*, user .*\\) has kept the store busy for 1\\d\\d\\d ms; nothing was changed$`,
+    );
     expect(await written).toMatchObject({ code: 'unavailable', message: expect.stringMatching(told) as string });
     expect(await behind).toMatchObject({ code: 'unavailable' });
     other.exec('COMMIT');

@@ -24,6 +24,7 @@ import {
   sessionAlive,
   type Signalbox,
   taskDone,
+  worktreeClean,
 } from 'signalbox';
 import type { Guard } from 'signalbox/core';
 import { type FakeAdapters, fakeAdapters } from 'signalbox/testing';
@@ -36,7 +37,7 @@ async function furnished(): Promise<{ box: Signalbox; world: FakeAdapters }> {
   const world = fakeAdapters({
     git: {
       branches: ['main', 'feature', 'done'],
-      worktrees: { repo: { branch: 'main' }, side: { branch: 'feature', clean: false } },
+      worktrees: { '.': { branch: 'main' }, side: { branch: 'feature', clean: false } },
       merged: [['done', 'main']],
     },
     files: { 'notes.md': 'Version 2\nAll is new.\n' },
@@ -60,6 +61,36 @@ async function furnished(): Promise<{ box: Signalbox; world: FakeAdapters }> {
 
 const guard = (condition: Condition, id = 'guard'): Guard => ({ id, condition });
 
+describe('what nobody can find fails, and its opposite does not pass', () => {
+  it.each([
+    semaphoreAvailable('nowhere', 1),
+    issuesComplete({ labels: ['nowhere'], min: 1 }),
+    noBlockedIssues({ labels: ['nowhere'], min: 1 }),
+    issueStatus(99, 'done'),
+    branchClean('nowhere'),
+    worktreeClean('/nowhere'),
+    branchMerged('main', 'nowhere'),
+    fileContains('gone.md', 'Version'),
+    pipelineInPhase('release', 'work'),
+    pipelineComplete('release'),
+    taskDone('nowhere'),
+  ])('%j', async (condition) => {
+    const { box } = await furnished();
+    expect((await box.check(condition)).kind).toBe('failed');
+    expect((await box.check(not(condition))).kind).toBe('needsInput');
+    await box.close();
+  });
+
+  it('until it is there: who waits for the opposite is woken by that', async () => {
+    const { box } = await furnished();
+    const waiting = [box.guards.wait(not(taskDone('late'))), box.guards.wait(not(semaphoreAvailable('late', 2)))];
+    await box.tasks.publish('late', null);
+    await box.semaphore('late', { capacity: 1 }).acquire({ holder: 'job:9' });
+    expect((await Promise.all(waiting)).map(({ kind }) => kind)).toEqual(['passed', 'passed']);
+    await box.close();
+  });
+});
+
 describe('every condition is looked up where it is known', () => {
   it.each([
     ['passed', lockFree('other')],
@@ -80,6 +111,8 @@ describe('every condition is looked up where it is known', () => {
     ['failed', branchNotExists('main')],
     ['passed', branchClean('main')],
     ['failed', branchClean('feature')],
+    ['passed', worktreeClean()],
+    ['failed', worktreeClean('side')],
     ['passed', branchMerged('done', 'main')],
     ['failed', branchMerged('feature', 'main')],
     ['passed', fileExists('notes.md')],
@@ -90,8 +123,6 @@ describe('every condition is looked up where it is known', () => {
     ['failed', fileContains('notes.md', 'Version 3')],
     ['passed', sessionAlive('agent-1')],
     ['failed', sessionAlive('agent-2')],
-    ['failed', pipelineInPhase('release', 'work')],
-    ['failed', pipelineComplete('release')],
     ['passed', taskDone('build')],
     ['failed', taskDone('deploy')],
     ['passed', memberAlive('agent-1')],

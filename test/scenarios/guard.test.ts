@@ -266,6 +266,19 @@ describe('a condition on git', () => {
     = passed: branch "wip" is checked out nowhere
     ~ asks for worktrees:wip; woken by looking at worktrees:wip
 
+    # There is no such branch.
+    > {"branchClean":"wip"} | worktrees:wip = null
+    = failed (stuck): branch "wip" does not exist; branchClean cannot pass as things stand
+    ~ asks for worktrees:wip; woken by looking at worktrees:wip
+
+    > {"not":{"branchClean":"wip"}} | worktrees:wip = null
+    = needsInput: worktrees:wip (branch "wip" does not exist, so "not" of it cannot be judged)
+    ~ asks for worktrees:wip; woken by looking at worktrees:wip
+
+    > {"branchClean":"wip"} | worktrees:wip = [{"path":"/a","clean":false},{"path":"/b","clean":false,"doing":"merge"}]
+    = failed (open): branch "wip" has uncommitted changes in /a; is in the middle of a merge in /b
+    ~ asks for worktrees:wip; woken by looking at worktrees:wip
+
     > {"branchClean":"wip"} | worktrees:wip = [{"path":"/a","clean":false},{"path":"/b","clean":true},{"path":"/c","clean":false}]
     = failed (open): branch "wip" has uncommitted changes in /a, /c
     ~ asks for worktrees:wip; woken by looking at worktrees:wip
@@ -273,6 +286,36 @@ describe('a condition on git', () => {
     > {"branchClean":"wip"} | worktrees:wip ! no answer
     = needsInput: worktrees:wip (no answer)
     ~ asks for worktrees:wip; woken by looking at worktrees:wip
+  `;
+
+  story('worktreeClean: nothing uncommitted in the worktree of a directory, by default the current one', aCondition)`
+    > {"worktreeClean":null}
+    = needsInput: worktree:.
+    ~ asks for worktree:.; woken by looking at worktree:.
+
+    > {"worktreeClean":"../side"} | worktree:../side = {"path":"/side","clean":true}
+    = passed: worktree /side is clean
+    ~ asks for worktree:../side; woken by looking at worktree:../side
+
+    > {"worktreeClean":{"path":"../side"}} | worktree:../side = {"path":"/side","clean":false}
+    = failed (open): worktree /side has uncommitted changes
+    ~ asks for worktree:../side; woken by looking at worktree:../side
+
+    > {"worktreeClean":{}} | worktree:. = {"path":"/side","clean":false,"doing":"bisect"}
+    = failed (open): worktree /side is in the middle of a bisect
+    ~ asks for worktree:.; woken by looking at worktree:.
+
+    > {"worktreeClean":"../side"} | worktree:../side = null
+    = failed (stuck): directory "../side" does not exist; worktreeClean cannot pass as things stand
+    ~ asks for worktree:../side; woken by looking at worktree:../side
+
+    > {"not":{"worktreeClean":"../side"}} | worktree:../side = null
+    = needsInput: worktree:../side (directory "../side" does not exist, so "not" of it cannot be judged)
+    ~ asks for worktree:../side; woken by looking at worktree:../side
+
+    > {"worktreeClean":"../side"} | worktree:../side ! no answer
+    = needsInput: worktree:../side (no answer)
+    ~ asks for worktree:../side; woken by looking at worktree:../side
   `;
 
   story('branchMerged: of what does not exist nobody can tell, and nothing certain is said', aCondition)`
@@ -429,7 +472,7 @@ describe('a condition on files, commands and sessions', () => {
     ~ asks for command:["grep","-r","TODO"]; woken by looking at command:["grep","-r","TODO"]
 
     > {"command":{"cmd":["grep","-r","TODO"],"expectSuccess":false,"description":"nothing left to do"}} | command:["grep","-r","TODO"] = {"exitCode":130}
-    = passed: command ["grep","-r","TODO"] (nothing left to do) exited with 130
+    = needsInput: command:["grep","-r","TODO"] (command ["grep","-r","TODO"] (nothing left to do) exited with 130, which is no answer: it was ended by signal 2)
     ~ asks for command:["grep","-r","TODO"]; woken by looking at command:["grep","-r","TODO"]
 
     > {"command":{"cmd":["grep","-r","TODO"],"expectSuccess":false,"description":"nothing left to do"}} | command:["grep","-r","TODO"] = {"exitCode":0}

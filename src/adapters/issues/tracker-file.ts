@@ -6,11 +6,12 @@
  * People and other programs may write it too: only `id`, `title` and `status` must be there, ids may be numbers, and
  * fields that are not ours are kept. What is not such a file is refused and never written over.
  */
-import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { issueStatuses, type IssueStatus } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
+import { readForeign } from '../foreign-file.ts';
 import { textOf } from '../text.ts';
 
 export interface TrackedIssue {
@@ -28,19 +29,13 @@ const VERSION = 1;
 /** Undefined if there is no such file. */
 export async function readTrackerFile(path: string): Promise<readonly TrackedIssue[] | undefined> {
   let bytes: Buffer;
-  let file: FileHandle | undefined;
   try {
-    const { size } = await stat(path);
-    if (size > LIMIT_BYTES) throw damaged(path, `it is larger than ${LIMIT_BYTES} bytes`);
-    file = await open(path);
-    bytes = await file.readFile();
+    bytes = await readForeign(await realpath(path), { name: path, limitBytes: LIMIT_BYTES });
   } catch (cause) {
-    if (cause instanceof Failure) throw cause;
     const { code, message } = cause as NodeJS.ErrnoException;
+    if (cause instanceof Failure) throw damaged(path, message);
     if (code === 'ENOENT') return undefined;
     throw new Failure('unavailable', `the issues in ${path} cannot be read: ${message}`, { cause });
-  } finally {
-    await file?.close();
   }
   return issuesIn(textOf(bytes, path), path);
 }

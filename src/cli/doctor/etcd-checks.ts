@@ -35,7 +35,7 @@ export function etcdServer({ version, databaseBytes, hasLeader, errors }: Server
 
 export function etcdAdvice(code: string): string | undefined {
   if (code === 'forbidden') {
-    return 'give a user and a password, or a certificate, in the URL; its role has to read and write the prefix';
+    return 'name a user in the URL (etcd://USER@HOST?password-file=FILE), or a certificate; its role has to read and write the prefix';
   }
   if (code !== 'unavailable') return undefined;
   return 'see whether etcd can be reached from here (etcdctl endpoint health), or name another in --store or SIGNALBOX_URL';

@@ -9,7 +9,7 @@ import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
-import { database, type DatabaseFacts, databaseFacts, fileSystem } from './file-checks.ts';
+import { access, database, type DatabaseFacts, databaseFacts, fileSystem } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
 import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
 import { history, leases, staleHolds, wakes, writable } from './store-checks.ts';
@@ -27,19 +27,27 @@ export async function examine(command: Command): Promise<Examination> {
   const before = readClocks(systemClock);
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
   const findings: Finding[] = [];
-  const unreachable = await examineStore(command, url, findings);
-  const facts = url.startsWith('file:') ? await examineFile(parseFileUrl(url).directory, findings) : undefined;
+  const failure = await examineStore(command, url, findings);
+  const isRefused = failure?.code === 'forbidden';
+  const facts = url.startsWith('file:')
+    ? await examineFile(parseFileUrl(url).directory, findings, isRefused)
+    : undefined;
   // Only files are heard of by it.
   const instances = isEtcdUrl(url) ? undefined : readInotify();
   if (instances !== undefined) findings.push(inotify(instances));
   await pause(BETWEEN_READINGS_MS);
   findings.push(clocks(before, readClocks(systemClock)), versions(facts?.sqlite));
   const isHealthy = findings.every(({ verdict }) => verdict !== 'fail');
-  return { store: withoutPassword(url), findings, exitCode: unreachable ?? (isHealthy ? EXIT.ok : EXIT.no) };
+  const exitCode = failure === undefined ? (isHealthy ? EXIT.ok : EXIT.no) : exitCodeOf(failure);
+  return { store: withoutPassword(url), findings, exitCode };
 }
 
-/** Answers the exit code if the store cannot be used at all. */
-async function examineStore(command: Command, url: string, findings: Finding[]): Promise<number | undefined> {
+function exitCodeOf({ code }: Failure): number {
+  return exitCodeByFailure[code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
+}
+
+/** Answers the failure if the store cannot be used at all. */
+async function examineStore(command: Command, url: string, findings: Finding[]): Promise<Failure | undefined> {
   try {
     const begun = systemClock.monotonic();
     const box = await openBox(command);
@@ -63,14 +71,21 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
     const advice = (isEtcdUrl(url) ? etcdAdvice(error.code) : undefined) ?? adviceFor(error);
     findings.push(fail(isOpen ? 'write' : 'store', error.message, advice));
     if (error.code === 'invalid') throw error;
-    return exitCodeByFailure[error.code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
+    return error;
   }
   return undefined;
 }
 
-async function examineFile(directory: string, findings: Finding[]): Promise<DatabaseFacts | undefined> {
+async function examineFile(
+  directory: string,
+  findings: Finding[],
+  isRefused: boolean,
+): Promise<DatabaseFacts | undefined> {
   try {
-    findings.push(fileSystem(directory), disk(directory));
+    const who = access(directory);
+    findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
+    // What signalbox refuses to open is not opened by another way.
+    if (isRefused) return undefined;
     const facts = await databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));
     return facts;
@@ -85,7 +100,7 @@ function adviceFor({ code }: Failure): string {
     case 'corrupt':
       return 'nothing was changed; move the file away to begin anew, or restore it from a copy';
     case 'forbidden':
-      return 'name another place in --store or SIGNALBOX_URL, or let this user write there';
+      return 'name a store of your own in --store or SIGNALBOX_URL; see also the line about access';
     case 'unavailable':
     case 'outcome-unknown':
     case 'compacted':

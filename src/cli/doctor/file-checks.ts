@@ -1,12 +1,31 @@
 /** What can be told of the directory of a `file:` store, and of the database in it. */
 import { existsSync, statSync } from 'node:fs';
-import { FORMAT, networkFileSystem, openSqlite, storeFile } from '../../store/embedded/index.ts';
+import { FORMAT, networkFileSystem, openSqlite, type Reach, reachOf, storeFile } from '../../store/embedded/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
   if (kind === undefined) return ok('file-system', `${directory} is on a local disk, as far as can be told`);
   const advice = 'name a directory on a local disk in --store or SIGNALBOX_URL';
   return fail('file-system', `${directory} is on a network file system (${kind})`, advice);
+}
+
+/** Who can open the files, and how to change that; undefined where the system does not tell. */
+export function access(directory: string, reach = reachOf(directory, storeFile(directory))): Finding | undefined {
+  if (reach === undefined) return undefined;
+  const { who, owner, mode, weakAbove } = reach;
+  if (who === 'everybody') {
+    const advice = `any user can block it: its owner closes it by opening it, or by hand: chmod -R go= ${directory}`;
+    return warn('access', `everybody can open the files of ${owner} (mode ${mode})`, advice);
+  }
+  const message = whoHasAccess(directory, reach);
+  if (weakAbove === undefined) return ok('access', message);
+  const advice = 'others can put another store in its place: name a directory that only you can replace';
+  return warn('access', `${message}; but ${weakAbove}`, advice);
+}
+
+function whoHasAccess(directory: string, { who, owner, group }: Reach): string {
+  if (who === 'owner') return `only ${owner}; to share it with its group, ${group}: file:${directory}?share=group`;
+  return `${owner} and all members of the group ${group}; to end that: file:${directory}?share=none`;
 }
 
 export interface DatabaseFacts {

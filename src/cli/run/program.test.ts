@@ -21,7 +21,7 @@ describe('a command is found as a shell finds it', () => {
   });
   afterAll(() => rmSync(top, { recursive: true }));
 
-  const find = (name: string, path = `${top}/first:${top}/second`): string => findProgram(name, { PATH: path }, top);
+  const find = (name: string, path = `${top}/first:${top}/second`): unknown => findProgram(name, { PATH: path }, top);
   const codeOf = (name: string, path?: string): unknown => {
     try {
       return find(name, path);

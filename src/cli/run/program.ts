@@ -1,6 +1,8 @@
 /** Which file a command means: found out before anything is acquired, as a shell would find it. */
+import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
+import { originalVariables, type Text } from '../../host/index.ts';
 import { CliExit } from '../exit-code.ts';
 
 /** What shells look through where no path is set. */
@@ -9,46 +11,70 @@ const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
+/**
+ * A path with a character for each byte, so that one that is no UTF-8 can be put together like any other: what matters
+ * in it, the slashes and colons, is the same in both.
+ */
+type BytePath = string;
+
 /** Throws, with the exit code that shells have for it, if there is none or if it cannot be executed. */
-export function findProgram(name: string, env: NodeJS.ProcessEnv, directory?: string): string {
+export function findProgram(command: Text, env: NodeJS.ProcessEnv, directory?: string): Text {
+  const name = bytePath(command);
   const places = name.includes('/')
     ? ['']
-    : (env['PATH'] ?? DEFAULT_PATH).split(':').map((place) => `${place || '.'}/`);
+    : pathOf(env)
+        .split(':')
+        .map((place) => `${place || '.'}/`);
   const files = places.map((place) => placed(place + name, directory)).filter(isThere);
   const program = files.find(isExecutable);
-  if (program !== undefined) return program;
+  if (program !== undefined) return textOf(program);
   const [file] = files;
-  if (file === undefined) throw new CliExit(NOT_FOUND, `${name}: command not found`);
-  const why = statSync(file).isDirectory() ? 'is a directory' : 'permission denied';
+  if (file === undefined) throw new CliExit(NOT_FOUND, `${String(command)}: command not found`);
+  const why = statSync(bytesOf(file)).isDirectory() ? 'is a directory' : 'permission denied';
   // A directory on the way that happens to have the name is not what was meant.
-  if (!name.includes('/') && why === 'is a directory') throw new CliExit(NOT_FOUND, `${name}: command not found`);
-  throw new CliExit(NOT_EXECUTABLE, `${name}: ${why}`);
+  if (!name.includes('/') && why === 'is a directory')
+    throw new CliExit(NOT_FOUND, `${String(command)}: command not found`);
+  throw new CliExit(NOT_EXECUTABLE, `${String(command)}: ${why}`);
 }
 
-/** The directory that we are in may have been deleted, and is of no interest to a path that does not begin there. */
-function placed(path: string, directory: string | undefined): string {
+function pathOf(env: NodeJS.ProcessEnv): BytePath {
+  const [original] = originalVariables(env).get('PATH') ?? [];
+  return bytePath(original?.subarray('PATH='.length) ?? env['PATH'] ?? DEFAULT_PATH);
+}
+
+/** Where no directory is given, a relative path stays one: ours may have been deleted, or have a name that is no UTF-8. */
+function placed(path: BytePath, directory: string | undefined): BytePath {
   if (isAbsolute(path)) return resolve(path);
-  try {
-    return resolve(directory ?? process.cwd(), path);
-  } catch {
-    return path;
-  }
+  return directory === undefined ? path : resolve(bytePath(directory), path);
 }
 
 /** A directory on the path that may not be looked into is passed by, as shells do. */
-function isThere(file: string): boolean {
+function isThere(file: BytePath): boolean {
   try {
-    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+    return statSync(bytesOf(file), { throwIfNoEntry: false }) !== undefined;
   } catch {
     return false;
   }
 }
 
-function isExecutable(file: string): boolean {
+function isExecutable(file: BytePath): boolean {
   try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
+    accessSync(bytesOf(file), constants.X_OK);
+    return statSync(bytesOf(file)).isFile();
   } catch {
     return false;
   }
+}
+
+function bytePath(text: Text): BytePath {
+  return (typeof text === 'string' ? Buffer.from(text) : text).toString('latin1');
+}
+
+function bytesOf(path: BytePath): Buffer {
+  return Buffer.from(path, 'latin1');
+}
+
+function textOf(path: BytePath): Text {
+  const bytes = bytesOf(path);
+  return isUtf8(bytes) ? bytes.toString() : bytes;
 }

@@ -6,7 +6,7 @@
  *     release ── nothing of it left ── (stragglers: grace, TERM, KILL) ── it has ended  ◀──────────────┤
  *                       └───────────── TERM, grace, KILL ◀── a hold was lost ◀─────────────────────────┘
  */
-import { GatedChild, NotStarted, randomHex } from '../../host/index.ts';
+import { BytesLost, GatedChild, NotStarted, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { Failure } from '../../failure.ts';
@@ -38,7 +38,8 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
   leaveStreamsAlone();
   const given = givenDescriptors();
-  const program = findProgram(request.argv[0], env);
+  const argv = originalArgv(request.argv);
+  const program = findProgram(argv[0], env);
   const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
   const voice = new Voice(request.tells);
@@ -56,7 +57,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
       const held = holds.map(told);
       const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
       const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
-      const child = await GatedChild.start(program, request.argv, environment, gate);
+      const child = await GatedChild.start(program, argv, environment, gate);
       return await begun(box, request, holds, outer, child, signals, voice, late);
     } finally {
       await box.close();
@@ -177,6 +178,18 @@ function afterMs(ms: number | undefined): AbortSignal {
 /** The command has not begun, so this is not 76: it may be tried again. */
 function tooLate(resource: string): CliExit {
   return new CliExit(EXIT.notAcquired, `${resource}: the hold was lost before the command could begin`);
+}
+
+/** An argument that is no UTF-8 reaches the command as it was typed, or the command does not begin. */
+function originalArgv(argv: readonly [string, ...string[]]): readonly [Text, ...Text[]] {
+  try {
+    const [name = argv[0], ...rest] = originalArguments(argv);
+    return [name, ...rest];
+  } catch (error) {
+    throw error instanceof BytesLost
+      ? new CliExit(NOT_STARTED, `${argv[0]}: cannot be started: ${error.message}`)
+      : error;
+  }
 }
 
 /** A store that may not be used is, to whoever wants to run something, one that cannot be reached. */

@@ -44,8 +44,10 @@ export interface LeafArguments {
   readonly issueStatus: { readonly id: IssueId; readonly expected: IssueStatus };
   readonly branchExists: string;
   readonly branchNotExists: string;
-  /** No worktree that has the branch checked out has uncommitted changes. */
+  /** No worktree that has the branch checked out, or is detached at its tip, has uncommitted changes. */
   readonly branchClean: string;
+  /** The worktree that a directory lies in has no uncommitted changes. Without a path: the current directory. */
+  readonly worktreeClean: string | null | { readonly path?: string };
   readonly branchMerged: { readonly branch: string; readonly into: string };
   readonly fileExists: string;
   readonly fileNotExists: string;

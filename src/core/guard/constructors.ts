@@ -23,6 +23,9 @@ export const branchNotExists = (branch: string): Condition => ({ branchNotExists
 
 export const branchClean = (branch: string): Condition => ({ branchClean: branch });
 
+/** `path`: any directory in the worktree; by default the current one. */
+export const worktreeClean = (path = '.'): Condition => ({ worktreeClean: path });
+
 export const branchMerged = (branch: string, into: string): Condition => ({ branchMerged: { branch, into } });
 
 export const fileExists = (path: string): Condition => ({ fileExists: path });

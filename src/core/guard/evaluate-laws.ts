@@ -2,7 +2,7 @@
  * Laws that every right evaluator keeps, whatever the condition and whatever is known. Only tests import this: they hold
  * the laws against `evaluate`, and against evaluators with a planted bug, to see that the laws would notice.
  */
-import type { Condition } from './condition.ts';
+import { type Condition, leavesOf } from './condition.ts';
 import type { Verdict } from './evaluate.ts';
 import type { Inputs } from './inputs.ts';
 
@@ -45,6 +45,11 @@ export const laws: Readonly<Record<string, Law>> = {
       return early === 'needsInput' || evaluate(condition, sample.complete) === early;
     }),
 
-  'nothing is open once everything is known': (evaluate, { conditions, complete }) =>
-    conditions.every((condition) => evaluate(condition, complete) !== 'needsInput'),
+  'nothing is open once everything is known, and is there': (evaluate, { conditions, complete }) => {
+    const isDecided = (condition: Condition): boolean => evaluate(condition, complete) !== 'needsInput';
+    // What does not exist fails, and its opposite is open.
+    const areThere = (condition: Condition): boolean =>
+      leavesOf(condition).every((leaf) => isDecided(leaf) && isDecided({ not: leaf }));
+    return conditions.every((condition) => !areThere(condition) || isDecided(condition));
+  },
 };

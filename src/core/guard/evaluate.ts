@@ -8,6 +8,10 @@
  *     not         ✓            ✗                    ?                            ? needsInput
  *
  * So a verdict that was reached while inputs were missing stays the same once they come in.
+ *
+ * One kind of answer has no opposite. A leaf that asks about something which does not exist (an unknown task, branch or
+ * semaphore) fails; but under `not` it is needsInput, so that nothing passes because nothing was found. That is why
+ * every node is judged with whether it is denied, that is, under an odd number of `not`s.
  */
 import { type Condition, type Leaf, leavesOf } from './condition.ts';
 import { findingOf, type Outlook } from './findings.ts';
@@ -28,20 +32,28 @@ export interface Missing {
 }
 
 export function evaluate(condition: Condition, inputs: Inputs): Verdict {
-  if ('all' in condition) return all(condition.all.map((child) => evaluate(child, inputs)));
-  if ('any' in condition) return any(condition.any.map((child) => evaluate(child, inputs)));
-  // What depends on nothing in the world will be as it is.
-  if ('not' in condition) return not(evaluate(condition.not, inputs), leavesOf(condition.not).length === 0);
-  return evaluateLeaf(condition, inputs);
+  return judge(condition, inputs, false);
 }
 
-function evaluateLeaf(leaf: Leaf, inputs: Inputs): Verdict {
+/** `isDenied`: it stands under an odd number of `not`s. */
+export function judge(condition: Condition, inputs: Inputs, isDenied: boolean): Verdict {
+  if ('all' in condition) return all(condition.all.map((child) => judge(child, inputs, isDenied)));
+  if ('any' in condition) return any(condition.any.map((child) => judge(child, inputs, isDenied)));
+  // What depends on nothing in the world will be as it is.
+  if ('not' in condition) return not(judge(condition.not, inputs, !isDenied), leavesOf(condition.not).length === 0);
+  return judgeLeaf(condition, inputs, isDenied);
+}
+
+function judgeLeaf(leaf: Leaf, inputs: Inputs, isDenied: boolean): Verdict {
   const { key } = inputOf(leaf);
   const gathered = inputs[key];
   if (gathered === undefined) return { kind: 'needsInput', missing: [{ key }] };
   if ('error' in gathered) return { kind: 'needsInput', missing: [{ key, error: gathered.error }] };
   const finding = findingOf(leaf, gathered.value);
   if (finding.holds === undefined) return { kind: 'needsInput', missing: [{ key, error: finding.error }] };
+  if (isDenied && finding.holds === false && finding.unfound !== undefined) {
+    return { kind: 'needsInput', missing: [{ key, error: `${finding.unfound}, so "not" of it cannot be judged` }] };
+  }
   const reasons = [finding.because];
   return finding.holds ? { kind: 'passed', reasons } : { kind: 'failed', reasons, outlook: finding.outlook };
 }

@@ -8,7 +8,7 @@
  *         ? fileExists: file:go.txt could not be looked at: EACCES
  */
 import { childrenOf, type Condition, entryOf, isLeaf, type Leaf } from './condition.ts';
-import { evaluate, type Verdict } from './evaluate.ts';
+import { judge, type Verdict } from './evaluate.ts';
 import type { Inputs } from './inputs.ts';
 
 export interface Explanation {
@@ -18,10 +18,15 @@ export interface Explanation {
 }
 
 export function explain(condition: Condition, inputs: Inputs): Explanation {
+  return explained(condition, inputs, false);
+}
+
+function explained(condition: Condition, inputs: Inputs, isDenied: boolean): Explanation {
+  const isChildDenied = 'not' in condition ? !isDenied : isDenied;
   return {
     condition,
-    verdict: evaluate(condition, inputs),
-    children: childrenOf(condition).map((child) => explain(child, inputs)),
+    verdict: judge(condition, inputs, isDenied),
+    children: childrenOf(condition).map((child) => explained(child, inputs, isChildDenied)),
   };
 }
 

@@ -31,13 +31,23 @@ export {
   semaphoreAvailable,
   sessionAlive,
   taskDone,
+  worktreeClean,
 } from './constructors.ts';
 export { evaluate, type Missing, type Verdict } from './evaluate.ts';
 export { explain, type Explanation, renderExplanation } from './explain.ts';
 export type { Outlook } from './findings.ts';
 export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } from './guard.ts';
 export { conditionProblem, guardProblem } from './guard-problem.ts';
-export type { Gathered, Input, InputKey, InputKind, Inputs, InputValues } from './inputs.ts';
+export type {
+  Gathered,
+  Input,
+  InputKey,
+  InputKind,
+  Inputs,
+  InputValues,
+  WorktreeOperation,
+  WorktreeState,
+} from './inputs.ts';
 export { type ParsedCondition, parseCondition } from './parse.ts';
 export { type RegexSearch, regexSearches } from './regex-searches.ts';
 export { requiredInputs } from './required-inputs.ts';

@@ -18,6 +18,8 @@ export interface InputRequests {
   readonly issue: { readonly id: string };
   readonly branch: { readonly name: string };
   readonly worktrees: { readonly branch: string };
+  /** `.` is the current directory. */
+  readonly worktree: { readonly path: string };
   readonly branchMerged: { readonly branch: string; readonly into: string };
   readonly file: { readonly path: string };
   readonly fileText: { readonly path: string };
@@ -38,8 +40,10 @@ export interface InputValues {
   readonly issues: readonly { readonly id: string; readonly status: IssueStatus }[];
   readonly issue: { readonly status: IssueStatus } | null;
   readonly branch: { readonly exists: boolean };
-  /** Every worktree that has the branch checked out. Untracked files count as changes, ignored ones do not. */
-  readonly worktrees: readonly { readonly path: string; readonly clean: boolean }[];
+  /** Every worktree that has the branch checked out or is detached at its tip; null if there is no such branch. */
+  readonly worktrees: readonly WorktreeState[] | null;
+  /** The worktree that the directory lies in; null if there is no such directory. */
+  readonly worktree: WorktreeState | null;
   /** `missing`: those of the two that do not exist. */
   readonly branchMerged: { readonly merged: boolean } | { readonly missing: readonly string[] };
   /** Anything at that path: a file, a directory, a link that leads somewhere. */
@@ -54,6 +58,16 @@ export interface InputValues {
   /** 128+n if signal n ended it. A command that could not be started, or ran out of time, is an error. */
   readonly command: { readonly exitCode: number; readonly output?: string };
 }
+
+export interface WorktreeState {
+  readonly path: string;
+  /** Nothing uncommitted and nothing begun. Untracked files count as changes, ignored ones do not. */
+  readonly clean: boolean;
+  /** What somebody has begun in it and not finished; then it is not clean. */
+  readonly doing?: WorktreeOperation;
+}
+
+export type WorktreeOperation = 'rebase' | 'am' | 'merge' | 'cherry-pick' | 'revert' | 'bisect';
 
 export type PipelineState = 'pending' | 'running' | 'blocked' | 'done' | 'failed' | 'cancelled';
 

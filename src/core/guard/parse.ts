@@ -104,6 +104,9 @@ const issueFilter: Shape = (value, at) =>
 
 const heldLock = record({ name }, { by: name });
 
+const directory = text('a directory, or nothing for the current one', 1, 4_096);
+const worktreeAt = record({}, { path: directory });
+
 const filePatternText = text('a piece of text or /regex/flags', 1, 4_096);
 
 const filePattern: Shape = (value, at) => {
@@ -128,6 +131,7 @@ const leafShapes: Readonly<Record<LeafKind, Shape>> = {
   branchExists: name,
   branchNotExists: name,
   branchClean: name,
+  worktreeClean: (value, at) => (value === null ? [] : (isRecord(value) ? worktreeAt : directory)(value, at)),
   branchMerged: record({ branch: name, into: name }, {}),
   fileExists: path,
   fileNotExists: path,

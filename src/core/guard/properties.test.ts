@@ -42,6 +42,7 @@ const leaf: fc.Arbitrary<Leaf> = fc.oneof(
   fc.record({ branchExists: name }),
   fc.record({ branchNotExists: name }),
   fc.record({ branchClean: name }),
+  fc.record({ worktreeClean: fc.oneof(name, fc.constant(null), fc.record({ path: name }, { requiredKeys: [] })) }),
   fc.record({ branchMerged: fc.record({ branch: name, into: name }) }),
   fc.record({ fileExists: name }),
   fc.record({ fileNotExists: name }),
@@ -75,7 +76,8 @@ const values: { readonly [Kind in InputKind]: fc.Arbitrary<InputValues[Kind]> } 
   issues: fc.array(fc.record({ id: name, status }), { maxLength: 12 }),
   issue: fc.option(fc.record({ status })),
   branch: fc.record({ exists: fc.boolean() }),
-  worktrees: fc.array(fc.record({ path: name, clean: fc.boolean() }), { maxLength: 2 }),
+  worktrees: fc.option(fc.array(fc.record({ path: name, clean: fc.boolean() }), { maxLength: 2 })),
+  worktree: fc.option(fc.record({ path: name, clean: fc.boolean() })),
   branchMerged: fc.oneof(fc.record({ merged: fc.boolean() }), fc.record({ missing: fc.array(name, { minLength: 1 }) })),
   file: fc.record({ exists: fc.boolean() }),
   fileText: fc.option(fc.record({ text: fc.constantFrom('', 'go', 'no', 'no go') })),
@@ -88,7 +90,7 @@ const values: { readonly [Kind in InputKind]: fc.Arbitrary<InputValues[Kind]> } 
   ),
   task: fc.option(fc.record({ status: fc.constantFrom('pending', 'running', 'complete', 'failed') })),
   member: fc.record({ alive: fc.boolean() }),
-  command: fc.record({ exitCode: fc.constantFrom(0, 1, 130) }),
+  command: fc.record({ exitCode: fc.constantFrom(0, 1, 127, 130) }),
 };
 
 type Entry = readonly [key: string, gathered: Gathered];
@@ -160,13 +162,14 @@ const kinds: readonly Verdict['kind'][] = ['failed', 'needsInput', 'passed'];
 
 function evaluatorOf(logic: Logic): Evaluator {
   return (tree, inputs) => {
-    function truthOf(one: Condition): number {
-      if ('all' in one) return logic.all(one.all.map(truthOf));
-      if ('any' in one) return logic.any(one.any.map(truthOf));
-      if ('not' in one) return logic.not(truthOf(one.not));
-      return kinds.indexOf(kindOf(one, inputs));
+    // What is not there fails, and is not known where it is denied.
+    function truthOf(one: Condition, isDenied: boolean): number {
+      if ('all' in one) return logic.all(one.all.map((child) => truthOf(child, isDenied)));
+      if ('any' in one) return logic.any(one.any.map((child) => truthOf(child, isDenied)));
+      if ('not' in one) return logic.not(truthOf(one.not, !isDenied));
+      return isDenied ? 2 - kinds.indexOf(kindOf({ not: one }, inputs)) : kinds.indexOf(kindOf(one, inputs));
     }
-    return kinds[truthOf(tree)] ?? 'needsInput';
+    return kinds[truthOf(tree, false)] ?? 'needsInput';
   };
 }
 

@@ -40,6 +40,10 @@ const inputByLeaf = {
   branchExists: (name) => input('branch', { name }, name),
   branchNotExists: (name) => input('branch', { name }, name),
   branchClean: (branch) => input('worktrees', { branch }, branch),
+  worktreeClean: (given) => {
+    const path = (typeof given === 'string' ? given : given?.path) ?? '.';
+    return input('worktree', { path }, path);
+  },
   branchMerged: ({ branch, into }) => input('branchMerged', { branch, into }, branch, into),
   fileExists: (path) => input('file', { path }, path),
   fileNotExists: (path) => input('file', { path }, path),

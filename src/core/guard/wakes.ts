@@ -89,7 +89,8 @@ const wakesByLeaf: WakesByLeaf = {
   // A pipeline that is blocked before a phase is in it, and out of the one before.
   pipelineInPhase: {
     holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),
-    ceases: any(['pipeline:phase', 'pipeline:blocked', ...pipelineEnded]),
+    // Before it has started, nobody can say that it is not in a phase.
+    ceases: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', ...pipelineEnded]),
   },
   pipelineComplete: { holds: any(['pipeline:done']), ceases: any(['pipeline:started']) },
   taskDone: { holds: any(['task:completed']), ceases: any(['task:published']) },
@@ -100,6 +101,7 @@ const wakesByLeaf: WakesByLeaf = {
   branchExists: 'polled',
   branchNotExists: 'polled',
   branchClean: 'polled',
+  worktreeClean: 'polled',
   branchMerged: 'polled',
   fileExists: 'polled',
   fileNotExists: 'polled',

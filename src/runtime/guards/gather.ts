@@ -91,6 +91,8 @@ export class Gatherer {
         return child(({ git }) => git.branch(input.name, signal));
       case 'worktrees':
         return child(({ git }) => git.worktrees(input.branch, signal));
+      case 'worktree':
+        return child(({ git }) => git.worktree(input.path, signal));
       case 'branchMerged':
         return child(({ git }) => git.merged(input.branch, input.into, signal));
       case 'session':

@@ -4,27 +4,27 @@
  *
  * Which bells to ring is in the file too, so that a writer knows it in the very transaction that it announces.
  */
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  type FSWatcher,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  utimesSync,
-  watch,
-} from 'node:fs';
+import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import type { Changes } from '../contract.ts';
 import { rangeTest } from '../key-order.ts';
 import type { Connection } from './connection.ts';
+import { isFolder, makeFile, makeFolder, touch } from './entries.ts';
+import type { Access } from './share.ts';
+
+/**
+ * The names that processes give to their bells. A store can be written by a process with other ideas, and these names
+ * become paths: one that is different, whether from the file or from the directory, is no bell.
+ */
+const NAME = /^[0-9a-f]{16}$/;
+export const BELL_NAME_BYTES = 8;
+
+export function isBellName(name: unknown): name is string {
+  return typeof name === 'string' && NAME.test(name);
+}
 
 interface ListenerRow {
-  readonly bell: string;
+  readonly bell: unknown;
   readonly first: string;
   readonly end: string | null;
 }
@@ -38,15 +38,14 @@ export class Bell {
   readonly #watcher: FSWatcher | undefined;
 
   /** `onLost`: the file system will not tell any more. */
-  constructor(directory: string, name: string, onRing: () => void, onLost: () => void) {
+  constructor(directory: string, access: Access, name: string, onRing: () => void, onLost: () => void) {
     this.name = name;
     this.#path = join(directory, name);
     here.set(name, onRing);
     try {
-      mkdirSync(directory, { recursive: true });
-      closeSync(openSync(this.#path, 'w'));
-      // Empty, and for everyone who may enter the directory to ring.
-      chmodSync(this.#path, 0o666);
+      makeFolder(directory, access);
+      // Empty, and for everyone who may use the store to ring.
+      makeFile(this.#path, access);
       this.#watcher = watch(this.#path, { persistent: false }, onRing).on('error', onLost);
     } catch {
       // No more watches are to be had (inotify has a limit for each user), or no file: then it has to look by itself.
@@ -61,13 +60,18 @@ export class Bell {
   remove(): void {
     here.delete(this.name);
     this.#watcher?.close();
-    rmSync(this.#path, { force: true });
+    removeQuietly(this.#path);
   }
 
   /** Those that were made so long ago, or more. */
   static filesIn(directory: string, ageMs: number): string[] {
     try {
-      return readdirSync(directory).filter((name) => Date.now() - statSync(join(directory, name)).birthtimeMs > ageMs);
+      if (!isFolder(directory)) return [];
+      return readdirSync(directory).filter((name) => {
+        if (!isBellName(name)) return false;
+        const stat = lstatSync(join(directory, name));
+        return stat.isFile() && Date.now() - stat.birthtimeMs > ageMs;
+      });
     } catch {
       // Some have just gone; there will be another time.
       return [];
@@ -76,7 +80,16 @@ export class Bell {
 
   /** The bell of another process, which is gone. */
   static removeFile(directory: string, name: string): void {
-    rmSync(join(directory, name), { force: true });
+    if (isBellName(name) && isFolder(directory)) removeQuietly(join(directory, name));
+  }
+}
+
+/** A link is removed itself, and a directory, which is no bell, not at all. */
+function removeQuietly(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It has gone already.
   }
 }
 
@@ -120,12 +133,10 @@ export class Listeners {
       setImmediate(local);
       return;
     }
-    const path = join(this.#directory, bell);
     try {
       // Which times does not matter; that they are set does.
-      utimesSync(path, 0, Date.now() / 1000);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EPERM') ringAsStranger(path);
+      touch(join(this.#directory, bell), Date.now());
+    } catch {
       // Its owner is gone, and will be taken off the list; or it finds out when it next looks by itself.
     }
   }
@@ -135,18 +146,10 @@ export class Listeners {
     this.#keys = new Map();
     this.#ranges = [];
     for (const { bell, first, end } of rows) {
+      if (!isBellName(bell)) continue;
       if (end === null) this.#keys.set(first, (this.#keys.get(first) ?? new Set()).add(bell));
       else this.#ranges.push({ bell, isWanted: rangeTest({ key: first, end }) });
     }
     this.#version = version;
-  }
-}
-
-/** Another user's file: its times are not ours to set, but we may write it. */
-function ringAsStranger(path: string): void {
-  try {
-    truncateSync(path, 0);
-  } catch {
-    // It looks by itself a little later.
   }
 }

@@ -6,15 +6,16 @@ import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
 import type { Changes, KeyRange, Revision } from '../contract.ts';
-import { Bell, Listeners } from './bells.ts';
+import { Bell, BELL_NAME_BYTES, isBellName, Listeners } from './bells.ts';
 import type { Engine } from './engine.ts';
+import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
 
 /** So long after it was last heard of, a bell that nobody can prove dead is taken off the list. */
 const SILENT_MS = 60_000;
 
 interface BellRow {
-  readonly name: string;
+  readonly name: unknown;
   readonly process: string | null;
   readonly clock: number;
   readonly heard: number;
@@ -24,6 +25,7 @@ export class Listening {
   readonly #engine: Engine;
   readonly #clock: Clock;
   readonly #directory: string;
+  readonly #access: Access;
   readonly #onRing: () => void;
   readonly #listeners: Listeners;
   readonly #watches = new Map<EmbeddedWatch, number>();
@@ -35,11 +37,12 @@ export class Listening {
   #isDeaf = false;
 
   /** `onRing` has to see to it that `look` is called. */
-  constructor(engine: Engine, clock: Clock, directory: string, onRing: () => void) {
+  constructor(engine: Engine, clock: Clock, directory: string, access: Access, onRing: () => void) {
     this.#onRing = onRing;
     this.#engine = engine;
     this.#clock = clock;
     this.#directory = join(directory, 'bells');
+    this.#access = access;
     this.#listeners = new Listeners(engine.connection, this.#directory);
   }
 
@@ -54,7 +57,7 @@ export class Listening {
 
   /** From the revision that this answers on, whatever is written in this range rings our bell. */
   enter(range: KeyRange): { readonly id: number; readonly revision: Revision; readonly compacted: Revision } {
-    if (this.#bell === undefined) this.#hang(randomHex(8));
+    if (this.#bell === undefined) this.#hang(randomHex(BELL_NAME_BYTES));
     const id = ++this.#serial;
     return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();
@@ -124,18 +127,19 @@ export class Listening {
     return (row as { count: number }).count;
   }
 
-  /** Takes off the list who is gone. */
+  /** Takes off the list who is gone, and what is no bell: that is struck from the file, and no path is made of it. */
   tidy(): void {
     const { connection } = this.#engine;
-    const gone = (connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[]).filter((row) =>
-      this.#isGone(row),
-    );
-    if (gone.length > 0) {
+    const listed = connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[];
+    const rung = connection.sql('SELECT DISTINCT bell FROM listener').pluck().all();
+    const gone = listed.filter((row) => isBellName(row.name) && this.#isGone(row)).map(({ name }) => name as string);
+    const odd = [...listed.map(({ name }) => name), ...rung].filter((name) => !isBellName(name));
+    if (gone.length + odd.length > 0) {
       this.#engine.write(() => {
-        for (const { name } of gone) this.#strike(name);
+        for (const name of [...gone, ...odd]) this.#strike(name);
       });
     }
-    for (const { name } of gone) {
+    for (const name of gone) {
       this.#heard.delete(name);
       Bell.removeFile(this.#directory, name);
     }
@@ -166,7 +170,7 @@ export class Listening {
   #hang(name: string): void {
     this.#bell?.remove();
     this.#isDeaf = false;
-    this.#bell = new Bell(this.#directory, name, this.#onRing, () => {
+    this.#bell = new Bell(this.#directory, this.#access, name, this.#onRing, () => {
       this.#isDeaf = true;
     });
   }
@@ -192,7 +196,7 @@ export class Listening {
     connection.sql('UPDATE state SET listeners = listeners + 1').run();
   }
 
-  #strike(bell: string): void {
+  #strike(bell: unknown): void {
     const { connection } = this.#engine;
     connection.sql('DELETE FROM listener WHERE bell = ?').run(bell);
     connection.sql('DELETE FROM bell WHERE name = ?').run(bell);
@@ -201,8 +205,9 @@ export class Listening {
 
   #isGone({ name, process, clock, heard }: BellRow): boolean {
     if (name === this.#bell?.name) return false;
-    if (this.#silentMs(name, clock, heard) > SILENT_MS) return true;
-    return process !== null && isProvenGone(JSON.parse(process) as ProcessIdentity);
+    if (this.#silentMs(name as string, clock, heard) > SILENT_MS) return true;
+    const owner = ownerIn(process);
+    return owner !== undefined && isProvenGone(owner);
   }
 
   /** If its owner counts on another clock: for how long this process has heard nothing new. */
@@ -213,5 +218,14 @@ export class Listening {
     if (known?.clock === clock && known.heard === heard) return now - known.since;
     this.#heard.set(name, { clock, heard, since: now });
     return 0;
+  }
+}
+
+/** Undefined if it is not told, or makes no sense: then only silence ends it. */
+function ownerIn(process: unknown): ProcessIdentity | undefined {
+  try {
+    return typeof process === 'string' ? ((JSON.parse(process) as ProcessIdentity | null) ?? undefined) : undefined;
+  } catch {
+    return undefined;
   }
 }

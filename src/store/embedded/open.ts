@@ -2,17 +2,21 @@
  * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { type ProcessIdentity, thisHost } from '../../host/index.ts';
 import { checkHistoryLimit } from '../check.ts';
+import { secure } from './access.ts';
 import { Connection } from './connection.ts';
+import { settleMade } from './entries.ts';
 import { formatOf } from './format.ts';
 import { networkFileSystem } from './network-file-system.ts';
+import { heirOf, isTrustedOwner, trustIn } from './owners.ts';
 import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
+import { type Access, MODES, type Share } from './share.ts';
 import { openSqlite } from './sqlite.ts';
 import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
 import { EmbeddedStore } from './store.ts';
@@ -26,6 +30,10 @@ export type Durability = 'normal' | 'full';
 export interface EmbeddedOptions {
   readonly clock?: Clock | undefined;
   readonly durability?: Durability | undefined;
+  /** Whether other users may use it too; as it was left, or for the owner alone, unless said. */
+  readonly share?: Share | undefined;
+  /** Asked if need be: a user whose store root may use, because git trusts the repository that it is in (`safe.directory`). */
+  readonly trustedOwner?: (() => number | undefined) | undefined;
   /** For how many revisions watches may look back; 8,192 unless said otherwise. */
   readonly historyLimit?: number | undefined;
   /** How many bytes of changes they may look back over, at most; 16 MiB unless said otherwise. */
@@ -41,22 +49,24 @@ const DEFAULT_HISTORY_BYTES = 16 * 2 ** 20;
 const DEFAULT_BUSY_MS = 4000;
 /** SQLite's log is cut back to this after a burst. */
 const LOG_BYTES = 4 * 2 ** 20;
+/** For directories above the store that are missing: others may pass, if the umask lets them. */
+const PARENT_MODE = 0o755;
 
 /** The one file in the directory that matters; the others can be made again. */
 export function storeFile(directory: string): string {
   return join(directory, 'store.db');
 }
 
-export async function openEmbedded(directory: string, options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
+export async function openEmbedded(named: string, options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { clock = systemClock, historyLimit = DEFAULT_HISTORY, busyMs = DEFAULT_BUSY_MS } = options;
   const { historyBytes = DEFAULT_HISTORY_BYTES } = options;
   checkHistoryLimit(historyLimit);
   checkHistoryLimit(historyBytes);
+  const directory = makeDirectory(named);
   const file = storeFile(directory);
-  makeDirectory(directory);
   refuseNetworkFileSystem(directory);
+  const access = lookedAt(directory, file, options);
   refuseUnwritable(directory, file);
-  makeFile(file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
   // One for each pid namespace: who cannot see a process cannot find it dead for others.
   const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
@@ -64,6 +74,7 @@ export async function openEmbedded(directory: string, options: EmbeddedOptions =
     directory,
     file,
     mark,
+    access,
     clock,
     historyLimit,
     historyBytes,
@@ -72,24 +83,42 @@ export async function openEmbedded(directory: string, options: EmbeddedOptions =
   });
 }
 
-function makeDirectory(directory: string): void {
+/** Answers where it really is: a link that the user named is followed once, and never again. */
+function makeDirectory(directory: string): string {
   try {
-    makeWithParents(directory);
+    makeWithParents(directory, true);
+    return realpathSync(directory);
   } catch (cause) {
     throw new Failure('forbidden', `${directory} cannot be made: ${(cause as Error).message}`, { cause });
   }
 }
 
 /** Not by `recursive`: where nothing can be made although nothing is missing (`/proc`), Node goes round for ever. */
-function makeWithParents(directory: string): void {
+function makeWithParents(directory: string, isStore: boolean): void {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return;
   const parent = dirname(directory);
-  if (parent !== directory) makeWithParents(parent);
+  if (parent !== directory) makeWithParents(parent, false);
   try {
-    mkdirSync(directory);
+    mkdirSync(directory, isStore ? MODES.none.directory : PARENT_MODE);
   } catch (error) {
-    // Somebody else has just made it.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(directory).isDirectory()) throw error;
+    // Another process has just made it.
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && statSync(directory).isDirectory()) return;
+    throw error;
+  }
+  if (isStore) settleMade(directory, { share: 'none', heir: callerIn(statSync(parent)) });
+}
+
+/** What root makes in a directory of the user who called `sudo` is for that user. */
+function callerIn(parent: Stats): Access['heir'] {
+  return isTrustedOwner(parent.uid) ? heirOf(parent, 'none') : undefined;
+}
+
+function lookedAt(directory: string, file: string, { share, trustedOwner }: EmbeddedOptions): Access {
+  try {
+    return secure(directory, file, share, trustIn(trustedOwner));
+  } catch (cause) {
+    if (cause instanceof Failure) throw cause;
+    throw new Failure('forbidden', `${directory} cannot be looked at: ${(cause as Error).message}`, { cause });
   }
 }
 
@@ -113,18 +142,6 @@ function refuseUnwritable(directory: string, file: string): void {
     if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw new Failure('forbidden', `${file} cannot be written: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/**
- * As open to others as this process makes its files; SQLite would not let the group write, whatever the umask says, and
- * gives the files that it makes beside this one the same rights.
- */
-function makeFile(file: string): void {
-  try {
-    closeSync(openSync(file, 'ax'));
-  } catch {
-    // It is there, or cannot be made: SQLite will say.
   }
 }
 

@@ -3,11 +3,11 @@
  * that was rung and not heard. One process goes on such rounds for all of its pid namespace (`Duty`); the others only look
  * now and then whether it does, the less often the more they are. So waiting costs next to nothing.
  */
-import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Duty } from './duty.ts';
 import type { Engine } from './engine.ts';
 import type { Listening } from './listening.ts';
+import type { Mark } from './mark.ts';
 import type { Turns } from './turns.ts';
 
 /** A holder that was killed is to be found within 250 ms. */
@@ -32,7 +32,7 @@ const LONGEST_REST_MS = 3000;
 
 export interface Surroundings {
   /** A file whose time says when the last round was. */
-  readonly mark: string;
+  readonly mark: Mark;
   /** Undefined where everyone goes on rounds of their own. */
   readonly duty: Duty | undefined;
   /** The store itself is not there any more. */
@@ -115,7 +115,7 @@ export class Sentry {
     }
     if (this.#isRelieved) {
       this.#quietly(() => (this.#waiting = this.#listening.count()));
-      if (this.#markAgeMs() < STALE_MS) return;
+      if (!this.#isStale()) return;
       this.#around.duty?.takeOver();
     }
     if (this.#hasJustBeen()) return;
@@ -150,32 +150,16 @@ export class Sentry {
     this.#turns.take(work).catch(() => undefined);
   }
 
+  #isStale(): boolean {
+    try {
+      return this.#around.mark.ageMs(this.#clock.now()) >= STALE_MS;
+    } catch {
+      // The directory cannot be looked into for now.
+      return false;
+    }
+  }
+
   #hasJustBeen(): boolean {
-    const age = this.#markAgeMs();
-    if (age < 0.8 * ROUND_MS) return true;
-    try {
-      const now = this.#clock.now() / 1000;
-      utimesSync(this.#around.mark, now, now);
-    } catch {
-      this.#makeMark();
-    }
-    return false;
-  }
-
-  /** Both ways: a time in the future, after a clock was set back, must not keep everyone at home. */
-  #markAgeMs(): number {
-    try {
-      return Math.abs(this.#clock.now() - statSync(this.#around.mark).mtimeMs);
-    } catch {
-      return Number.POSITIVE_INFINITY;
-    }
-  }
-
-  #makeMark(): void {
-    try {
-      closeSync(openSync(this.#around.mark, 'a'));
-    } catch {
-      // Without a mark everyone goes.
-    }
+    return this.#around.mark.isFresh(this.#clock.now(), 0.8 * ROUND_MS);
   }
 }

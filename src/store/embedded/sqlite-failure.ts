@@ -1,6 +1,6 @@
 /** What SQLite's errors mean for whoever asked. */
 import { Failure, type FailureCode } from '../../failure.ts';
-import { writerOf } from './writer.ts';
+import { type Blocker, blockersOf } from './blockers.ts';
 
 interface SqliteError extends Error {
   readonly code: string;
@@ -17,13 +17,25 @@ export function isBusy(error: unknown): boolean {
   return isSqliteError(error) && /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(error.code);
 }
 
-export function busyTooLong(file: string, waitedMs: number): Failure {
-  const told = `has kept the store busy for ${Math.round(waitedMs)} ms; nothing was changed`;
-  const writer = writerOf(file);
-  if (writer === undefined) return new Failure('unavailable', `${file}: another process ${told}`);
-  const { pid, isStopped } = writer;
-  const help = isStopped ? `; it is stopped: let it go on (kill -CONT ${pid}) or end it` : '';
-  return new Failure('unavailable', `${file}: process ${pid} ${told}${help}`);
+export function busyTooLong(file: string, waitedMs: number, blockers = blockersOf(file)): Failure {
+  const known = blockers.filter(({ pid }) => pid !== undefined).slice(0, MOST_NAMED);
+  const who = known.length === 0 ? 'another process' : known.map(named).join(' and ');
+  const have = known.length > 1 ? 'have' : 'has';
+  const how = blockers.length > 0 && blockers.every(({ isReader }) => isReader) ? ' with a read lock' : '';
+  const told = `${who} ${have} kept the store busy for ${Math.round(waitedMs)} ms${how}; nothing was changed`;
+  return new Failure('unavailable', `${file}: ${[told, ...known.flatMap(helpFor)].join('; ')}`);
+}
+
+const MOST_NAMED = 3;
+
+function named({ pid, about }: Blocker): string {
+  return `process ${pid}${about === '' ? '' : ` (${about})`}`;
+}
+
+function helpFor({ pid, isStopped, isReader }: Blocker): string[] {
+  if (isStopped) return [`it is stopped: let it go on (kill -CONT ${pid}) or end it`];
+  // Signalbox itself takes no such lock for longer than a moment.
+  return isReader ? [`a read lock of this kind keeps every write out: end that process (kill ${pid})`] : [];
 }
 
 /** A `Failure` for an error of SQLite's; any other error is answered as it is. */

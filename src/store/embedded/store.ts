@@ -1,6 +1,6 @@
 /** The embedded engine as a store: one handle of one process on the file that all processes share. */
 import { statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { type ProcessIdentity, thisHost } from '../../host/index.ts';
@@ -22,7 +22,9 @@ import type { Connection } from './connection.ts';
 import { Duty } from './duty.ts';
 import { Engine } from './engine.ts';
 import { Listening } from './listening.ts';
+import { Mark } from './mark.ts';
 import { Sentry } from './sentry.ts';
+import type { Access } from './share.ts';
 import { asFailure } from './sqlite-failure.ts';
 import { Turns } from './turns.ts';
 import { EmbeddedWatch, type Look } from './watches.ts';
@@ -31,6 +33,7 @@ export interface EmbeddedSettings {
   readonly directory: string;
   readonly file: string;
   readonly mark: string;
+  readonly access: Access;
   readonly clock: Clock;
   readonly historyLimit: number;
   readonly historyBytes: number;
@@ -54,7 +57,7 @@ export class EmbeddedStore implements Store {
 
   constructor(
     connection: Connection,
-    { directory, file, mark, clock, historyLimit, historyBytes, busyMs, isGone }: EmbeddedSettings,
+    { directory, file, mark, access, clock, historyLimit, historyBytes, busyMs, isGone }: EmbeddedSettings,
   ) {
     this.#connection = connection;
     this.#file = file;
@@ -66,17 +69,19 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory, () => {
+    this.#listening = new Listening(this.#engine, clock, directory, access, () => {
       this.#turns.now(this.#listening.look).catch(() => undefined);
     });
     this.#inode = inodeOf(file);
     // Time that is made up by a test passes for nobody else.
     const canShare = clock === systemClock && thisHost() !== undefined;
     this.#duty = canShare
-      ? new Duty(directory, basename(mark).replace('rounds', 'duty'), clock, () => this.#sentry.goAtOnce())
+      ? new Duty(join(directory, 'bells'), basename(mark).replace('rounds', 'duty'), clock, () =>
+          this.#sentry.goAtOnce(),
+        )
       : undefined;
     this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, {
-      mark,
+      mark: new Mark(mark, access),
       duty: this.#duty,
       isRemoved: () => inodeOf(file) !== this.#inode,
       onRemoved: () => this.#removed(),

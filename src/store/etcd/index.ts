@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { Failure, shown } from '../../failure.ts';
 import type { EtcdOptions } from './open.ts';
 import type { EtcdStore } from './store.ts';
@@ -16,16 +16,51 @@ export async function openEtcd(options: EtcdOptions): Promise<EtcdStore> {
   return engine.openEtcd(options);
 }
 
-/** The same from a URL, whose certificates are read from their files. */
+/** The password where the URL has a user and none: so that it need not be written where others read it. */
+const PASSWORD = 'SIGNALBOX_ETCD_PASSWORD';
+
+/** The same from a URL, whose certificates and password are read from their files. */
 export async function openEtcdUrl(
   url: string,
   options: Omit<EtcdOptions, 'endpoints' | 'tls'> = {},
 ): Promise<EtcdStore> {
-  const { endpoints, isSecure, serverName, ca, cert, key, ...place } = parseEtcdUrl(url);
+  const { endpoints, isSecure, serverName, ca, cert, key, passwordFile, ...place } = parseEtcdUrl(url);
   const tls = isSecure
     ? { serverName, ca: contents('ca', ca), cert: contents('cert', cert), key: contents('key', key) }
     : undefined;
-  return openEtcd({ ...place, ...options, endpoints, tls });
+  const password = place.password || passwordIn(passwordFile) || process.env[PASSWORD] || '';
+  return openEtcd({ ...place, ...(place.user !== undefined && { password }), ...options, endpoints, tls });
+}
+
+/** Refused where other users may read it, as ssh refuses such a key; a group may. */
+function passwordIn(file: string | undefined): string {
+  if (file === undefined) return '';
+  const wrong = (why: string): Failure => new Failure('invalid', `password-file is ${shown(file)}, ${why}`);
+  const text = readPrivate(file, wrong)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+  if (text === '') throw wrong('which is empty');
+  if (/[\r\n\0]/.test(text)) throw wrong('which has more than one line: accepted is the password alone');
+  return text;
+}
+
+function readPrivate(file: string, wrong: (why: string) => Failure): Buffer {
+  let descriptor: number | undefined;
+  try {
+    // A pipe would be waited for until another process opens its other end.
+    descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const { mode, uid } = fstatSync(descriptor);
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw wrong('which is no file');
+    const own = process.getuid?.();
+    if (own !== undefined && uid !== own && uid !== 0) throw wrong('which belongs to another user: make it your own');
+    if (own !== undefined && (mode & 0o027) !== 0)
+      throw wrong(`which other users may read or write (mode ${(mode & 0o777).toString(8)}): chmod 600 it`);
+    return readFileSync(descriptor);
+  } catch (cause) {
+    throw Failure.is(cause) ? cause : wrong(`which cannot be read: ${(cause as Error).message}`);
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
+  }
 }
 
 /** Said here, with its file: what OpenSSL makes of another one is 'no start line', or nothing and no trust in anybody. */

@@ -56,5 +56,7 @@ export class Login {
 /** etcd calls a wrong password an invalid argument. */
 function asRefusal(failure: CallFailure): CallFailure {
   if (!/authentication failed|user name|password/.test(failure.message)) return failure;
-  return new CallFailure(16, `${failure.message} (user and password of the store's URL)`, false, { cause: failure });
+  return new CallFailure(16, `${failure.message} (the user of the store's URL, and its password)`, false, {
+    cause: failure,
+  });
 }

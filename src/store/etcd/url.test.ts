@@ -94,6 +94,11 @@ describe('a store on etcd', () => {
     'etcd://me:sec#ret@a',
     'etcd://me:sec\nret@a:b',
     'etcd://me:12/sec@a',
+    'etcd://me@you:secret@a:b',
+    'etcd://me:secret',
+    'etcd://me:sec%40a',
+    'etcd://me@a?password=secret',
+    'etcd://me:secret@a?password-file=x',
   ])('%s shows no password when it is refused, nor a part of it', (url) => {
     expect(refusal(url)).not.toMatch(/sec|12|ret(?!t)/);
   });
@@ -109,6 +114,24 @@ describe('a store on etcd', () => {
     expect(withoutPassword('http://me:secret@a:1')).toBe('http://me@a:1');
     expect(withoutPassword('ETCD://me:secret@a:1')).toBe('ETCD://me@a:1');
     expect(withoutPassword('me:secret@a:1')).toBe('me@a:1');
+    expect(withoutPassword('etcd://me@a:1/x')).toBe('etcd://me@a:1/x');
+    expect(withoutPassword('etcd://[::1]:1/x')).toBe('etcd://[::1]:1/x');
+    expect(withoutPassword('etcds://me@a?password-file=/x&ca=y')).toBe('etcds://me@a?password-file=/x&ca=y');
+  });
+
+  it.each(['etcd//me:P@a', '//me:P@a', '/me:P@a', 'etcd:me:P@a', 'etcd:/me:P@a', 'ectd:me:P@a', ' etcd://me:P@a'])(
+    '%s is mistyped, and shown without its password',
+    (url) => {
+      expect(withoutPassword(url)).not.toContain('P');
+      expect(withoutPassword(url)).toMatch(/@a$/);
+    },
+  );
+
+  it('may leave its password to a file, which belongs to a user', () => {
+    expect(parseEtcdUrl('etcd://me@a?password-file=x')).toMatchObject({ user: 'me', passwordFile: 'x' });
+    expect(refusal('etcd://a?password-file=x')).toContain('etcd://USER@HOST');
+    expect(refusal('etcd://me:secret@a?password-file=x')).toContain('two passwords');
+    expect(withWholePaths('etcd://me@a?password-file=x', '/from')).toBe('etcd://me@a?password-file=/from/x');
   });
 
   it('means the same wherever its URL is used: its files are named in full', () => {

@@ -1,12 +1,12 @@
 /**
  * A store on etcd as a URL:
  *
- *     etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?SETTING=VALUE&…]
+ *     etcd://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…][/PREFIX][?SETTING=VALUE&…]
  *
- * `etcds://` is the same over TLS. Whatever stands before an `@` is never shown.
+ * `etcds://` is the same over TLS. The password is never shown; it can also come from a file or a variable.
  */
 import { resolve } from 'node:path';
-import { Failure, shown } from '../../failure.ts';
+import { Failure, redacted, shown } from '../../failure.ts';
 import type { Endpoint } from './open.ts';
 
 export interface EtcdPlace {
@@ -22,24 +22,40 @@ export interface EtcdPlace {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
+  readonly passwordFile?: string | undefined;
 }
 
-const FILES = ['ca', 'cert', 'key'] as const;
-const SETTINGS = [...FILES, 'server-name', 'tasks-prefix', 'compact'] as const;
+const TLS_FILES = ['ca', 'cert', 'key'] as const;
+const FILES = [...TLS_FILES, 'password-file'] as const;
+const SETTINGS = [...TLS_FILES, 'server-name', 'password-file', 'tasks-prefix', 'compact'] as const;
 type Setting = (typeof SETTINGS)[number];
 
-const FORM = 'etcd://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]][/PREFIX], or etcds:// for TLS';
+const FORM = 'etcd://[USER@]HOST[:PORT][,HOST[:PORT]][/PREFIX], or etcds:// for TLS';
 const DEFAULT_PORT = 2379;
 
 export function isEtcdUrl(url: string): boolean {
   return /^etcds?:/.test(url);
 }
 
-/** The same URL for people: without the password. It may be of any kind, as those are that we refuse. */
+/** The same URL for people: without its password. It may be of any kind, as those are that we refuse. */
 export function withoutPassword(url: string): string {
-  if (/^(file|memory):/.test(url)) return url;
-  // Up to the last one: a password may have been written with an @ in it.
-  return url.replace(/^((?:[a-z][a-z0-9+.-]*:\/\/|etcds?:)?[^:@/]*)(?::[^]*)?@/i, (_, kept: string) => `${kept}@`);
+  const known = redacted(url);
+  if (known !== url || /^(file|memory):/.test(url)) return withoutUnknown(known);
+  if (/^(?:[a-z][a-z0-9+.-]*:\/\/|etcds?:)?[^:@/]*@/i.test(url)) return withoutUnknown(url);
+  // With no scheme, or with one that is mistyped.
+  if (url.includes('@')) return withoutUnknown(url.replace(/^([^:@/]*)[:/][^]*@/, '$1@'));
+  // What is no port may be a password whose @ is missing.
+  return withoutUnknown(url.replace(/^((?:[a-z][a-z0-9+.-]*:)?\/\/[^:@/[\]]*):(?!\d+(?:[,/?]|$))[^]*/i, '$1'));
+}
+
+/** Nor values of settings that do not exist: one of them may be the password. */
+function withoutUnknown(url: string): string {
+  const question = url.indexOf('?');
+  if (question < 0 || url.startsWith('file:')) return url;
+  const isKnown = (each: string): boolean => SETTINGS.some((name) => each.startsWith(`${name}=`));
+  const settings = url.slice(question + 1).split('&');
+  const kept = settings.map((each) => (isKnown(each) ? each : each.replace(/=[^]*/, '=…')));
+  return `${url.slice(0, question)}?${kept.join('&')}`;
 }
 
 export function parseEtcdUrl(url: string): EtcdPlace {
@@ -54,11 +70,14 @@ export function parseEtcdUrl(url: string): EtcdPlace {
   }
   const settings = settingsOf(url, query);
   checkTls(url, isSecure, settings);
+  const credentials = at < 0 ? undefined : credentialsOf(url, authority.slice(0, at));
+  checkPasswordFile(url, credentials, settings);
   const prefix = decoded(url, path).slice(1);
   return {
     endpoints: endpointsOf(url, authority.slice(at + 1)),
     isSecure,
-    ...(at < 0 ? {} : credentialsOf(url, authority.slice(0, at))),
+    ...credentials,
+    passwordFile: settings.get('password-file'),
     prefix: prefix === '' || prefix.endsWith('/') ? prefix || undefined : `${prefix}/`,
     plainPrefix: settings.get('tasks-prefix'),
     serverName: settings.get('server-name'),
@@ -109,13 +128,25 @@ function settingsOf(url: string, query: string): Map<Setting, string> {
 }
 
 function checkTls(url: string, isSecure: boolean, settings: ReadonlyMap<Setting, string>): void {
-  const needsTls = [...FILES, 'server-name' as const].find((name) => settings.has(name));
+  const needsTls = [...TLS_FILES, 'server-name' as const].find((name) => settings.has(name));
   if (needsTls !== undefined && !isSecure) throw invalid(url, `${needsTls} is of use only with etcds://`);
   if (settings.has('cert') !== settings.has('key'))
     throw invalid(url, 'a certificate needs its key, and a key its certificate: give both cert and key');
 }
 
-function credentialsOf(url: string, text: string): { readonly user: string; readonly password: string } {
+interface Credentials {
+  readonly user: string;
+  /** Empty if there is none in the URL. */
+  readonly password: string;
+}
+
+function checkPasswordFile(url: string, found: Credentials | undefined, settings: ReadonlyMap<Setting, string>): void {
+  if (!settings.has('password-file')) return;
+  if (found === undefined) throw invalid(url, 'password-file needs the user whose password it is: etcd://USER@HOST');
+  if (found.password !== '') throw invalid(url, 'there are two passwords, one in the URL and one in password-file');
+}
+
+function credentialsOf(url: string, text: string): Credentials {
   const colon = text.indexOf(':');
   const user = decoded(url, colon < 0 ? text : text.slice(0, colon));
   if (user === '') throw invalid(url, 'there is no user before the @');
@@ -125,7 +156,11 @@ function credentialsOf(url: string, text: string): { readonly user: string; read
 function endpointsOf(url: string, text: string): Endpoint[] {
   return text.split(',').map((each) => {
     const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+))(?::([0-9]{1,5}))?$/.exec(each);
-    if (match === null) throw invalid(url, `${shown(each)} is no server; accepted is HOST, HOST:PORT or [IPV6]:PORT`);
+    if (match === null)
+      throw invalid(
+        url,
+        `${shown(each.replace(/^([^:[]*):[^]*/, '$1:…'))} is no server; accepted is HOST, HOST:PORT or [IPV6]:PORT`,
+      );
     const [, v6, name = '', port = DEFAULT_PORT] = match;
     if (Number(port) < 1 || Number(port) > 65535) throw invalid(url, `${port} is no port`);
     return { host: v6 ?? decoded(url, name), port: Number(port) };

@@ -1,6 +1,7 @@
 /** Files without a disk. Directories are there as long as something is in them, or if they were made. */
 import { posix } from 'node:path';
 import type { Files } from '../../adapters/index.ts';
+import { namesDirectory } from '../../adapters/files.ts';
 import type { InputValues } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Fake } from './fake.ts';
@@ -37,7 +38,8 @@ export class FakeFiles extends Fake implements Files {
   file(path: string, signal?: AbortSignal): Promise<InputValues['file']> {
     return this.answer(['file', path], signal, () => {
       const place = placeOf(path);
-      return { exists: this.#texts.has(place) || this.#directories.has(place) };
+      const isFile = this.#texts.has(place) && !namesDirectory(path);
+      return { exists: isFile || this.#directories.has(place) };
     });
   }
 
@@ -45,7 +47,7 @@ export class FakeFiles extends Fake implements Files {
     return this.answer(['text', path], signal, () => {
       const place = placeOf(path);
       if (this.#directories.has(place)) throw new Failure('invalid', `${shown(path)} is a directory: it has no text`);
-      const text = this.#texts.get(place);
+      const text = namesDirectory(path) ? undefined : this.#texts.get(place);
       if (text === undefined) return null;
       if (Buffer.byteLength(text) > this.#limitBytes) {
         throw new Failure('unavailable', `${shown(path)} is larger than ${this.#limitBytes} bytes`);

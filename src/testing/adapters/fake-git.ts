@@ -1,20 +1,28 @@
 /** Git without a repository. */
+import { posix } from 'node:path';
 import type { Git } from '../../adapters/index.ts';
 import { checkBranchName } from '../../adapters/branch-name.ts';
-import type { InputValues } from '../../core/index.ts';
+import type { InputValues, WorktreeOperation, WorktreeState } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
 import { Fake } from './fake.ts';
 
 export interface FakeGitState {
   readonly branches?: readonly string[];
-  /** The branch that is checked out, by path; `clean` unless it says otherwise. */
+  /** The branch that is checked out, by path; `clean` unless it says otherwise. `.` is the current directory. */
   readonly worktrees?: Readonly<Record<string, { readonly branch: string; readonly clean?: boolean }>>;
   /** Which branch is merged into which. */
   readonly merged?: readonly (readonly [branch: string, into: string])[];
 }
 
+interface FakeWorktree {
+  readonly branch: string;
+  clean: boolean;
+  doing?: WorktreeOperation | undefined;
+}
+
 export class FakeGit extends Fake implements Git {
   readonly #branches = new Set<string>();
-  readonly #worktrees = new Map<string, { branch: string; clean: boolean }>();
+  readonly #worktrees = new Map<string, FakeWorktree>();
   readonly #merged = new Map<string, Set<string>>();
 
   constructor({ branches = [], worktrees = {}, merged = [] }: FakeGitState = {}) {
@@ -46,9 +54,18 @@ export class FakeGit extends Fake implements Git {
   }
 
   setClean(path: string, clean: boolean): void {
+    this.#worktreeAt(path).clean = clean;
+  }
+
+  /** Begins a merge or the like in a worktree, which is not clean until it is ended by `undefined`. */
+  setDoing(path: string, doing: WorktreeOperation | undefined): void {
+    this.#worktreeAt(path).doing = doing;
+  }
+
+  #worktreeAt(path: string): FakeWorktree {
     const worktree = this.#worktrees.get(path);
     if (worktree === undefined) throw new Error(`there is no worktree ${path}`);
-    worktree.clean = clean;
+    return worktree;
   }
 
   /** Makes the branches if they are not there. Commits on `branch` after that are told by `commit`. */
@@ -74,8 +91,21 @@ export class FakeGit extends Fake implements Git {
   worktrees(branch: string, signal?: AbortSignal): Promise<InputValues['worktrees']> {
     return this.answer(['worktrees', branch], signal, () => {
       checkBranchName(branch);
+      if (!this.#branches.has(branch)) return null;
       const having = [...this.#worktrees].filter(([, worktree]) => worktree.branch === branch);
-      return having.map(([path, { clean }]) => ({ path, clean }));
+      return having.map(([path, worktree]) => stateOf(path, worktree));
+    });
+  }
+
+  /** A directory is there if it is a worktree, or in one. */
+  worktree(path: string, signal?: AbortSignal): Promise<InputValues['worktree']> {
+    return this.answer(['worktree', path], signal, () => {
+      if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is no path`);
+      for (let place = posix.normalize(path).replace(/(.)\/$/, '$1'); ; place = posix.dirname(place)) {
+        const worktree = this.#worktrees.get(place);
+        if (worktree !== undefined) return stateOf(place, worktree);
+        if (place === posix.dirname(place)) return null;
+      }
     });
   }
 
@@ -87,4 +117,8 @@ export class FakeGit extends Fake implements Git {
       return { merged: branch === into || (this.#merged.get(branch)?.has(into) ?? false) };
     });
   }
+}
+
+function stateOf(path: string, { clean, doing }: FakeWorktree): WorktreeState {
+  return { path, clean: clean && doing === undefined, ...(doing !== undefined && { doing }) };
 }

@@ -1,0 +1,132 @@
+/**
+ * The program that stands at a gate until the command may begin, and then becomes the command.
+ *
+ *     sh     the usual one: it starts fastest, and passes everything on that a shell understands
+ *     perl   for what a shell would drop or change: variables with odd names, variables that mean something to shells,
+ *            bytes that are no UTF-8. The command and its environment come through the gate's descriptor
+ *     bash   instead of perl where there is none: it keeps variables with odd names
+ *
+ * Variables are never put into arguments, which every user of the machine can read.
+ */
+import { accessSync, constants } from 'node:fs';
+import { isAbsolute, join } from 'node:path';
+import { MARK } from './mark.ts';
+import { originalVariables, type Text } from './original-bytes.ts';
+
+export interface Gate {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly argv0: string;
+  /** While it waits. */
+  readonly env: NodeJS.ProcessEnv;
+  /** Written to the descriptor, it lets the command go. */
+  readonly go: Text;
+}
+
+export interface GatedCommand {
+  /** Its file. */
+  readonly program: Text;
+  readonly argv: readonly [Text, ...Text[]];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** What shells take for their own: they fall over the value, change it, or do something else than they were told. */
+const SHELLS_OWN = new Set('IFS OPTIND OPTERR PPID LINENO RANDOM SECONDS TMOUT SHELLOPTS BASHOPTS PS1 PS4'.split(' '));
+const PLACES = ['/usr/bin', '/bin', '/usr/local/bin'];
+
+/** Throws if there is no program here that could pass all of it on. */
+export function gateFor(command: GatedCommand, descriptor: number, find = findTool): Gate {
+  const { argv, env } = command;
+  const originals = originalVariables(env);
+  const isText = originals.size === 0 && typeof command.program === 'string' && argv.every(isString);
+  const odd = Object.keys(env).filter((name) => env[name] !== undefined && !isPlain(name));
+  if (isText && odd.length === 0 && !Object.keys(env).some((name) => SHELLS_OWN.has(name))) {
+    return shellGate('/bin/sh', command, descriptor);
+  }
+  const perl = find('perl', env);
+  if (perl !== undefined) return perlGate(perl, command, originals, descriptor);
+  if (!isText) throw new Error('arguments or variables that are not UTF-8 can be passed on only by perl: install perl');
+  if (odd.length === 0) return shellGate('/bin/sh', command, descriptor);
+  const bash = find('bash', env);
+  if (bash !== undefined) return shellGate(bash, command, descriptor);
+  throw new Error(
+    `${odd.join(', ')}: sh drops variables with such names; install perl or bash, or unset them (env -u NAME)`,
+  );
+}
+
+/** Called `sh`, bash reads no file of the user's first. A program whose name begins with a dash would be an option. */
+function shellGate(file: string, { program, argv, env }: GatedCommand, descriptor: number): Gate {
+  const waits = `read -r go <&${descriptor} || exit 125; exec ${descriptor}<&-; exec "$@"`;
+  const [name, ...rest] = argv.map(String);
+  const command = [name?.startsWith('-') === true ? String(program) : String(name), ...rest];
+  return { file, argv0: 'sh', args: ['-c', waits, 'sh', ...command], env, go: '\n' };
+}
+
+/** The first field is how many there are: if this process dies while it writes them, some are missing. */
+const PERL = `
+  open(my $gate, '<&=', shift) or exit 125;
+  binmode $gate;
+  my $all = do { local $/; <$gate> };
+  close $gate;
+  my ($count, $arguments, $program, @rest) = split /\\0/, defined $all ? $all : '', -1;
+  exit 125 unless defined $program && @rest == $count && pop(@rest) eq '.';
+  my @argv = splice @rest, 0, $arguments;
+  %ENV = map { split /=/, $_, 2 } @rest;
+  exec { $program } @argv;
+  my $why = $!;
+  print STDERR "$argv[0]: $why\\n";
+  exit($why == 2 ? 127 : 126);`;
+
+/** It starts with an environment of its own: the other one could have settings for perl, or name a missing locale. */
+function perlGate(
+  file: string,
+  { program, argv, env }: GatedCommand,
+  originals: ReadonlyMap<string, readonly Buffer[]>,
+  descriptor: number,
+): Gate {
+  const variables = Object.entries(env).flatMap(([name, value]) =>
+    value === undefined || originals.has(name) ? [] : [`${name}=${value}`],
+  );
+  const rest: readonly Text[] = [...argv, ...variables, ...[...originals.values()].flat(), '.'];
+  const fields: readonly Text[] = [String(rest.length), String(argv.length), program, ...rest];
+  return {
+    file,
+    argv0: 'perl',
+    args: ['-f', '-e', PERL, '--', String(descriptor)],
+    env: { PERL_BADLANG: '0', [MARK]: env[MARK] },
+    go: joinedWithNuls(fields),
+  };
+}
+
+function isPlain(name: string): boolean {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name);
+}
+
+function isString(text: Text): text is string {
+  return typeof text === 'string';
+}
+
+/** Where systems have it: what a version manager puts onto the path is slower. */
+function findTool(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  const path = (env['PATH'] ?? '').split(':').filter(isAbsolute);
+  return [...PLACES, ...path].map((place) => join(place, name)).find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function joinedWithNuls(fields: readonly Text[]): Buffer {
+  if (fields.some((field) => field.includes('\0'))) throw new Error('an argument or a variable has a NUL in it');
+  const nul = Buffer.alloc(1);
+  return Buffer.concat(fields.flatMap((field, place) => [...(place === 0 ? [] : [nul]), bytesOf(field)]));
+}
+
+function bytesOf(text: Text): Buffer {
+  return typeof text === 'string' ? Buffer.from(text) : text;
+}

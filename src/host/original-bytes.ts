@@ -1,0 +1,74 @@
+/**
+ * Arguments and environment variables as this process got them. Node decodes both as UTF-8: a byte that is none becomes
+ * U+FFFD, and a variable with such a byte in its name is not in `process.env` at all. Linux still has the bytes.
+ */
+import { isUtf8 } from 'node:buffer';
+import { readFileSync } from 'node:fs';
+
+/** What Node puts where a byte is not UTF-8. */
+const REPLACEMENT = '\uFFFD';
+const EQUALS = 0x3d;
+
+/** Bytes where a string cannot say it. */
+export type Text = string | Buffer;
+
+/** Arguments or variables have bytes that are no UTF-8, and this platform does not tell which. */
+export class BytesLost extends Error {
+  constructor(what: string) {
+    super(`${what} is not UTF-8 (or has U+FFFD in it), and on this system it cannot be passed on unchanged`);
+    this.name = 'BytesLost';
+  }
+}
+
+/** The last arguments of this process, which Node has told as `decoded`. Throws `BytesLost`. */
+export function originalArguments(decoded: readonly string[]): readonly Text[] {
+  if (!decoded.some((each) => each.includes(REPLACEMENT))) return decoded;
+  const all = splitAtNuls(readIfThere('/proc/self/cmdline') ?? Buffer.alloc(0));
+  const last = all.slice(all.length - decoded.length);
+  const isSame = last.length === decoded.length && last.every((bytes, place) => bytes.toString() === decoded[place]);
+  if (!isSame) throw new BytesLost('an argument of the command');
+  return last.map((bytes, place) => (isUtf8(bytes) ? (decoded[place] as string) : bytes));
+}
+
+/**
+ * The variables of this process that are not UTF-8, each as `NAME=VALUE`, by the name that Node has for them: several
+ * names can come to the same one. Throws `BytesLost`.
+ */
+export function originalVariables(env: NodeJS.ProcessEnv): ReadonlyMap<string, readonly Buffer[]> {
+  const found = new Map<string, Buffer[]>();
+  const bytes = readIfThere('/proc/self/environ');
+  if (bytes === undefined) {
+    const [name] = Object.entries(env).find(([, value]) => value?.includes(REPLACEMENT) === true) ?? [];
+    if (name !== undefined && env[name] === process.env[name]) throw new BytesLost(`the variable ${name}`);
+    return found;
+  }
+  if (isUtf8(bytes)) return found;
+  for (const entry of splitAtNuls(bytes).filter((each) => !isUtf8(each))) {
+    const equals = entry.indexOf(EQUALS);
+    if (equals <= 0) continue;
+    const name = entry.toString('utf8', 0, equals);
+    // Changed on the way: then it is what it was changed to.
+    if (!name.includes(REPLACEMENT) && env[name] !== entry.toString('utf8', equals + 1)) continue;
+    found.set(name, [...(found.get(name) ?? []), entry]);
+  }
+  return found;
+}
+
+function readIfThere(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+function splitAtNuls(bytes: Buffer): readonly Buffer[] {
+  const parts: Buffer[] = [];
+  for (let from = 0; from < bytes.length;) {
+    const nul = bytes.indexOf(0, from);
+    const to = nul < 0 ? bytes.length : nul;
+    parts.push(bytes.subarray(from, to));
+    from = to + 1;
+  }
+  return parts;
+}

@@ -1,0 +1,32 @@
+/** A file whose time says when a process was last on its round; see `Sentry`. */
+import { lstatSync } from 'node:fs';
+import { makeFile, touch } from './entries.ts';
+import type { Access } from './share.ts';
+
+export class Mark {
+  readonly #path: string;
+  readonly #access: Access;
+
+  constructor(path: string, access: Access) {
+    this.#path = path;
+    this.#access = access;
+  }
+
+  /** Compared both ways: a time in the future, after a clock was set back, must not keep everyone at home. */
+  ageMs(now: number): number {
+    const stat = lstatSync(this.#path, { throwIfNoEntry: false });
+    return stat?.isFile() === true ? Math.abs(now - stat.mtimeMs) : Number.POSITIVE_INFINITY;
+  }
+
+  /** Whether it was set less than so long ago; if not, it is set to now. */
+  isFresh(now: number, forMs: number): boolean {
+    try {
+      if (this.ageMs(now) < forMs) return true;
+      touch(this.#path, now);
+    } catch {
+      // Without a mark everyone goes.
+      makeFile(this.#path, this.#access);
+    }
+    return false;
+  }
+}

@@ -1,0 +1,58 @@
+/** Tells people who can open the files of a store. */
+import { lstatSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { groupShown, userShown } from '../../host/index.ts';
+import { isTrustedOwner } from './owners.ts';
+import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
+
+/** Only who owns a file in such a directory may move or remove it. */
+const STICKY = 0o1000;
+
+/** Who can open the files of a store, as their modes say. */
+export interface Reach {
+  readonly who: 'owner' | 'group' | 'everybody';
+  readonly owner: string;
+  readonly group: string;
+  readonly mode: string;
+  /** A directory above it in which others could put another one in its place, and what is wrong with it. */
+  readonly weakAbove: string | undefined;
+}
+
+/** Undefined where nothing is there yet, or where the system knows no owners. */
+export function reachOf(directory: string, file: string): Reach | undefined {
+  if (process.geteuid === undefined) return undefined;
+  const stat = lstatSync(directory, { throwIfNoEntry: false });
+  if (stat === undefined) return undefined;
+  // Of a file that cannot be seen at least the directory keeps others out, and of none yet nothing is to be had.
+  const mode = modeOf(file) ?? 0;
+  const isFor = (search: number, read: number, write: number): boolean =>
+    (stat.mode & search) !== 0 && ((mode & read) !== 0 || (stat.mode & write) !== 0);
+  const who = isFor(0o001, 0o006, 0o002) ? 'everybody' : isFor(0o010, 0o060, 0o020) ? 'group' : 'owner';
+  return {
+    who,
+    owner: userShown(stat.uid),
+    group: groupShown(stat.gid),
+    mode: octal(stat.mode),
+    weakAbove: weakAbove(directory),
+  };
+}
+
+function modeOf(file: string): number | undefined {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false })?.mode;
+  } catch {
+    // The directory is closed to us.
+    return undefined;
+  }
+}
+
+function weakAbove(directory: string): string | undefined {
+  for (let path = dirname(directory); ; path = dirname(path)) {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return undefined;
+    const isSticky = (stat.mode & STICKY) !== 0;
+    if ((stat.mode & BY_EVERYBODY_WRITABLE) !== 0 && !isSticky) return `${path} can be written by everybody`;
+    if (stat.uid !== 0 && !isTrustedOwner(stat.uid)) return `${path} belongs to ${userShown(stat.uid)}`;
+    if (path === dirname(path)) return undefined;
+  }
+}

@@ -1,0 +1,43 @@
+/**
+ * The two ways in which a store can be open to others, and the modes that its files have then. They are set to exactly
+ * this, whatever the umask says, and are the record of what was decided.
+ *
+ *     0700, files 0600    private: what every store is, unless its URL says otherwise
+ *     2770, files 0660    shared with a group: made so by `?share=group`, kept so until its owner says `?share=none`
+ */
+import type { Stats } from 'node:fs';
+
+/** `none`: for the owner alone. `group`: for every member of the directory's group. */
+export type Share = 'none' | 'group';
+
+interface Modes {
+  readonly directory: number;
+  readonly file: number;
+}
+
+export const MODES: Readonly<Record<Share, Modes>> = {
+  none: { directory: 0o700, file: 0o600 },
+  // The directory's group is inherited by what is made in it, whoever makes it.
+  group: { directory: 0o2770, file: 0o660 },
+};
+
+/** How files are made in a store that was found to be safe. */
+export interface Access {
+  readonly share: Share;
+  /** Who gets what is made here; undefined: it stays with its maker. */
+  readonly heir: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+export const PERMISSIONS = 0o7777;
+const BY_GROUP = 0o2070;
+export const BY_EVERYBODY_WRITABLE = 0o002;
+
+/** Every member of its group may make files in it, which belong to that group again; and nobody else may. */
+export function isSharedDirectory({ mode }: Stats): boolean {
+  return (mode & BY_GROUP) === BY_GROUP && (mode & BY_EVERYBODY_WRITABLE) === 0;
+}
+
+/** `0755`. */
+export function octal(mode: number): string {
+  return (mode & PERMISSIONS).toString(8).padStart(4, '0');
+}
