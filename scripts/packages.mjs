@@ -17,6 +17,7 @@ export const FOR_TESTS = [
   { command: 'etcd', debian: 'etcd-server', leavesOut: 'the differential test and the contract on a real etcd' },
   { command: 'etcdctl', debian: 'etcd-client', leavesOut: 'the look at a real etcd through its own client' },
   { command: 'tmux', debian: 'tmux', leavesOut: 'the look at real tmux sessions' },
+  { command: 'faketime', debian: 'faketime', leavesOut: 'processes under a clock that was set for them alone' },
   { command: 'git', debian: 'git', leavesOut: 'the look at real repositories' },
   { command: 'bash', debian: 'bash', leavesOut: 'completion in bash, and the recipes of the documentation' },
   { command: 'zsh', debian: 'zsh', leavesOut: 'completion in zsh' },

@@ -7,7 +7,18 @@ export { KeptOutput } from './kept-output.ts';
 export { MARK } from './mark.ts';
 export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';
 export { type Bar, barTo, type Sight } from './permission.ts';
-export { type Host, identify, isProvenGone, type ProcessIdentity, readStat, thisHost, thisProcess } from './process.ts';
+export {
+  areOfTwoBoots,
+  type Host,
+  identify,
+  isInSight,
+  isProvenGone,
+  type ProcessIdentity,
+  readStat,
+  thisHost,
+  thisProcess,
+} from './process.ts';
 export { PrintedText } from './printed-text.ts';
 export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
+export { Vigil } from './vigil.ts';

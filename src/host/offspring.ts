@@ -13,6 +13,7 @@ import { barTo, type Sight } from './permission.ts';
 import {
   canBeSignalled,
   identify,
+  isInSight,
   isSessionGone,
   living,
   membersOf,
@@ -53,9 +54,10 @@ export function offspringOf(pid: number, leads: boolean, mark: string): Offsprin
 /** `isOwn`: a child of this very process, which has looked after it all the time. */
 export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   const { process, leads, pid } = offspring;
-  const host = thisHost();
-  if (process === undefined || host === undefined) return isOwn ? unidentified(offspring) : { kind: 'out-of-sight' };
-  if (process.boot !== host.boot || process.space !== host.space) return { kind: 'out-of-sight' };
+  if (process === undefined || thisHost() === undefined) {
+    return isOwn ? unidentified(offspring) : { kind: 'out-of-sight' };
+  }
+  if (!isInSight(process)) return { kind: 'out-of-sight' };
   const stat = readStat(pid);
   const isItself = stat?.start === process.start;
   if (!leads) return isItself || stat === undefined ? treeRemains(offspring, isItself) : withMarkOnly(offspring);

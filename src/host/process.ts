@@ -1,27 +1,39 @@
 /**
  * Which process is meant, for certain. A pid alone lies: it is used again, and means something else in another
- * namespace. So it is told together with the start time, the namespace and the boot, and is only ever used to find a
- * process dead sooner; nothing is kept alive because a pid exists.
+ * namespace. So it is told together with the start time, the boot, and the namespaces of pids and of time (which shifts
+ * start times); and it is only ever used to find a process dead sooner: nothing is kept alive because a pid exists.
  *
  * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly boot: string;
   /** The pid namespace. */
   readonly space: string;
+  /** The time namespace; absent in what older versions wrote. */
+  readonly timeSpace?: string;
   readonly pid: number;
-  /** In the kernel's own units, since boot. */
+  /** In the kernel's own units, since boot, as the time namespace shows it. */
   readonly start: string;
   /** Not this process alone, but the whole session that it leads, in whatever groups. */
   readonly group?: true;
 }
 
 export interface Host {
+  /** The kernel's id of this boot; with `FAKED` before it where a container shows one of its own instead. */
   readonly boot: string;
   readonly space: string;
+  readonly timeSpace: string;
 }
+
+/** systemd-nspawn and others mount a file over the kernel's boot id, which so differs between containers of one boot. */
+const FAKED = 'faked:';
+/** What `statfs` says of the files that the kernel itself shows in /proc. */
+const PROC = 0x9fa0;
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+/** For kernels that know of no time namespaces, where all processes share the one clock. */
+const NO_TIME_SPACES = 'none';
 
 let known: Host | null | undefined;
 
@@ -36,11 +48,33 @@ function readHost(): Host | null {
   try {
     // In a new namespace that still sees the old /proc, a pid would be looked up as somebody else's.
     if (readlinkSync('/proc/self') !== String(process.pid)) return null;
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-    return { boot, space: readlinkSync('/proc/self/ns/pid') };
+    const isFaked = statfsSync(BOOT_ID).type !== PROC;
+    const boot = `${isFaked ? FAKED : ''}${readFileSync(BOOT_ID, 'latin1').trim()}`;
+    return { boot, space: readlinkSync('/proc/self/ns/pid'), timeSpace: readTimeSpace() };
   } catch {
     return null;
   }
+}
+
+/** Of this process itself, not `time_for_children`: that one shifts nothing here. */
+function readTimeSpace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/time');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return NO_TIME_SPACES;
+    throw error;
+  }
+}
+
+/** Two ids that the kernel itself told, and that differ: nothing of the earlier boot runs on this machine. */
+export function areOfTwoBoots(one: string, other: string): boolean {
+  return one !== other && !one.startsWith(FAKED) && !other.startsWith(FAKED);
+}
+
+/** Whether it is seen from here: its pid and its start time mean the same to this process as to the one that wrote them. */
+export function isInSight({ boot, space, timeSpace }: ProcessIdentity): boolean {
+  const host = thisHost();
+  return host !== undefined && boot === host.boot && space === host.space && timeSpace === host.timeSpace;
 }
 
 export function thisProcess(): ProcessIdentity | undefined {
@@ -51,20 +85,15 @@ export function identify(pid: number): ProcessIdentity | undefined {
   const host = thisHost();
   const stat = host === undefined ? undefined : readStat(pid);
   if (host === undefined || stat === undefined) return undefined;
-  return { boot: host.boot, space: host.space, pid, start: stat.start };
+  return { ...host, pid, start: stat.start };
 }
 
 /**
- * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. A glance
- * costs a tenth, and takes one for alive that has ended and not been collected by its parent yet, or whose number has
- * been given to another.
+ * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. Another boot
+ * id is no proof, since containers of one machine may each show their own.
  */
-export function isProvenGone(identity: ProcessIdentity, atAGlance = false): boolean {
-  const host = thisHost();
-  if (host === undefined) return false;
-  if (identity.boot !== host.boot) return true;
-  if (identity.space !== host.space) return false;
-  if (atAGlance && canBeSignalled(identity.pid)) return false;
+export function isProvenGone(identity: ProcessIdentity): boolean {
+  if (!isInSight(identity)) return false;
   if (!hasLeaderGone(identity)) return false;
   return identity.group !== true || isSessionGone(identity.pid);
 }

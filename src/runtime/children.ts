@@ -26,6 +26,7 @@ import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-recor
 import type { Hold } from './hold.ts';
 import { decode, encode } from './layout.ts';
 import type { Runtime } from './runtime.ts';
+import { isOfOneMachine } from './session.ts';
 
 export interface ChildNote {
   readonly hold: string;
@@ -89,7 +90,7 @@ export class Children {
 
   /** Whether all processes that use this store are on one machine. */
   get areOfOneMachine(): boolean {
-    return this.#runtime.store.endLeaseWith !== undefined;
+    return isOfOneMachine(this.#runtime.store);
   }
 
   /** Whether other users may have written the notes: on etcd all that reach it may, in a file only where it is shared. */

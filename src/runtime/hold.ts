@@ -9,7 +9,7 @@ import { HoldLost } from './refusal.ts';
 import type { LeaseId } from '../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from './runtime.ts';
-import type { Sent } from './session.ts';
+import { hasPassed, isOfOneMachine, type Sent } from './session.ts';
 
 export type ReleaseOutcome =
   | { readonly kind: 'released' }
@@ -31,7 +31,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #releasing: Releasing | undefined;
   #limit: Timer | undefined;
   #limitLease: LeaseId | undefined;
-  #deadline: Sent = NEVER;
+  /** For how long it may be held at most, and since when. */
+  #time: { readonly sent: Sent; readonly validMs: number } | undefined;
   #following: AbortController | undefined;
 
   constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
@@ -82,7 +83,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     // After a stall of the event loop, this may be the first to notice that the time is up.
-    if (this.#limitLease !== undefined && this.#isPast(this.#deadline)) this.lose({ why: 'expired' });
+    if (this.#limitLease !== undefined && this.#isTimeUp) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
 
@@ -140,7 +141,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
     const before = this.#limitLease;
     this.#limitLease = leaseId;
-    this.#deadline = { monotonic: sent.monotonic + validMs, now: sent.now + validMs };
+    this.#time = { sent, validMs };
     this.#watchDeadline();
     if (before !== undefined) this.#endLease(before);
   }
@@ -148,14 +149,17 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #watchDeadline(): void {
     const { clock } = this.runtime;
     this.#limit?.cancel();
-    this.#limit = clock.timer(this.#deadline.monotonic - clock.monotonic(), () => {
+    if (this.#time === undefined) return;
+    const { sent, validMs } = this.#time;
+    this.#limit = clock.timer(sent.monotonic + validMs - clock.monotonic(), () => {
       if (this.isValid) this.#watchDeadline();
     });
   }
 
-  #isPast({ monotonic, now }: Sent): boolean {
-    const { clock } = this.runtime;
-    return clock.monotonic() >= monotonic || clock.now() >= now;
+  get #isTimeUp(): boolean {
+    if (this.#time === undefined) return false;
+    const { clock, store } = this.runtime;
+    return hasPassed(clock, this.#time.sent, this.#time.validMs, isOfOneMachine(store));
   }
 
   #endLease(leaseId: LeaseId): void {
@@ -205,7 +209,6 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   }
 }
 
-const NEVER: Sent = { monotonic: Number.POSITIVE_INFINITY, now: Number.POSITIVE_INFINITY };
 const RELEASED: ReleaseOutcome = { kind: 'released' };
 
 /**

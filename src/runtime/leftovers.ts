@@ -3,6 +3,7 @@
  * or too slow. They have had the time of the lease; now they are ended, and ours begins when they are gone.
  */
 import {
+  areOfTwoBoots,
   type Bar,
   barTo,
   end,
@@ -12,6 +13,7 @@ import {
   type Remains,
   remainsOf,
   signalRemains,
+  thisHost,
   userShown,
 } from '../host/index.ts';
 import type { Children, ChildNote, Found, Leftover } from './children.ts';
@@ -126,7 +128,12 @@ function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing
 
 /** A reboot ends everything; and what nobody could see for a day, nobody will. */
 function isForgettable({ child, at }: ChildNote, { children }: Clearing): boolean {
-  const hasRebooted = children.areOfOneMachine && child.process !== undefined && isProvenGone(child.process);
+  const boot = thisHost()?.boot;
+  const hasRebooted =
+    children.areOfOneMachine &&
+    boot !== undefined &&
+    child.process !== undefined &&
+    areOfTwoBoots(child.process.boot, boot);
   return hasRebooted || Date.now() - at > OUT_OF_SIGHT_MS;
 }
 

@@ -19,7 +19,7 @@ import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
-import { MARGIN, type Sent, sentNow, type Session } from './session.ts';
+import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from './session.ts';
 import type { View } from './view.ts';
 
 /**
@@ -243,10 +243,7 @@ export abstract class Resource<
     }
     return {
       cancel: () => timer.cancel(),
-      isAlive: () => {
-        const validMs = ttlMs * (1 - MARGIN);
-        return clock.monotonic() < last.monotonic + validMs && clock.now() < last.now + validMs;
-      },
+      isAlive: () => !hasPassed(clock, last, ttlMs * (1 - MARGIN), isOfOneMachine(store)),
     };
   }
 

@@ -5,8 +5,8 @@
  *      └── counted from here, because the store may have counted from here
  *
  * At the deadline the session is over for us, whatever the store believes: every hold is told that it is lost before
- * anybody else can be let in. Time is measured on the monotonic clock and on the wall clock, and the earlier one
- * wins: the monotonic clock may stand still while a laptop sleeps.
+ * anybody else can be let in. Time is measured on the monotonic clock, and by a second witness, because the monotonic
+ * clock stands still while a laptop sleeps (see `hasPassed`).
  */
 import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
@@ -27,8 +27,8 @@ export class Session {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onEnd: (session: Session, why: SessionEnd) => void;
-  #deadline: number;
-  #wallDeadline: number;
+  /** When the last renewal that was answered was sent. */
+  #sent: Sent;
   #renewAt: number;
   #timer: Timer | undefined;
   #ended: SessionEnd | undefined;
@@ -49,8 +49,7 @@ export class Session {
     this.id = id;
     this.leaseId = lease.id;
     this.ttlMs = lease.ttlMs;
-    this.#deadline = sent.monotonic + this.#validMs;
-    this.#wallDeadline = sent.now + this.#validMs;
+    this.#sent = sent;
     this.#renewAt = sent.monotonic + this.ttlMs / 3;
     this.#schedule();
   }
@@ -67,14 +66,16 @@ export class Session {
    * Asked before control goes back to user code: after a stall of the event loop, this may be the first to notice
    * that the time is up.
    */
-  isValid(monotonic = this.#clock.monotonic(), now = this.#clock.now()): boolean {
+  isValid(): boolean {
     if (this.#ended !== undefined) return false;
-    if (monotonic >= this.#deadline || now >= this.#wallDeadline) {
+    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store))) {
       this.end('disconnected');
       return false;
     }
-    // Whoever never lets the timers run still asks, and so still renews.
-    if (monotonic >= this.#renewAt) void this.#renew();
+    // Whoever never lets the timers run still asks, and so still renews. A wall clock that was set need mean nothing,
+    // but the store knows: it is asked at once.
+    const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
+    if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) void this.#renew();
     return true;
   }
 
@@ -88,7 +89,7 @@ export class Session {
 
   #schedule(): void {
     this.#timer?.cancel();
-    const next = Math.min(this.#renewAt, this.#deadline);
+    const next = Math.min(this.#renewAt, this.#sent.monotonic + this.#validMs);
     this.#timer = this.#clock.timer(Math.max(0, next - this.#clock.monotonic()), () => {
       if (this.isValid()) this.#schedule();
     });
@@ -102,8 +103,7 @@ export class Session {
       const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
       if (!this.isValid()) return;
       if (lease === null) return this.end('expired');
-      this.#deadline = sent.monotonic + this.#validMs;
-      this.#wallDeadline = sent.now + this.#validMs;
+      this.#sent = sent;
       this.#renewAt = sent.monotonic + this.ttlMs / 3;
     } catch (error) {
       if (!this.isValid()) return;
@@ -117,8 +117,28 @@ export class Session {
 export interface Sent {
   readonly monotonic: number;
   readonly now: number;
+  /** On the clock that counts suspend, where there is one. */
+  readonly uptime?: number | undefined;
 }
 
 export function sentNow(clock: Clock): Sent {
-  return { monotonic: clock.monotonic(), now: clock.now() };
+  return { monotonic: clock.monotonic(), now: clock.now(), uptime: clock.uptime?.() };
+}
+
+/** Whether all processes that use this store are on one machine. */
+export function isOfOneMachine(store: Store): boolean {
+  return store.endLeaseWith !== undefined;
+}
+
+/**
+ * Whether so much time may have passed since then. The monotonic clock stands still in suspend; then the wall clock is
+ * ahead of it. On one machine, where nothing but suspend can do that unseen, the clock that counts suspend decides
+ * whether it was that, or somebody set the wall clock. Across machines any lead of the wall clock counts: a virtual machine
+ * that was paused, or a container that was restored, has no other sign of the time that passed for everyone else.
+ */
+export function hasPassed(clock: Clock, since: Sent, ms: number, onOneMachine: boolean): boolean {
+  if (clock.monotonic() >= since.monotonic + ms) return true;
+  if (clock.now() < since.now + ms) return false;
+  const uptime = onOneMachine && since.uptime !== undefined ? clock.uptime?.() : undefined;
+  return uptime === undefined || uptime >= (since.uptime as number) + ms;
 }

@@ -18,6 +18,7 @@ export class TestClock implements Clock {
   #wall: number;
   // Not the wall clock's origin: code that takes one for the other is to fail at once.
   #monotonic = 0;
+  #suspended = 0;
   /** By due time; those due together in the order in which they were set. */
   readonly #timers: Scheduled[] = [];
   #advancing = false;
@@ -32,6 +33,11 @@ export class TestClock implements Clock {
 
   monotonic(): number {
     return this.#monotonic;
+  }
+
+  /** Counts suspend, as the monotonic clock does not. Undefined if the system is to have no such clock. */
+  uptime(): number | undefined {
+    return this.#monotonic + this.#suspended;
   }
 
   timer(delayMs: number, call: () => void): Timer {
@@ -95,9 +101,15 @@ export class TestClock implements Clock {
     this.#wall = ms;
   }
 
-  /** The wall clock is set forward or back, or the machine was suspended: the monotonic clock did not move. */
+  /** Somebody set the wall clock forward or back; no time has passed. */
   jumpWall(ms: number): void {
     this.#wall += checked(ms);
+  }
+
+  /** The machine slept: the wall clock and `uptime` went on, the monotonic clock stood still. */
+  suspend(ms: number): void {
+    this.#wall += checked(ms);
+    this.#suspended += ms;
   }
 
   #pass(ms: number): void {

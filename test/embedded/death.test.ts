@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { openEmbedded, type ReadResult, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { FIRST_TIME_SPACE } from '../../src/store/embedded/shared-clock.ts';
 import { identify, isProvenGone, type ProcessIdentity, thisProcess } from '../../src/host/index.ts';
 
 const ours = thisProcess() as ProcessIdentity;
@@ -33,8 +35,15 @@ describe('whether a process is gone', () => {
     expect(isProvenGone({ ...ours, start: String(Number(ours.start) - 1) })).toBe(true);
   });
 
-  it('is proven by another boot', () => {
-    expect(isProvenGone({ ...ours, boot: '00000000-0000-0000-0000-000000000000' })).toBe(true);
+  it('is not believed because its boot id is another one: containers of one machine may each have their own', () => {
+    expect(isProvenGone({ ...ours, boot: '00000000-0000-0000-0000-000000000000' })).toBe(false);
+  });
+
+  it('cannot be told of a process in another time namespace, which shows other start times', () => {
+    const { timeSpace: _, ...unknown } = ours;
+    for (const other of [{ ...ours, timeSpace: 'time:[1]' }, unknown]) {
+      expect(isProvenGone({ ...other, start: '1' })).toBe(false);
+    }
   });
 
   it('cannot be told of a process in another pid namespace, whatever its number', () => {
@@ -125,15 +134,77 @@ describe('a lease that ends with a process', () => {
     await expect(store.endLeaseWith?.('4711', [ours])).rejects.toMatchObject({ code: 'not-found' });
   });
 
-  it('of an earlier boot is over for whoever opens the store', async () => {
-    const { id } = await store.grantLease(60_000);
-    const put = { do: 'put', key: `of/${id}`, value: Value.text(''), lease: id } as const;
-    await store.transaction({ compare: [], success: [put], failure: [] });
-    const { default: Database } = await import('better-sqlite3');
+  function sql(text: string): void {
     const database = new Database(join(directory, 'store.db'));
-    database.exec(`UPDATE lease SET boot = 'an earlier one'`);
+    database.exec(text);
     database.close();
-    await (await openEmbedded(directory, { clock })).close();
+  }
+
+  async function write(): Promise<void> {
+    const put = { do: 'put', key: 'anything', value: Value.text('') } as const;
+    await watcher.transaction({ compare: [], success: [put], failure: [] });
+  }
+
+  it('of an earlier boot is over, as the clock that it counts on was ahead of ours', async () => {
+    const before = await leaseOf([]);
+    sql(`UPDATE clock SET boot = 'an earlier one', time_space = '${FIRST_TIME_SPACE}'`);
+    sql(`UPDATE lease SET deadline = deadline + 3600000`);
+    const next = await openEmbedded(directory, { clock });
+    const { results } = await next.transaction({
+      compare: [],
+      success: [{ do: 'read', key: `of/${before}` }],
+      failure: [],
+    });
+    expect((results[0] as ReadResult).pairs).toEqual([]);
+    await next.close();
+  });
+
+  it('on a clock with another boot id that may be running still has its full time, as we count it', async () => {
+    const other = await leaseOf([]);
+    sql(`UPDATE clock SET boot = 'of another container'`);
+    await clock.advance(1_000_000);
+    await write();
+    await clock.advance(59_000);
+    await write();
+    expect(await keys()).toEqual([`of/${other}`]);
+    await clock.advance(1500);
+    await write();
+    expect(await keys()).toEqual([]);
+  });
+
+  it('on another clock is not over as long as it is renewed', async () => {
+    const other = await leaseOf([]);
+    sql(`UPDATE clock SET boot = 'of another container'`);
+    for (let i = 0; i < 4; i++) {
+      await write();
+      await clock.advance(40_000);
+      // As the other process renews it.
+      sql(`UPDATE lease SET deadline = deadline + 40000; DELETE FROM notice`);
+    }
+    await write();
+    expect(await keys()).toEqual([`of/${other}`]);
+  });
+
+  it('has its full time once more after the machine was suspended, whoever looks first', async () => {
+    const lease = await leaseOf([]);
+    await clock.advance(50_000);
+    clock.suspend(3_600_000);
+    await clock.advance(50_000);
+    await write();
+    expect(await keys()).toEqual([`of/${lease}`]);
+    await clock.advance(60_500);
+    await write();
+    expect(await keys()).toEqual([]);
+  });
+
+  it('is not shown when its time is over, and not ended by looking', async () => {
+    const lease = await leaseOf([]);
+    await clock.advance(60_500);
+    expect(await keys()).toEqual([]);
+    const database = new Database(join(directory, 'store.db'), { readonly: true });
+    expect(database.prepare('SELECT id FROM lease').pluck().all()).toEqual([Number(lease)]);
+    database.close();
+    await write();
     expect(await keys()).toEqual([]);
   });
 });

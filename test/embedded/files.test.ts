@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -62,14 +63,55 @@ describe('a file that is there already', () => {
     expect(readFileSync(storeFile(directory)).equals(before)).toBe(true);
   });
 
-  it('and was written by a later version is refused, with what to do', async () => {
+  it('and was written by a later version is refused, with what to do, and left as it is', async () => {
     await makeStore();
     const later = new Database(storeFile(directory));
     later.pragma('user_version = 99');
+    // So that opening it as one of ours would have something to change.
+    later.pragma('journal_mode = DELETE');
     later.close();
+    const before = readFileSync(storeFile(directory));
     const failure = await refusalToOpen();
     expect(failure.code).toBe('corrupt');
-    expect(failure.message).toMatch(/format 99.*knows 1.*newer version/);
+    expect(failure.message).toMatch(/format 99.*knows 2.*newer version/);
+    expect(readFileSync(storeFile(directory)).equals(before)).toBe(true);
+    expect(readdirSync(directory).filter((name) => /^store\.db.+/.test(name))).toEqual([]);
+  });
+
+  it('and was left by a killed process of a later version is refused, with its log as it is', async () => {
+    await makeStore();
+    const later = new Database(storeFile(directory));
+    later.pragma('user_version = 99');
+    const left = join(directory, 'left');
+    mkdirSync(left);
+    for (const suffix of ['', '-wal']) copyFileSync(storeFile(directory) + suffix, storeFile(left) + suffix);
+    later.close();
+    const before = ['', '-wal'].map((suffix) => readFileSync(storeFile(left) + suffix));
+    const error = await errorOf(openEmbedded(left));
+    expect((error as Failure).message).toMatch(/format 99.*not touched/);
+    const after = ['', '-wal'].map((suffix) => readFileSync(storeFile(left) + suffix));
+    expect(after.every((bytes, i) => bytes.equals(before[i] as Buffer))).toBe(true);
+    expect(existsSync(`${storeFile(left)}-shm`)).toBe(false);
+  });
+
+  it('and is of format 1 is brought up to date, and what was held in it is held', async () => {
+    const old = new Database(storeFile(directory));
+    old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
+    old.close();
+    const clock = new TestClock();
+    const box = await open(await openEmbedded(directory, { clock }), { clock });
+    expect(await box.lock('deploy').tryAcquire()).toMatchObject({ kind: 'busy', holders: [{ holder: 'person' }] });
+    expect(await box.lock('main').tryAcquire()).toMatchObject({ kind: 'busy', holders: [{ holder: 'me' }] });
+    // The process of its holder cannot be seen any more, and its lease of 15 s counts from here.
+    await clock.advance(16_000);
+    expect(await box.lock('main').tryAcquire({ holder: 'next' })).toMatchObject({ kind: 'reclaimed' });
+    expect(await box.lock('deploy').tryAcquire()).toMatchObject({ kind: 'busy' });
+    await box.close();
+    const now = new Database(storeFile(directory));
+    expect(now.pragma('user_version', { simple: true })).toBe(2);
+    expect(now.pragma('auto_vacuum', { simple: true })).toBe(2);
+    expect(now.pragma('integrity_check', { simple: true })).toBe('ok');
+    now.close();
   });
 
   it('and is damaged is told as such, and nothing is made up', async () => {
@@ -177,6 +219,28 @@ describe('a place', () => {
     ].join('\n');
     expect(of(0x65735546, mounts)).toBe('fuse.sshfs');
     expect(of(0x65735546, mounts.replace('fuse.sshfs', 'fuseblk'))).toBeUndefined();
+    expect(of(0xef53, mounts.replace('fuse.sshfs', 'ext4'))).toBeUndefined();
+    for (const [type, kind] of [
+      [0x786f4256, 'vboxsf'],
+      [0x01161970, 'gfs2'],
+      [0x19830326, 'beegfs'],
+      [0x20030528, 'orangefs'],
+      [0x7461636f, 'ocfs2'],
+      [0x73757245, 'coda'],
+      [0xbacbacbc, 'vmhgfs'],
+    ] as const) {
+      expect(of(type)).toBe(kind);
+    }
+    // Whatever number the kernel gives it, its name is known.
+    for (const kind of ['vboxsf', 'gfs2', 'beegfs', 'orangefs', 'virtiofs']) {
+      expect(of(0x1234, mounts.replace('fuse.sshfs', kind))).toBe(kind);
+    }
+    for (const kind of ['s3fs', 'gcsfuse', 'rclone', 'mfs', 'juicefs', 'glusterfs', 'hf3fs', 'mount-s3', 'dbxfs']) {
+      expect(of(0x65735546, mounts.replace('sshfs', kind))).toBe(`fuse.${kind}`);
+    }
+    for (const kind of ['fuse.gocryptfs', 'fuse.fuse-overlayfs', 'fuse.bindfs']) {
+      expect(of(0x65735546, mounts.replace('fuse.sshfs', kind))).toBeUndefined();
+    }
   });
 
   it('is left tidy: after the last handle is closed nothing but the store remains', async () => {

@@ -15,6 +15,9 @@ describe('the doctor', () => {
     expect(verdict(NOW + 60_000, 5100)).toBe('warn');
     expect(verdict(NOW - 60_000, 5100)).toBe('warn');
     expect(verdict(NOW + 100, 4000)).toBe('fail');
+    const behind = { wall: NOW + 100, monotonic: 5100, uptime: 4000 };
+    expect(clocks(before, behind)).toMatchObject({ verdict: 'warn', message: expect.stringContaining('faketime') });
+    expect(clocks(before, { ...behind, uptime: 5100 + 3_600_000 }).verdict).toBe('ok');
     expect(clocks({ wall: 0, monotonic: 0 }, { wall: 100, monotonic: 100 }).verdict).toBe('warn');
   });
 
@@ -39,7 +42,7 @@ describe('the doctor', () => {
   });
 
   it('fails on a database that is damaged or of another format', () => {
-    const facts = { sqlite: '3', format: 1, integrity: 'ok', bytes: 4096 };
+    const facts = { sqlite: '3', format: 2, integrity: 'ok', bytes: 4096 };
     expect(database(facts).verdict).toBe('ok');
     expect(database({ ...facts, integrity: 'row 3 missing' }).verdict).toBe('fail');
     expect(database({ ...facts, format: 99 }).verdict).toBe('fail');

@@ -14,10 +14,11 @@ export function versions(sqlite: string | undefined): Finding {
 export interface Reading {
   readonly wall: number;
   readonly monotonic: number;
+  readonly uptime?: number | undefined;
 }
 
 export function readClocks(clock: Clock): Reading {
-  return { wall: clock.now(), monotonic: clock.monotonic() };
+  return { wall: clock.now(), monotonic: clock.monotonic(), uptime: clock.uptime?.() };
 }
 
 const YEAR_2025 = Date.UTC(2025, 0, 1);
@@ -31,8 +32,14 @@ export function clocks(before: Reading, after: Reading): Finding {
   if (passed < 0) {
     return fail('clock', `the monotonic clock went back by ${ms(-passed)}`, 'leases cannot be trusted here: restart');
   }
+  if (after.uptime !== undefined && after.uptime < after.monotonic - JUMP_MS) {
+    const advice = 'a file store is safe, but gives a full lease time to everyone who does not share this clock';
+    return warn('clock', 'the monotonic clock is not the one of this machine (faketime, a time namespace)', advice);
+  }
   if (Math.abs(apart) > JUMP_MS) {
-    const advice = 'holds end too early when the clock jumps forward: let the clock be corrected slowly (ntpd, chrony)';
+    const advice =
+      'on etcd, holds end too early when the clock jumps forward: let it be corrected slowly (ntpd, chrony); ' +
+      'on a file store this changes nothing';
     return warn('clock', `the wall clock jumped by ${ms(apart)} within ${ms(passed)}`, advice);
   }
   if (after.wall < YEAR_2025) {

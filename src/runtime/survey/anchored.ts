@@ -1,6 +1,6 @@
 /** What the anchors of a survey tell: which leases are there, and which processes they belong to. */
 import type { Json } from '../../core/index.ts';
-import type { ProcessIdentity } from '../../host/index.ts';
+import { identityFrom, type ProcessIdentity } from '../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../store/index.ts';
 import { ANCHORS, decode, MAINTAINER, processOf } from '../layout.ts';
 import { type Malformed, readEach } from '../stored.ts';
@@ -48,9 +48,7 @@ export class Anchored {
 
   /** Which process it is, for certain, if it told. */
   process(lease: string): ProcessIdentity | undefined {
-    const { boot, space, pid, start } = fieldsOf(this.#told.get(lease));
-    if (typeof boot !== 'string' || typeof space !== 'string' || typeof start !== 'string') return undefined;
-    return typeof pid === 'number' ? { boot, space, pid, start } : undefined;
+    return identityFrom(this.#told.get(lease));
   }
 
   sessions(): readonly SurveyedSession[] {

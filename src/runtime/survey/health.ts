@@ -1,6 +1,6 @@
 /** How the one behind a hold fares. A slow worker is not a dead one, and a silent one may be either: told apart. */
 import type { Hold } from '../../core/index.ts';
-import { isProvenGone, type ProcessIdentity, thisHost } from '../../host/index.ts';
+import { isProvenGone, type ProcessIdentity } from '../../host/index.ts';
 import type { LeaseState } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Anchored } from './anchored.ts';
@@ -60,15 +60,9 @@ export function healthOf(
   fresh: Freshness | undefined,
 ): HoldHealth {
   if (hasEnded(lease)) return 'silent';
-  if (process !== undefined && isSeenGone(process)) return 'process-gone';
+  if (process !== undefined && isProvenGone(process)) return 'process-gone';
   if (limit !== undefined && hasEnded(limit)) return 'slow';
   // When a detached hold is renewed is up to its holder.
   if (isAttached && fresh !== undefined && fresh.renewedMs > fresh.ttlMs * OVERDUE) return 'overdue';
   return 'renewed';
-}
-
-/** Only of this machine as it runs now: the process of another one cannot be seen from here. */
-function isSeenGone(process: ProcessIdentity): boolean {
-  const host = thisHost();
-  return host?.boot === process.boot && host.space === process.space && isProvenGone(process);
 }

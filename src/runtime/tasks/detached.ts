@@ -2,7 +2,7 @@
 import type { ClaimRequest, Json, Token } from '../../core/index.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { MARGIN } from '../session.ts';
+import { hasPassed, isOfOneMachine, MARGIN } from '../session.ts';
 import { attemptClaim, type Claimed, type Known, readKnown } from './claiming.ts';
 import { endClaim } from './ending.ts';
 import { LeaseFooting } from './footing.ts';
@@ -84,10 +84,10 @@ export class DetachedClaims {
 
   /** An answer that comes after the lease may have ended is no claim. */
   #handedOut(resource: string, { task, token }: Claimed, { lease }: LeaseFooting): DetachedClaim {
-    const { clock } = this.#runtime;
+    const { clock, store } = this.#runtime;
     const validMs = (lease?.ttlMs ?? 0) * (1 - MARGIN);
     const sent = lease?.sent ?? { monotonic: 0, now: 0 };
-    if (clock.monotonic() >= sent.monotonic + validMs || clock.now() >= sent.now + validMs) {
+    if (hasPassed(clock, sent, validMs, isOfOneMachine(store))) {
       throw new NotAcquired(resource, { kind: 'lost' });
     }
     const holder = task.owner?.holder as string;

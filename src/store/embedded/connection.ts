@@ -5,10 +5,13 @@ export type Statement = Sqlite.Statement<unknown[]>;
 
 export class Connection {
   readonly #database: Sqlite.Database;
+  readonly #onClosed: () => void;
   readonly #statements = new Map<string, Statement>();
 
-  constructor(database: Sqlite.Database) {
+  /** `onClosed`: after SQLite has let go of the file. */
+  constructor(database: Sqlite.Database, onClosed: () => void = () => undefined) {
     this.#database = database;
+    this.#onClosed = onClosed;
   }
 
   sql(text: string): Statement {
@@ -30,12 +33,29 @@ export class Connection {
     return this.#within('BEGIN', work);
   }
 
+  /** Answers what there would be after `work`, which is undone. Throws as `write` does. */
+  attempt<T>(work: () => T): T {
+    this.sql('BEGIN IMMEDIATE').run();
+    try {
+      return work();
+    } finally {
+      if (this.#database.inTransaction) this.sql('ROLLBACK').run();
+    }
+  }
+
   pragma(text: string): unknown {
     return this.#database.pragma(text, { simple: true });
   }
 
+  /** Gives up to so many unused pages back to the file system, in a transaction of its own. */
+  shrink(pages: number): void {
+    this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
+  }
+
   close(): void {
+    if (!this.#database.open) return;
     this.#database.close();
+    this.#onClosed();
   }
 
   #within<T>(begin: string, work: () => T): T {

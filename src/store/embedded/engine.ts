@@ -1,8 +1,10 @@
 /**
  * One process's view of the file: every change is one SQLite transaction, which first ends the leases whose time is
- * over. What was changed is announced after it is committed.
+ * over. What was changed is announced after it is committed. Looking changes nothing: what hangs on such a lease is not
+ * shown, and stays until somebody writes.
  *
- *     write   begin immediate → end what is due → do it → counters, history → commit → announce
+ *     write   begin immediate → end what is over → do it → counters, history → commit → announce
+ *     look    begin → read → commit; if a lease is over: begin immediate → end what is over → read → roll back
  */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -12,21 +14,32 @@ import type { Change, Changes, Health, KeyRange, Revision, Transaction, Transact
 import type { Connection } from './connection.ts';
 import { History } from './history.ts';
 import { Keyspace } from './keyspace.ts';
-import { Leases } from './leases.ts';
+import { type Dues, Leases } from './leases.ts';
 import { apply } from './plan.ts';
 
-export interface State {
+export interface State extends Dues {
   readonly revision: Revision;
   readonly compacted: Revision;
   readonly forgotten: Revision;
   readonly leases: number;
   readonly listeners: number;
-  /** When the next lease ends. */
-  readonly due: number | null;
+}
+
+export interface HistoryLimits {
+  readonly revisions: number;
+  readonly bytes: number;
 }
 
 /** History is forgotten so many revisions at a time: each time costs a look for them. */
 const FORGET_AT_ONCE = 256;
+
+/** Where there are too many bytes of history, this part of what is allowed goes. */
+const FORGET_PART = 1 / 16;
+/** However large they are: so that a watch that is only a moment behind need not list again. */
+const KEPT_REVISIONS = 16;
+/** Unused pages are given back from this number on, so many at a time: some milliseconds. */
+const SPARE_PAGES = 512;
+const PAGES_AT_ONCE = 256;
 
 const OVERDUE = Symbol('a lease is to be ended first');
 
@@ -35,14 +48,14 @@ export class Engine {
   readonly leases: Leases;
   readonly keys: Keyspace;
   readonly #history: History;
-  readonly #historyLimit: number;
+  readonly #limits: HistoryLimits;
   /** Told of every revision that this process makes, after it is committed. */
   readonly #announce: (made: readonly Changes[], listeners: number) => void;
 
   constructor(
     connection: Connection,
     clock: Clock,
-    historyLimit: number,
+    limits: HistoryLimits,
     announce: (made: readonly Changes[], listeners: number) => void,
     isGone?: (process: ProcessIdentity) => boolean,
   ) {
@@ -50,7 +63,7 @@ export class Engine {
     this.leases = new Leases(connection, clock, isGone);
     this.keys = new Keyspace(connection);
     this.#history = new History(connection);
-    this.#historyLimit = historyLimit;
+    this.#limits = limits;
     this.#announce = announce;
   }
 
@@ -102,11 +115,15 @@ export class Engine {
   }
 
   state(): State {
+    const clock = this.leases.own.id;
     return this.connection
       .sql(
-        'SELECT revision, compacted, forgotten, leases, listeners, (SELECT min(deadline) FROM lease) AS due FROM state',
+        `SELECT revision, compacted, forgotten, leases, listeners,
+           (SELECT min(deadline) FROM lease WHERE clock = ?) AS due,
+           EXISTS (SELECT 1 FROM lease WHERE clock < ?) OR EXISTS (SELECT 1 FROM lease WHERE clock > ?) AS strangers
+         FROM state`,
       )
-      .get() as State;
+      .get(clock, clock, clock) as State;
   }
 
   /** What was changed in a range after `since`; `compacted` if that is not there any more. `asOf`: all up to there. */
@@ -121,6 +138,14 @@ export class Engine {
     });
   }
 
+  /** Gives some of the unused pages back to the file system; answers whether there may be more. */
+  giveBack(): boolean {
+    const unused = Number(this.connection.pragma('freelist_count'));
+    if (unused < SPARE_PAGES) return false;
+    this.connection.shrink(PAGES_AT_ONCE);
+    return true;
+  }
+
   /** `work` may put what it made into `made`. */
   write<T>(work: (state: State, made: Changes[]) => T): T {
     const made: Changes[] = [];
@@ -129,21 +154,44 @@ export class Engine {
     const result = this.connection.write(() => {
       let state = this.state();
       ({ listeners } = state);
-      if (this.leases.isOver(state.due)) state = this.#end(this.leases.due(), state, made);
+      const { over, noticed } = this.leases.judge(state);
+      this.leases.notice(noticed);
+      if (over.length > 0) state = this.#end(over, state, made);
       return work(state, made);
     });
+    this.leases.judged();
     if (made.length > 0) this.#announce(made, listeners);
     return result;
   }
 
-  /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. */
+  /** All that is read is of one moment, and nothing of it hangs on a lease whose time is over. Nothing is changed. */
   look<T>(read: (state: State) => T): T {
     this.keys.forget();
     const found = this.connection.read(() => {
       const state = this.state();
-      return this.leases.isOver(state.due) ? OVERDUE : read(state);
+      const { over, noticed } = this.leases.judge(state);
+      if (over.length > 0) return OVERDUE;
+      if (noticed.length === 0) this.leases.judged();
+      return read(state);
     });
-    return found === OVERDUE ? this.write(read) : (found as T);
+    if (found !== OVERDUE) return found as T;
+    return this.connection.attempt(() => {
+      const state = this.state();
+      this.#end(this.leases.judge(state).over, state, []);
+      this.keys.forget();
+      // As of the revision before: the next one is whatever is written next.
+      const seen = read(state);
+      this.keys.forget();
+      return seen;
+    });
+  }
+
+  /** Whether a write would end a lease, or begin to count the time of one. */
+  get isCalledFor(): boolean {
+    return this.connection.read(() => {
+      const { over, noticed } = this.leases.judge(this.state());
+      return over.length > 0 || noticed.length > 0;
+    });
   }
 
   /** The state after it. */
@@ -160,18 +208,20 @@ export class Engine {
   #changed(changes: readonly Change[], before: Revision, made: Changes[]): Revision {
     if (changes.length === 0) return before;
     const revision = before + 1;
-    this.#history.append(revision, changes);
-    this.connection.sql('UPDATE state SET revision = ?').run(revision);
-    if (revision % FORGET_AT_ONCE === 0) this.#forgetBefore(revision - this.#historyLimit);
+    const bytes = this.#history.append(revision, changes);
+    if (revision % FORGET_AT_ONCE === 0) this.#forget(revision - this.#limits.revisions);
+    if (bytes > this.#limits.bytes) this.#forgetBytes(bytes, revision);
     made.push({ revision, changes });
     return revision;
   }
 
-  #forgetBefore(upTo: Revision): void {
-    if (upTo <= 0) return;
-    this.#history.forget(upTo);
-    this.connection
-      .sql('UPDATE state SET forgotten = max(forgotten, ?), compacted = max(compacted, ?)')
-      .run(upTo, upTo);
+  /** More than has to be, since each time costs a look for it. */
+  #forgetBytes(bytes: number, revision: Revision): void {
+    const upTo = this.#history.firstBytes(bytes - this.#limits.bytes * (1 - FORGET_PART));
+    this.#forget(Math.min(upTo, revision - KEPT_REVISIONS));
+  }
+
+  #forget(upTo: Revision): void {
+    if (upTo > 0) this.#history.forget(upTo);
   }
 }

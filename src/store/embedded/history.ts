@@ -16,6 +16,8 @@ interface HistoryRow {
 /** About so many changes are read at a time, so that one who is far behind does not hold up everyone else. */
 const READ_AT_ONCE = 256;
 
+const BYTES = 'octet_length(key) + coalesce(octet_length(value), 0)';
+
 export class History {
   readonly #connection: Connection;
 
@@ -23,18 +25,26 @@ export class History {
     this.#connection = connection;
   }
 
-  append(revision: Revision, changes: readonly Change[]): void {
+  /** Answers how many bytes there are now. */
+  append(revision: Revision, changes: readonly Change[]): number {
     const insert = this.#connection.sql(
       'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)',
     );
+    let bytes = 0;
     changes.forEach((change, part) => {
       if (change.kind === 'delete') {
+        bytes += Buffer.byteLength(change.key);
         insert.run(revision, part, change.key, null, 0, 0, null);
       } else {
         const { key, value, createRevision, version, lease } = change.pair;
+        bytes += Buffer.byteLength(key) + Buffer.byteLength(value.text);
         insert.run(revision, part, key, value.text, createRevision, version, lease === null ? null : Number(lease));
       }
     });
+    const counted = this.#connection
+      .sql('UPDATE state SET revision = ?, history_bytes = history_bytes + ? RETURNING history_bytes')
+      .get(revision, bytes) as { history_bytes: number };
+    return counted.history_bytes;
   }
 
   /** What was changed in a range after `since`: the first revisions of it, each of them whole. */
@@ -57,8 +67,31 @@ export class History {
     return found;
   }
 
+  /** The revision up to which has to be forgotten to get rid of so many bytes. */
+  firstBytes(bytes: number): Revision {
+    let [upTo, found] = [0, 0];
+    const rows = this.#connection
+      .sql(`SELECT revision, ${BYTES} AS bytes FROM history ORDER BY revision, part`)
+      .iterate() as IterableIterator<{ revision: Revision; bytes: number }>;
+    for (const { revision, bytes: some } of rows) {
+      if (found >= bytes && revision !== upTo) break;
+      found += some;
+      upTo = revision;
+    }
+    return upTo;
+  }
+
   forget(upTo: Revision): void {
+    const { bytes } = this.#connection
+      .sql(`SELECT coalesce(sum(${BYTES}), 0) AS bytes FROM history WHERE revision <= ?`)
+      .get(upTo) as { bytes: number };
     this.#connection.sql('DELETE FROM history WHERE revision <= ?').run(upTo);
+    this.#connection
+      .sql(
+        `UPDATE state SET forgotten = max(forgotten, ?), compacted = max(compacted, ?),
+           history_bytes = max(0, history_bytes - ?)`,
+      )
+      .run(upTo, upTo, bytes);
   }
 }
 

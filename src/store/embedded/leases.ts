@@ -1,104 +1,216 @@
 /**
- * Leases as rows. Deadlines are on the monotonic clock, which all processes of a machine share, together with the boot
- * in which it counts: after another boot, or where a deadline lies further ahead than the lease is long, it is over.
+ * Leases as rows. A deadline counts on the clock of the process that wrote it, which mostly is everyone's. Where it is
+ * not, or where that cannot be told (`shared-clock`), an observer notes when it noticed, and the lease is over when
+ * its full time has passed on the observer's own clock without a renewal.
  */
 import type { Clock } from '../../clock.ts';
-import { isProvenGone, type ProcessIdentity, thisHost } from '../../host/index.ts';
+import { identityFrom, type ProcessIdentity, Vigil } from '../../host/index.ts';
 import type { Connection, Statement } from './connection.ts';
+import { OwnClock } from './own-clock.ts';
+import { type ClockIdentity, type ClockRelation, clockRelation, type Reading } from './shared-clock.ts';
 
-/** Others may have read the clock a little later. */
-const SLACK_MS = 10_000;
-
-/** Where the system does not tell (or /proc is not shown): it may well be the same one as another's. */
-const UNKNOWN = 'unknown';
+/** So often a process looks at leases that count on other clocks than its own. */
+const STRANGERS_MS = 250;
 
 export interface LeaseRow {
   readonly id: number;
   readonly ttl_ms: number;
   readonly deadline: number;
-  readonly boot: string;
-  readonly processes: string | null;
+  readonly clock: number;
 }
+
+/** What the state of the store says of leases. */
+export interface Dues {
+  /** When the next lease ends that counts on this process's clock. */
+  readonly due: number | null;
+  /** There are leases that count on other clocks. */
+  readonly strangers: number;
+}
+
+export interface Judged {
+  /** Those whose time is over, the longest first. */
+  readonly over: readonly number[];
+  /** Those whose time begins to count here. */
+  readonly noticed: readonly LeaseRow[];
+}
+
+const NONE: Judged = { over: [], noticed: [] };
 
 export class Leases {
   readonly #connection: Connection;
   readonly #clock: Clock;
-  readonly #isGone: (process: ProcessIdentity, atAGlance: boolean) => boolean;
-  readonly boot = thisHost()?.boot ?? UNKNOWN;
+  readonly #vigil = new Vigil();
+  readonly #isGone: (process: ProcessIdentity) => boolean;
+  readonly #identities = new Map<string, readonly ProcessIdentity[] | null>();
+  readonly own: OwnClock;
+  #lookAtStrangers = Number.NEGATIVE_INFINITY;
 
-  constructor(connection: Connection, clock: Clock, isGone = isProvenGone) {
+  constructor(connection: Connection, clock: Clock, isGone?: (process: ProcessIdentity) => boolean) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#isGone = isGone;
+    this.#isGone = isGone ?? this.#vigil.isGone;
+    this.own = new OwnClock(connection, clock);
   }
 
   grant(id: number, ttlMs: number): void {
+    const clock = this.own.enter();
     const deadline = this.#clock.monotonic() + ttlMs;
-    this.#sql('INSERT INTO lease (id, ttl_ms, deadline, boot) VALUES (?, ?, ?, ?)').run(id, ttlMs, deadline, this.boot);
+    this.#sql('INSERT INTO lease (id, ttl_ms, deadline, clock) VALUES (?, ?, ?, ?)').run(id, ttlMs, deadline, clock);
   }
 
   get(id: number): LeaseRow | undefined {
-    return this.#sql('SELECT id, ttl_ms, deadline, boot, processes FROM lease WHERE id = ?').get(id) as
-      LeaseRow | undefined;
+    return this.#sql('SELECT id, ttl_ms, deadline, clock FROM lease WHERE id = ?').get(id) as LeaseRow | undefined;
   }
 
   renew({ id, ttl_ms }: LeaseRow): void {
-    this.#sql('UPDATE lease SET deadline = ? WHERE id = ?').run(this.#clock.monotonic() + ttl_ms, id);
+    const clock = this.own.enter();
+    this.#sql('UPDATE lease SET deadline = ?, clock = ? WHERE id = ?').run(this.#clock.monotonic() + ttl_ms, clock, id);
+    this.#sql('DELETE FROM notice WHERE lease = ?').run(id);
   }
 
   remove(id: number): void {
     this.#sql('DELETE FROM lease WHERE id = ?').run(id);
+    this.#sql('DELETE FROM notice WHERE lease = ?').run(id);
   }
 
   endWith(id: number, processes: readonly ProcessIdentity[]): void {
     this.#sql('UPDATE lease SET processes = ? WHERE id = ?').run(JSON.stringify(processes), id);
   }
 
-  remainingMs({ deadline }: LeaseRow): number {
-    return deadline - this.#clock.monotonic();
+  remainingMs({ id, ttl_ms, deadline, clock }: LeaseRow): number {
+    if (clock === this.own.id) return deadline - this.#clock.monotonic();
+    const noticed = this.#noticedUntil(id);
+    return noticed === undefined ? ttl_ms : noticed - this.#clock.monotonic();
   }
 
-  /** Those whose time is over, the longest first. */
-  due(): number[] {
-    const rows = this.#sql('SELECT id FROM lease WHERE deadline <= ? ORDER BY deadline, id').all(
-      this.#clock.monotonic(),
+  /** Within a write it may be acted on; until then it may change. */
+  judge({ due, strangers }: Dues): Judged {
+    const now = this.#clock.monotonic();
+    const isDue = due !== null && due <= now;
+    const isFirst = this.#lookAtStrangers === Number.NEGATIVE_INFINITY;
+    const mustLook = (strangers > 0 || isFirst) && now >= this.#lookAtStrangers;
+    if (!isDue && !mustLook) return NONE;
+    const before = this.own.id;
+    const reading = this.own.check();
+    // It was not the clock that they count on: nothing is due.
+    if (this.own.id !== before) this.#lookAtStrangers = Number.NEGATIVE_INFINITY;
+    const over = this.own.id === before ? this.#due(reading.monotonicMs) : [];
+    if (!mustLook) return { over, noticed: [] };
+    const judged = this.#judgeStrangers(reading);
+    return { over: [...over, ...judged.over], noticed: judged.noticed };
+  }
+
+  /** Within a write. */
+  notice(noticed: readonly LeaseRow[]): void {
+    if (noticed.length === 0) return;
+    const clock = this.own.enter();
+    const insert = this.#sql('INSERT OR IGNORE INTO notice (lease, clock, deadline) VALUES (?, ?, ?)');
+    for (const { id, ttl_ms } of noticed) insert.run(id, clock, this.#clock.monotonic() + ttl_ms);
+  }
+
+  /** All strangers that there are were judged, and what came of it is written: they are looked at again in a while. */
+  judged(): void {
+    this.#lookAtStrangers = this.#clock.monotonic() + STRANGERS_MS;
+  }
+
+  #due(nowMs: number): number[] {
+    const rows = this.#sql('SELECT id FROM lease WHERE clock = ? AND deadline <= ? ORDER BY deadline, id').all(
+      this.own.id,
+      nowMs,
     );
     return (rows as { id: number }[]).map(({ id }) => id);
   }
 
-  isOver(deadline: number | null): boolean {
-    return deadline !== null && deadline <= this.#clock.monotonic();
-  }
-
-  isOfAnotherBoot(boot: string): boolean {
-    return boot !== this.boot && boot !== UNKNOWN && this.boot !== UNKNOWN;
-  }
-
-  /** Those that count on a clock that is no more: the machine was started anew since. */
-  ofAnotherBoot(): number[] {
-    const latest = this.#clock.monotonic() + SLACK_MS;
-    const rows = this.#sql('SELECT id, ttl_ms, deadline, boot FROM lease ORDER BY id').all() as LeaseRow[];
-    return rows
-      .filter(({ boot, deadline, ttl_ms }) => this.isOfAnotherBoot(boot) || deadline > latest + ttl_ms)
-      .map(({ id }) => id);
-  }
-
-  /** Those of whose processes none is left, for certain. A glance overlooks some (see `isProvenGone`). */
-  ofTheDead(atAGlance: boolean): number[] {
-    const rows = this.#sql('SELECT id, processes FROM lease WHERE processes IS NOT NULL').all() as LeaseRow[];
-    const known = new Map<string, boolean>();
-    const areGone = (processes: string): boolean => {
-      let gone = known.get(processes);
-      if (gone === undefined) {
-        gone = (JSON.parse(processes) as ProcessIdentity[]).every((process) => this.#isGone(process, atAGlance));
-        known.set(processes, gone);
+  #judgeStrangers(reading: Reading): Judged {
+    const clocks = this.own.all();
+    const rows = this.#sql('SELECT id, ttl_ms, deadline, clock FROM lease ORDER BY deadline, id').all() as LeaseRow[];
+    // The latest that the store remembers of each clock: when a lease on it was last renewed.
+    const latest = new Map<number, number>();
+    for (const row of rows) latest.set(row.clock, Math.max(latest.get(row.clock) ?? -Infinity, renewedAt(row)));
+    const over: number[] = [];
+    const noticed: LeaseRow[] = [];
+    for (const row of rows) {
+      const theirs = clocks.get(row.clock);
+      // Of a clock that is shared, only those count that were written before now.
+      const monotonicMs = row.clock === this.own.id ? renewedAt(row) : (latest.get(row.clock) as number);
+      switch (relationTo(reading, theirs, monotonicMs)) {
+        case 'shared':
+          if (row.clock !== this.own.id && row.deadline <= reading.monotonicMs) over.push(row.id);
+          break;
+        case 'rebooted':
+          over.push(row.id);
+          break;
+        case 'apart': {
+          const until = this.#noticedUntil(row.id);
+          if (until === undefined) noticed.push(row);
+          else if (until <= reading.monotonicMs) over.push(row.id);
+          break;
+        }
       }
-      return gone;
+    }
+    return { over, noticed };
+  }
+
+  #noticedUntil(lease: number): number | undefined {
+    const row = this.#sql('SELECT deadline FROM notice WHERE lease = ? AND clock = ?').get(lease, this.own.id);
+    return (row as { deadline: number } | undefined)?.deadline;
+  }
+
+  /** Those of whose processes none is left, for certain. */
+  ofTheDead(): number[] {
+    const rows = this.#sql('SELECT id, processes FROM lease WHERE processes IS NOT NULL').all() as {
+      id: number;
+      processes: string;
+    }[];
+    const gone = new Map<string, boolean>();
+    const areGone = (processes: string): boolean => {
+      const known = gone.get(processes) ?? this.#parsed(processes)?.every((process) => this.#isGone(process)) ?? false;
+      gone.set(processes, known);
+      return known;
     };
-    return rows.filter(({ processes }) => processes !== null && areGone(processes)).map(({ id }) => id);
+    return rows.filter(({ processes }) => areGone(processes)).map(({ id }) => id);
+  }
+
+  /** Every so often: forgets processes that no lease names any more. */
+  tidy(): void {
+    this.#vigil.tidy();
+    this.#identities.clear();
+  }
+
+  end(): void {
+    this.#vigil.end();
+  }
+
+  /** The same texts come again on every round. Null if one of them names no process: then only time ends the lease. */
+  #parsed(processes: string): readonly ProcessIdentity[] | null {
+    const known = this.#identities.get(processes);
+    if (known !== undefined) return known;
+    const parsed = identitiesIn(processes);
+    this.#identities.set(processes, parsed);
+    return parsed;
   }
 
   #sql(text: string): Statement {
     return this.#connection.sql(text);
   }
+}
+
+/** What the file says is only believed if all of it makes sense: a lease with no process left is a lease that ends. */
+function identitiesIn(processes: string): readonly ProcessIdentity[] | null {
+  try {
+    const told: unknown = JSON.parse(processes);
+    const identities = Array.isArray(told) ? told.map(identityFrom) : [];
+    const sound = identities.filter((identity) => identity !== undefined);
+    return sound.length > 0 && sound.length === identities.length ? sound : null;
+  } catch {
+    return null;
+  }
+}
+
+function renewedAt({ deadline, ttl_ms }: LeaseRow): number {
+  return deadline - ttl_ms;
+}
+
+function relationTo(reading: Reading, theirs: ClockIdentity | undefined, monotonicMs: number): ClockRelation {
+  return theirs === undefined ? 'apart' : clockRelation(reading, { ...theirs, monotonicMs });
 }

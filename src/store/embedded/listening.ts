@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
-import { isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
+import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
 import type { Changes, KeyRange, Revision } from '../contract.ts';
 import { Bell, BELL_NAME_BYTES, isBellName, Listeners } from './bells.ts';
 import type { Engine } from './engine.ts';
@@ -17,7 +17,7 @@ const SILENT_MS = 60_000;
 interface BellRow {
   readonly name: unknown;
   readonly process: string | null;
-  readonly boot: string;
+  readonly clock: number;
   readonly heard: number;
 }
 
@@ -29,6 +29,8 @@ export class Listening {
   readonly #onRing: () => void;
   readonly #listeners: Listeners;
   readonly #watches = new Map<EmbeddedWatch, number>();
+  /** What others last said, and since when on our own clock. */
+  readonly #heard = new Map<string, { readonly clock: number; readonly heard: number; readonly since: number }>();
   #bell: Bell | undefined;
   #serial = 0;
   #lookedUpTo: Revision = 0;
@@ -112,17 +114,23 @@ export class Listening {
     const bell = this.#bell;
     const { connection, leases } = this.#engine;
     this.#engine.write(() => {
-      const known = connection.sql('UPDATE bell SET heard = ? WHERE name = ? AND boot = ?');
-      if (known.run(this.#clock.monotonic(), bell.name, leases.boot).changes > 0) return;
+      const known = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
+      if (known.run(this.#clock.monotonic(), leases.own.enter(), bell.name).changes > 0) return;
       this.#enterBell();
       for (const [watch, id] of this.#watches) this.#enterListener(id, watch.range);
     });
   }
 
+  /** How many handles listen. */
+  count(): number {
+    const row = this.#engine.connection.sql('SELECT count(*) AS count FROM bell').get();
+    return (row as { count: number }).count;
+  }
+
   /** Takes off the list who is gone, and what is no bell: that is struck from the file, and no path is made of it. */
   tidy(): void {
     const { connection } = this.#engine;
-    const listed = connection.sql('SELECT name, process, boot, heard FROM bell').all() as BellRow[];
+    const listed = connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[];
     const rung = connection.sql('SELECT DISTINCT bell FROM listener').pluck().all();
     const gone = listed.filter((row) => isBellName(row.name) && this.#isGone(row)).map(({ name }) => name as string);
     const odd = [...listed.map(({ name }) => name), ...rung].filter((name) => !isBellName(name));
@@ -131,7 +139,10 @@ export class Listening {
         for (const name of [...gone, ...odd]) this.#strike(name);
       });
     }
-    for (const name of gone) Bell.removeFile(this.#directory, name);
+    for (const name of gone) {
+      this.#heard.delete(name);
+      Bell.removeFile(this.#directory, name);
+    }
     this.#removeUnlisted();
   }
 
@@ -168,11 +179,11 @@ export class Listening {
     const { connection, leases } = this.#engine;
     const process = thisProcess();
     connection
-      .sql('INSERT OR IGNORE INTO bell (name, process, boot, heard) VALUES (?, ?, ?, ?)')
+      .sql('INSERT OR IGNORE INTO bell (name, process, clock, heard) VALUES (?, ?, ?, ?)')
       .run(
         this.#bell?.name ?? '',
         process === undefined ? null : JSON.stringify(process),
-        leases.boot,
+        leases.own.enter(),
         this.#clock.monotonic(),
       );
   }
@@ -192,18 +203,28 @@ export class Listening {
     connection.sql('UPDATE state SET listeners = listeners + 1').run();
   }
 
-  #isGone({ name, process, boot, heard }: BellRow): boolean {
+  #isGone({ name, process, clock, heard }: BellRow): boolean {
     if (name === this.#bell?.name) return false;
-    if (this.#engine.leases.isOfAnotherBoot(boot) || this.#clock.monotonic() - heard > SILENT_MS) return true;
+    if (this.#silentMs(name as string, clock, heard) > SILENT_MS) return true;
     const owner = ownerIn(process);
     return owner !== undefined && isProvenGone(owner);
+  }
+
+  /** If its owner counts on another clock: for how long this process has heard nothing new. */
+  #silentMs(name: string, clock: number, heard: number): number {
+    const now = this.#clock.monotonic();
+    if (clock === this.#engine.leases.own.id) return now - heard;
+    const known = this.#heard.get(name);
+    if (known?.clock === clock && known.heard === heard) return now - known.since;
+    this.#heard.set(name, { clock, heard, since: now });
+    return 0;
   }
 }
 
 /** Undefined if it is not told, or makes no sense: then only silence ends it. */
 function ownerIn(process: unknown): ProcessIdentity | undefined {
   try {
-    return typeof process === 'string' ? ((JSON.parse(process) as ProcessIdentity | null) ?? undefined) : undefined;
+    return typeof process === 'string' ? identityFrom(JSON.parse(process)) : undefined;
   } catch {
     return undefined;
   }

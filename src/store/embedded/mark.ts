@@ -12,12 +12,16 @@ export class Mark {
     this.#access = access;
   }
 
+  /** Compared both ways: a time in the future, after a clock was set back, must not keep everyone at home. */
+  ageMs(now: number): number {
+    const stat = lstatSync(this.#path, { throwIfNoEntry: false });
+    return stat?.isFile() === true ? Math.abs(now - stat.mtimeMs) : Number.POSITIVE_INFINITY;
+  }
+
   /** Whether it was set less than so long ago; if not, it is set to now. */
   isFresh(now: number, forMs: number): boolean {
     try {
-      const stat = lstatSync(this.#path);
-      // Compared both ways: a time in the future, after a clock was set back, must not keep everyone at home.
-      if (stat.isFile() && Math.abs(now - stat.mtimeMs) < forMs) return true;
+      if (this.ageMs(now) < forMs) return true;
       touch(this.#path, now);
     } catch {
       // Without a mark everyone goes.

@@ -4,23 +4,37 @@
  */
 import { readFileSync, statfsSync } from 'node:fs';
 
-/** As the kernel numbers them. */
+/** As the kernel numbers them. Disks that several machines share (gfs2, ocfs2) are among them. */
 const NUMBERED: ReadonlyMap<number, string> = new Map([
   [0x6969, 'nfs'],
   [0x517b, 'smb'],
   [0xff534d42, 'cifs'],
   [0xfe534d42, 'smb2'],
   [0x5346414f, 'afs'],
+  [0x6b414653, 'afs'],
+  [0x73757245, 'coda'],
+  [0x564c, 'ncp'],
   [0x01021997, '9p'],
   [0x00c36400, 'ceph'],
   [0x0bd00bd0, 'lustre'],
   [0x47504653, 'gpfs'],
   [0x7461636f, 'ocfs2'],
+  [0x01161970, 'gfs2'],
+  [0x20030528, 'orangefs'],
+  [0x19830326, 'beegfs'],
+  [0x786f4256, 'vboxsf'],
+  [0xbacbacbc, 'vmhgfs'],
+  [0x7c7c6673, 'prl_fs'],
+  [0xaad7aaea, 'panfs'],
+  [0x013111a8, 'ibrix'],
 ]);
 const FUSE = 0x65735546;
-/** Of the file systems that live in a program, some are local disks. */
-const FUSE_OVER_NETWORK =
-  /^(virtiofs|fuse\.(sshfs|s3fs|gcsfuse|rclone|glusterfs|ceph-fuse|juicefs|davfs2?|smbnetfs|curlftpfs))$/;
+/** Of the file systems that live in a program, the local ones are few: disks, and layers over them. */
+const FUSE_LOCAL =
+  /^(fuseblk|fuse\.(ntfs-3g|lowntfs-3g|exfat|fuse-exfat|ext[234]|fuse2fs|fuse-overlayfs|overlayfs|unionfs(-fuse)?|bindfs|encfs|gocryptfs|cryfs|securefs|lxcfs|zfs(-fuse)?|apfs|squashfuse|archivemount|fuse-zip|dwarfs))$/;
+/** Names under which others are mounted, where the kernel's number says nothing. */
+const NAMED =
+  /^(virtiofs|nfs4?|cifs|smb3?|smbfs|ncpfs|9p|afs|coda|ceph|lustre|gpfs|gfs2?|ocfs2|beegfs|orangefs|pvfs2|vboxsf|vmhgfs|prl_fs|panfs|acfs|davfs|glusterfs|fhgfs|moosefs)$/;
 
 /** What kind of network file system it is on; undefined for a local one, or where that cannot be told. */
 export function networkFileSystem(
@@ -32,9 +46,13 @@ export function networkFileSystem(
   try {
     // Some come with their sign bit set.
     const type = typeOf(directory) >>> 0;
-    if (type !== FUSE) return NUMBERED.get(type);
+    const numbered = NUMBERED.get(type);
+    if (numbered !== undefined) return numbered;
     const kind = mountedAs(directory, mounts());
-    return kind !== undefined && FUSE_OVER_NETWORK.test(kind) ? kind : undefined;
+    if (kind === undefined) return undefined;
+    if (NAMED.test(kind)) return kind;
+    // One that is not known may well be a network's (sshfs, s3fs, rclone …): each year brings new ones.
+    return type === FUSE && !FUSE_LOCAL.test(kind) ? kind : undefined;
   } catch {
     return undefined;
   }

@@ -12,9 +12,10 @@ import { checkHistoryLimit } from '../check.ts';
 import { secure } from './access.ts';
 import { Connection } from './connection.ts';
 import { settleMade } from './entries.ts';
+import { formatOf } from './format.ts';
 import { networkFileSystem } from './network-file-system.ts';
-import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts';
 import { heirOf, isTrustedOwner, trustIn } from './owners.ts';
+import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
 import { type Access, MODES, type Share } from './share.ts';
 import { openSqlite } from './sqlite.ts';
 import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
@@ -35,6 +36,8 @@ export interface EmbeddedOptions {
   readonly trustedOwner?: (() => number | undefined) | undefined;
   /** For how many revisions watches may look back; 8,192 unless said otherwise. */
   readonly historyLimit?: number | undefined;
+  /** How many bytes of changes they may look back over, at most; 16 MiB unless said otherwise. */
+  readonly historyBytes?: number | undefined;
   /** So long is a busy file asked again before it counts as unavailable. */
   readonly busyMs?: number | undefined;
   /** Whether a process has certainly ended; tests may know better. */
@@ -42,7 +45,10 @@ export interface EmbeddedOptions {
 }
 
 const DEFAULT_HISTORY = 8192;
+const DEFAULT_HISTORY_BYTES = 16 * 2 ** 20;
 const DEFAULT_BUSY_MS = 4000;
+/** SQLite's log is cut back to this after a burst. */
+const LOG_BYTES = 4 * 2 ** 20;
 /** For directories above the store that are missing: others may pass, if the umask lets them. */
 const PARENT_MODE = 0o755;
 
@@ -53,7 +59,9 @@ export function storeFile(directory: string): string {
 
 export async function openEmbedded(named: string, options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { clock = systemClock, historyLimit = DEFAULT_HISTORY, busyMs = DEFAULT_BUSY_MS } = options;
+  const { historyBytes = DEFAULT_HISTORY_BYTES } = options;
   checkHistoryLimit(historyLimit);
+  checkHistoryLimit(historyBytes);
   const directory = makeDirectory(named);
   const file = storeFile(directory);
   refuseNetworkFileSystem(directory);
@@ -62,18 +70,17 @@ export async function openEmbedded(named: string, options: EmbeddedOptions = {})
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
   // One for each pid namespace: who cannot see a process cannot find it dead for others.
   const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
-  const store = new EmbeddedStore(connection, {
+  return new EmbeddedStore(connection, {
     directory,
     file,
     mark,
     access,
     clock,
     historyLimit,
+    historyBytes,
     busyMs,
     isGone: options.isGone,
   });
-  await store.begin();
-  return store;
 }
 
 /** Answers where it really is: a link that the user named is followed once, and never again. */
@@ -168,8 +175,51 @@ async function openDatabase(file: string): Promise<Sqlite.Database> {
   }
 }
 
+/** Files that this process has open, by device and inode: their format is known, and see `formatOf`. */
+const inUse = new Map<string, number>();
+
 function prepare(database: Sqlite.Database, file: string, durability: Durability): Connection {
-  const connection = new Connection(database);
+  const place = placeOf(file);
+  if (!inUse.has(place)) refuseOtherFormats(file);
+  inUse.set(place, (inUse.get(place) ?? 0) + 1);
+  const leave = (): void => {
+    const left = (inUse.get(place) ?? 1) - 1;
+    if (left > 0) inUse.set(place, left);
+    else inUse.delete(place);
+  };
+  try {
+    return prepareOwn(new Connection(database, leave), database, file, durability);
+  } catch (error) {
+    leave();
+    throw error;
+  }
+}
+
+function placeOf(file: string): string {
+  const { dev, ino } = statSync(file);
+  return `${dev}:${ino}`;
+}
+
+/** Before SQLite touches it. */
+function refuseOtherFormats(file: string): void {
+  const found = formatOf(file);
+  if (found === undefined) return;
+  const { applicationId, format } = found;
+  if (applicationId === APPLICATION_ID && format > FORMAT) {
+    throw new Failure(
+      'corrupt',
+      `${file} has format ${format}, and this version of signalbox knows ${FORMAT}: use a newer version; ` +
+        `it was not touched`,
+    );
+  }
+}
+
+function prepareOwn(
+  connection: Connection,
+  database: Sqlite.Database,
+  file: string,
+  durability: Durability,
+): Connection {
   // Of one moment: somebody else may just be making it.
   const [isOurs, isUsed] = connection.read(() => [
     connection.pragma('application_id') === APPLICATION_ID,
@@ -178,25 +228,43 @@ function prepare(database: Sqlite.Database, file: string, durability: Durability
   if (!isOurs && isUsed) {
     throw new Failure('corrupt', `${file} is a database of another program; it was not touched`);
   }
+  // Before anything is in it: later it takes a `VACUUM` to set it.
+  if (!isOurs) connection.pragma('auto_vacuum = INCREMENTAL');
   if (connection.pragma('journal_mode = WAL') !== 'wal') {
     throw new Failure('forbidden', `${file} is on a file system that cannot share memory between processes`);
   }
   connection.pragma(`synchronous = ${durability}`);
+  connection.pragma(`journal_size_limit = ${LOG_BYTES}`);
   if (!isOurs) {
     // Somebody else may have just made it.
     connection.write(() => {
       if (!hasTables(connection)) database.exec(SCHEMA);
     });
   }
-  const format = Number(connection.pragma('user_version'));
-  if (format !== FORMAT) {
-    throw new Failure(
-      'corrupt',
-      `${file} has format ${format}, and this version of signalbox knows ${FORMAT}: ` +
-        `${format > FORMAT ? 'use a newer version' : 'move the file away'}; it was not touched`,
-    );
-  }
+  migrate(connection, database);
+  letShrink(connection, database);
   return connection;
+}
+
+/** Files of format 1 were made without it, and it takes a `VACUUM` to set. If the file is busy, the next one to open it tries. */
+function letShrink(connection: Connection, database: Sqlite.Database): void {
+  if (Number(connection.pragma('auto_vacuum')) !== 0) return;
+  try {
+    connection.pragma('auto_vacuum = INCREMENTAL');
+    database.exec('VACUUM');
+  } catch (error) {
+    if (!isBusy(error)) throw error;
+  }
+}
+
+/** Brings a file of an older format up to this one, in one transaction. */
+function migrate(connection: Connection, database: Sqlite.Database): void {
+  if (Number(connection.pragma('user_version')) >= FORMAT) return;
+  connection.write(() => {
+    for (let format = Number(connection.pragma('user_version')); format < FORMAT; format++) {
+      database.exec(MIGRATIONS.get(format + 1) as string);
+    }
+  });
 }
 
 function hasTables(connection: Connection): boolean {

@@ -5,18 +5,58 @@
  *     state      one row: the counters
  *     pair       the keys as they are now
  *     history    what each of the last revisions changed, for watches
- *     lease      with its deadline on the clock that the processes of this machine share
+ *     clock      the clocks that processes of this machine have counted on: mostly one
+ *     lease      with its deadline, on one of these clocks
+ *     notice     a lease on another clock than the observer's: from when on, and until when, its time is counted there
  *     bell       whom to wake, and
  *     listener   for which keys
+ *
+ * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back.
  */
 
 /** Written into the file's header, so that a file of another program is known before it is touched. */
 export const APPLICATION_ID = 0x51674278;
-/** Raised when older versions could not use the file. */
-export const FORMAT = 1;
+/** Raised when older versions could not use the file. Older files are brought up to it by `MIGRATIONS`. */
+export const FORMAT = 2;
 
 /** As an empty etcd has it. */
 const FIRST_REVISION = 1;
+
+const CLOCKS = `
+  CREATE TABLE clock (
+    id INTEGER PRIMARY KEY,
+    boot TEXT NOT NULL,
+    time_space TEXT NOT NULL,
+    -- The clock that counts suspend less the monotonic one. NULL: not known.
+    suspended_ms REAL
+  );
+
+  CREATE TABLE lease (
+    id INTEGER PRIMARY KEY,
+    ttl_ms REAL NOT NULL,
+    deadline REAL NOT NULL,
+    clock INTEGER NOT NULL,
+    -- JSON: it ends as soon as none of these is left. NULL: only its time decides.
+    processes TEXT
+  );
+  CREATE INDEX lease_by_deadline ON lease (clock, deadline);
+
+  CREATE TABLE notice (
+    lease INTEGER NOT NULL,
+    -- The observer's.
+    clock INTEGER NOT NULL,
+    deadline REAL NOT NULL,
+    PRIMARY KEY (lease, clock)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE bell (
+    name TEXT PRIMARY KEY,
+    process TEXT,
+    -- When its owner last said that it still listens, on its clock.
+    heard REAL NOT NULL,
+    clock INTEGER NOT NULL
+  ) WITHOUT ROWID;
+`;
 
 export const SCHEMA = `
   CREATE TABLE state (
@@ -29,9 +69,11 @@ export const SCHEMA = `
     -- How many leases were ever granted: the last one's id.
     leases INTEGER NOT NULL,
     -- Raised whenever a listener comes or goes.
-    listeners INTEGER NOT NULL
+    listeners INTEGER NOT NULL,
+    -- Of the keys and values in the history.
+    history_bytes INTEGER NOT NULL
   );
-  INSERT INTO state VALUES (1, ${FIRST_REVISION}, 0, 0, 0, 0);
+  INSERT INTO state VALUES (1, ${FIRST_REVISION}, 0, 0, 0, 0, 0);
 
   CREATE TABLE pair (
     key TEXT PRIMARY KEY,
@@ -55,23 +97,7 @@ export const SCHEMA = `
     PRIMARY KEY (revision, part)
   ) WITHOUT ROWID;
 
-  CREATE TABLE lease (
-    id INTEGER PRIMARY KEY,
-    ttl_ms REAL NOT NULL,
-    deadline REAL NOT NULL,
-    boot TEXT NOT NULL,
-    -- JSON: it ends as soon as none of these is left. NULL: only its time decides.
-    processes TEXT
-  );
-  CREATE INDEX lease_by_deadline ON lease (deadline);
-
-  CREATE TABLE bell (
-    name TEXT PRIMARY KEY,
-    process TEXT,
-    boot TEXT NOT NULL,
-    -- When its owner last said that it still listens.
-    heard REAL NOT NULL
-  ) WITHOUT ROWID;
+  ${CLOCKS}
 
   CREATE TABLE listener (
     bell TEXT NOT NULL,
@@ -85,3 +111,28 @@ export const SCHEMA = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${FORMAT};
 `;
+
+/**
+ * What brings a file of the format before to the one named. Leases of format 1 say too little of their clock to be
+ * compared with any other: their full time counts once more. Its history had no limit in bytes: it begins anew.
+ */
+export const MIGRATIONS: ReadonlyMap<number, string> = new Map([
+  [
+    2,
+    `
+      ALTER TABLE state ADD COLUMN history_bytes INTEGER NOT NULL DEFAULT 0;
+      DELETE FROM history;
+      UPDATE state SET forgotten = revision, compacted = revision;
+      ALTER TABLE lease RENAME TO old_lease;
+      DROP INDEX lease_by_deadline;
+      DROP TABLE bell;
+      ${CLOCKS}
+      INSERT INTO clock (id, boot, time_space) VALUES (1, 'unknown', 'unknown');
+      INSERT INTO lease (id, ttl_ms, deadline, clock, processes) SELECT id, ttl_ms, deadline, 1, processes FROM old_lease;
+      DROP TABLE old_lease;
+      DELETE FROM listener;
+      UPDATE state SET listeners = listeners + 1;
+      PRAGMA user_version = 2;
+    `,
+  ],
+]);

@@ -1,9 +1,10 @@
 /**
  * What has to be noticed although nobody does anything: a lease whose time is over, a process that is gone, a bell
- * that was rung and not heard. Every process that watches goes on such rounds, but whoever finds that another one has
- * just been on its round leaves it at that; so the cost hardly grows with the number of processes.
+ * that was rung and not heard. One process goes on such rounds for all of its pid namespace (`Duty`); the others only look
+ * now and then whether it does, the less often the more they are. So waiting costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
+import type { Duty } from './duty.ts';
 import type { Engine } from './engine.ts';
 import type { Listening } from './listening.ts';
 import type { Mark } from './mark.ts';
@@ -11,57 +12,67 @@ import type { Turns } from './turns.ts';
 
 /** A holder that was killed is to be found within 250 ms. */
 const ROUND_MS = 50;
+/** With so many who wait, each round takes longer, and is made half as often. */
+const MANY = 32;
+const MANY_ROUND_MS = 100;
 /** Where the file system does not tell that a bell was rung. */
 const DEAF_ROUND_MS = 10;
-/** Every so many rounds: more than a glance at who is there; */
-const ROUNDS_PER_CLOSE_LOOK = 3;
-/** a look for bells that were not heard; */
-const ROUNDS_PER_LOOK = 5;
+/** Every so often: a look for bells that were not heard; */
+const LOOK_MS = 250;
 /** word that we still listen; */
-const ROUNDS_PER_WORD = 200;
+const WORD_MS = 10_000;
 /** and a look for bells whose owners are gone. */
-const ROUNDS_PER_TIDYING = 40;
+const TIDYING_MS = 2000;
+/** Without a round for so long, the one who is on duty is stopped. */
+const STALE_MS = 4 * ROUND_MS;
+/** Those who are relieved look one after the other, on average so long apart, but each at least this often. */
+const BETWEEN_LOOKS_MS = 25;
+const SHORTEST_REST_MS = 100;
+const LONGEST_REST_MS = 3000;
+
+export interface Surroundings {
+  /** A file whose time says when the last round was. */
+  readonly mark: Mark;
+  /** Undefined where everyone goes on rounds of their own. */
+  readonly duty: Duty | undefined;
+  /** The store itself is not there any more. */
+  isRemoved(): boolean;
+  onRemoved(): void;
+}
 
 export class Sentry {
   readonly #engine: Engine;
   readonly #listening: Listening;
   readonly #turns: Turns;
   readonly #clock: Clock;
-  readonly #mark: Mark;
-  readonly #isRemoved: () => boolean;
-  readonly #onRemoved: () => void;
+  readonly #around: Surroundings;
   #timer: Timer | undefined;
-  #rounds = 0;
+  #looked = 0;
+  #said = 0;
+  #tidied = 0;
+  #waiting = 1;
 
-  /** `onRemoved`: the store itself is not there any more. */
-  constructor(
-    engine: Engine,
-    listening: Listening,
-    turns: Turns,
-    clock: Clock,
-    mark: Mark,
-    isRemoved: () => boolean,
-    onRemoved: () => void,
-  ) {
+  constructor(engine: Engine, listening: Listening, turns: Turns, clock: Clock, around: Surroundings) {
     this.#engine = engine;
     this.#listening = listening;
     this.#turns = turns;
     this.#clock = clock;
-    this.#mark = mark;
-    this.#isRemoved = isRemoved;
-    this.#onRemoved = onRemoved;
+    this.#around = around;
   }
 
   /** Goes on its rounds for as long as somebody watches. */
   begin(): void {
     if (this.#timer !== undefined) return;
-    const delayMs = this.#listening.isDeaf ? DEAF_ROUND_MS : ROUND_MS;
-    this.#timer = this.#clock.timer(delayMs, () => {
-      this.#timer = undefined;
-      if (this.#listening.isEmpty) return;
-      this.begin();
-      this.#round();
-    });
+    if (this.#said === 0) this.#said = this.#tidied = this.#clock.monotonic();
+    this.#around.duty?.seek();
+    this.#goIn(this.#delayMs);
+  }
+
+  /** Nobody else goes any more: at once, and not only when its rest is over. */
+  goAtOnce(): void {
+    if (this.#timer === undefined) return;
+    this.#timer.cancel();
+    this.#goIn(0);
   }
 
   end(): void {
@@ -69,25 +80,86 @@ export class Sentry {
     this.#timer = undefined;
   }
 
+  #goIn(delayMs: number): void {
+    this.#timer = this.#clock.timer(delayMs, () => {
+      this.#timer = undefined;
+      if (this.#listening.isEmpty) return this.#around.duty?.rest();
+      this.#goIn(this.#delayMs);
+      this.#round();
+    });
+  }
+
+  get #delayMs(): number {
+    if (this.#listening.isDeaf) return DEAF_ROUND_MS;
+    if (this.#isRelieved) {
+      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
+      return restMs * (0.75 + Math.random() / 2);
+    }
+    return this.#waiting > MANY ? MANY_ROUND_MS : ROUND_MS;
+  }
+
+  get #isRelieved(): boolean {
+    return this.#around.duty?.isRelieved ?? false;
+  }
+
   #round(): void {
-    this.#rounds += 1;
-    if (this.#isRemoved()) return this.#onRemoved();
-    const every = (rounds: number): boolean => this.#rounds % rounds === 0;
-    if (this.#listening.isDeaf || every(ROUNDS_PER_LOOK)) this.#quietly(this.#listening.look);
-    if (every(ROUNDS_PER_WORD)) this.#quietly(() => this.#listening.stayOnList());
-    if (this.#mark.isFresh(this.#clock.now(), 0.8 * ROUND_MS)) return;
-    const atAGlance = !every(ROUNDS_PER_CLOSE_LOOK);
+    const now = this.#clock.monotonic();
+    if (this.#isSeenRemoved()) return this.#around.onRemoved();
+    if (this.#listening.isDeaf || this.#isRelieved || now - this.#looked >= LOOK_MS) {
+      this.#looked = now;
+      this.#quietly(this.#listening.look);
+    }
+    if (now - this.#said >= WORD_MS) {
+      this.#said = now;
+      this.#quietly(() => this.#listening.stayOnList());
+    }
+    if (this.#isRelieved) {
+      this.#quietly(() => (this.#waiting = this.#listening.count()));
+      if (!this.#isStale()) return;
+      this.#around.duty?.takeOver();
+    }
+    if (this.#hasJustBeen()) return;
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (leases.due().length === 0 && leases.ofTheDead(atAGlance).length === 0) return;
-      this.#engine.endLeases(() => leases.ofTheDead(atAGlance));
+      if (!this.#engine.isCalledFor && leases.ofTheDead().length === 0) return;
+      this.#engine.endLeases(() => leases.ofTheDead());
     });
-    if (every(ROUNDS_PER_TIDYING)) this.#quietly(() => this.#listening.tidy());
+    if (now - this.#tidied < TIDYING_MS) return;
+    this.#tidied = now;
+    this.#around.duty?.check();
+    this.#quietly(() => {
+      this.#waiting = this.#listening.count();
+      this.#engine.leases.tidy();
+      this.#listening.tidy();
+    });
+    this.#quietly(() => void this.#engine.giveBack());
+  }
+
+  /** A directory that cannot be looked into for now may still have it: renewals will tell if that lasts. */
+  #isSeenRemoved(): boolean {
+    try {
+      return this.#around.isRemoved();
+    } catch {
+      return false;
+    }
   }
 
   /** What cannot be done now is done on the next round. */
   #quietly(work: () => void): void {
     this.#turns.take(work).catch(() => undefined);
+  }
+
+  #isStale(): boolean {
+    try {
+      return this.#around.mark.ageMs(this.#clock.now()) >= STALE_MS;
+    } catch {
+      // The directory cannot be looked into for now.
+      return false;
+    }
+  }
+
+  #hasJustBeen(): boolean {
+    return this.#around.mark.isFresh(this.#clock.now(), 0.8 * ROUND_MS);
   }
 }

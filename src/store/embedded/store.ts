@@ -1,8 +1,9 @@
 /** The embedded engine as a store: one handle of one process on the file that all processes share. */
 import { statSync } from 'node:fs';
-import type { Clock } from '../../clock.ts';
+import { basename, join } from 'node:path';
+import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type { ProcessIdentity } from '../../host/index.ts';
+import { type ProcessIdentity, thisHost } from '../../host/index.ts';
 import { checkTransaction, checkTtl, checkWatch } from '../check.ts';
 import type {
   Health,
@@ -18,6 +19,7 @@ import type {
 } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
+import { Duty } from './duty.ts';
 import { Engine } from './engine.ts';
 import { Listening } from './listening.ts';
 import { Mark } from './mark.ts';
@@ -34,6 +36,7 @@ export interface EmbeddedSettings {
   readonly access: Access;
   readonly clock: Clock;
   readonly historyLimit: number;
+  readonly historyBytes: number;
   readonly busyMs: number;
   readonly isGone?: ((process: ProcessIdentity) => boolean) | undefined;
 }
@@ -44,6 +47,7 @@ export class EmbeddedStore implements Store {
   readonly #engine: Engine;
   readonly #turns: Turns;
   readonly #listening: Listening;
+  readonly #duty: Duty | undefined;
   readonly #sentry: Sentry;
   readonly #file: string;
   readonly #inode: string;
@@ -54,7 +58,7 @@ export class EmbeddedStore implements Store {
 
   constructor(
     connection: Connection,
-    { directory, file, mark, access, clock, historyLimit, busyMs, isGone }: EmbeddedSettings,
+    { directory, file, mark, access, clock, historyLimit, historyBytes, busyMs, isGone }: EmbeddedSettings,
   ) {
     this.#connection = connection;
     this.#file = file;
@@ -63,7 +67,7 @@ export class EmbeddedStore implements Store {
     this.#engine = new Engine(
       connection,
       clock,
-      historyLimit,
+      { revisions: historyLimit, bytes: historyBytes },
       (made, listeners) => this.#listening.announce(made, listeners),
       isGone,
     );
@@ -72,22 +76,18 @@ export class EmbeddedStore implements Store {
       this.#turns.now(this.#listening.look).catch(() => undefined);
     });
     this.#inode = inodeOf(file);
-    this.#sentry = new Sentry(
-      this.#engine,
-      this.#listening,
-      this.#turns,
-      clock,
-      new Mark(mark, access),
-      () => inodeOf(file) !== this.#inode,
-      () => this.#removed(),
-    );
-  }
-
-  /** Whatever hung on the clock of an earlier boot is over. */
-  async begin(): Promise<void> {
-    await this.#do(() => {
-      const { leases } = this.#engine;
-      if (leases.ofAnotherBoot().length > 0) this.#engine.endLeases(() => leases.ofAnotherBoot());
+    // Time that is made up by a test passes for nobody else.
+    const canShare = clock === systemClock && thisHost() !== undefined;
+    this.#duty = canShare
+      ? new Duty(join(directory, 'bells'), basename(mark).replace('rounds', 'duty'), clock, () =>
+          this.#sentry.goAtOnce(),
+        )
+      : undefined;
+    this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, {
+      mark: new Mark(mark, access),
+      duty: this.#duty,
+      isRemoved: () => inodeOf(file) !== this.#inode,
+      onRemoved: () => this.#removed(),
     });
   }
 
@@ -121,6 +121,7 @@ export class EmbeddedStore implements Store {
   }
 
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before others get in.
     if (inodeOf(this.#file) !== this.#inode) this.#removed();
     return this.#do(
       () =>
@@ -185,10 +186,15 @@ export class EmbeddedStore implements Store {
   async #close(): Promise<void> {
     this.#isClosing = true;
     this.#sentry.end();
+    this.#duty?.end();
+    this.#engine.leases.end();
     for (const watch of this.#watches) watch.end();
     // Behind everything that was asked for before.
-    await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
-    this.#connection.close();
+    try {
+      await this.#turns.take(() => this.#listening.close()).catch(() => this.#listening.abandon());
+    } finally {
+      this.#connection.close();
+    }
   }
 
   async #do<T>(work: () => T, signal?: AbortSignal): Promise<T> {
@@ -227,8 +233,12 @@ export class EmbeddedStore implements Store {
   };
 }
 
-/** Which file it is, whatever its name. */
+/** Which file it is, whatever its name. Throws `forbidden` where that cannot be told: it may be the same. */
 function inodeOf(file: string): string {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  return stat === undefined ? '' : `${stat.dev}:${stat.ino}`;
+  try {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    return stat === undefined ? '' : `${stat.dev}:${stat.ino}`;
+  } catch (cause) {
+    throw new Failure('forbidden', `${file} cannot be reached at the moment: ${(cause as Error).message}`, { cause });
+  }
 }
