@@ -112,9 +112,9 @@ describe('waking another handle', () => {
     const listener = await openHandle();
     await watching(listener, 'm/');
     const shared = '(SELECT clock FROM bell LIMIT 1)';
-    sql(`INSERT INTO bell (name, clock, heard) VALUES ('silent', ${shared}, ${clock.monotonic() - 61_000})`);
-    sql(`INSERT INTO bell (name, clock, heard) VALUES ('on another clock', 4711, ${clock.monotonic() - 61_000})`);
-    sql(`INSERT INTO listener VALUES ('silent', 1, 'm/', 'm0')`);
+    sql(`INSERT INTO bell (name, clock, heard) VALUES ('00000000000000aa', ${shared}, ${clock.monotonic() - 61_000})`);
+    sql(`INSERT INTO bell (name, clock, heard) VALUES ('00000000000000bb', 4711, ${clock.monotonic() - 61_000})`);
+    sql(`INSERT INTO listener VALUES ('00000000000000aa', 1, 'm/', 'm0')`);
     await clock.advance(5000);
     expect(bells()).toHaveLength(2);
     // How long it has been silent is told by our own clock alone.

@@ -1,7 +1,7 @@
 // Places where something is missing that others take for granted: a home, an entry for the user, SQLite's native part.
 
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,10 @@ const canBecomeOthers = process.getuid?.() === 0 && spawnSync('setpriv', ['--ver
 let place: string;
 beforeAll(() => {
   place = mkdtempSync(join(tmpdir(), 'signalbox-bare-'));
-  chmodSync(place, 0o777);
+  chmodSync(place, 0o755);
+  // What others may write is not trusted with a store.
+  mkdirSync(join(place, 'own'));
+  if (canBecomeOthers) chownSync(join(place, 'own'), Number(UID), Number(UID));
 });
 afterAll(() => rmSync(place, { recursive: true }));
 
@@ -24,7 +27,7 @@ describe.skipIf(!canBecomeOthers)('a user without HOME and without an entry in t
   const asNobody = (...args: readonly string[]): Promise<Ended> => {
     const user = ['--reuid', UID, '--regid', UID, '--clear-groups'];
     const env = { HOME: undefined, XDG_STATE_HOME: undefined, XDG_CACHE_HOME: undefined };
-    return startProgram('setpriv', [...user, process.execPath, CLI, ...args], { env, cwd: place }).ended;
+    return startProgram('setpriv', [...user, process.execPath, CLI, ...args], { env, cwd: join(place, 'own') }).ended;
   };
 
   it('is told what to set, and it is no bug of ours', async () => {
@@ -36,11 +39,14 @@ describe.skipIf(!canBecomeOthers)('a user without HOME and without an entry in t
   });
 
   it('has a store where one is named, and in a git repository of its own', async () => {
-    expect(await asNobody('run', '--store', `file:${place}/named`, '--lock', 'a', '--', 'true')).toMatchObject({
+    expect(await asNobody('run', '--store', `file:${place}/own/named`, '--lock', 'a', '--', 'true')).toMatchObject({
       code: 0,
     });
     const user = { uid: Number(UID), gid: Number(UID) };
-    spawnSync('git', ['init', '--quiet', place], { ...user, env: { PATH: process.env['PATH'], HOME: '/' } });
+    spawnSync('git', ['init', '--quiet', join(place, 'own')], {
+      ...user,
+      env: { PATH: process.env['PATH'], HOME: '/' },
+    });
     expect(await asNobody('run', '--lock', 'a', '--', 'true')).toMatchObject({ code: 0 });
   });
 });
