@@ -11,10 +11,12 @@ import { root } from './ensure.mjs';
  *   readonly name: string,
  *   readonly command: readonly [string, ...string[]],
  *   readonly after?: readonly string[],
+ *   readonly behind?: readonly string[],
  *   readonly isLive?: boolean,
  * }} Task
- * `after`: the tasks that it needs, unless they are not in the list at all. `isLive`: it prints as it goes; what others
- * print is shown when they have ended, so that it stays in one piece.
+ * `after`: the tasks that have to pass first, unless they are not in the list at all. `behind`: those that have to end
+ * first, whatever comes of them, because more is waiting for them. `isLive`: it prints as it goes; what others print is
+ * shown when they have ended, so that it stays in one piece.
  */
 
 /** @typedef {{ readonly name: string, readonly code: number, readonly ms: number }} Result */
@@ -34,9 +36,9 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
   };
   /** @returns {Promise<Result>} */
   async function runOne(/** @type {Task} */ task) {
-    const needed = tasks.filter(({ name }) => task.after?.includes(name));
-    const before = await Promise.all(needed.map(start));
-    const failed = before.find(({ code }) => code !== 0);
+    await Promise.all(tasks.filter(({ name }) => task.behind?.includes(name)).map(start));
+    const needed = await Promise.all(tasks.filter(({ name }) => task.after?.includes(name)).map(start));
+    const failed = needed.find(({ code }) => code !== 0);
     if (failed !== undefined) {
       console.log(`-- ${task.name}: left out, because ${failed.name} failed`);
       return { name: task.name, code: LEFT_OUT, ms: 0 };

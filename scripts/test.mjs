@@ -57,7 +57,7 @@ async function testAll() {
       isLive: true,
     },
     ...checksOf(),
-    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
+    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'], behind: ['native part of SQLite'] })),
   ]);
 }
 
