@@ -50,6 +50,7 @@ export default defineConfig({
     // Nothing is measured here: on a busy machine everything takes longer, and is right all the same.
     testTimeout: 300_000,
     hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000 } },
     // What the command line keeps for its next start is kept here, and not with whoever runs the tests.
     env: { XDG_CACHE_HOME: fileURLToPath(new URL('./.cache', import.meta.url)) },
   },

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from './clock.ts';
+import { pause, systemClock, timeLimit } from './clock.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -17,5 +17,27 @@ describe('a timer of the system clock', () => {
     vi.advanceTimersByTime(DAY_MS);
     expect(called).toHaveBeenCalledOnce();
     expect(cancelled).not.toHaveBeenCalled();
+  });
+});
+
+describe('a pause and a time limit of months', () => {
+  it('last as long as they were told, and end early when asked to', async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const over = vi.fn();
+    void pause(90 * DAY_MS).then(over);
+    const limit = timeLimit(90 * DAY_MS);
+    const cancelled = timeLimit(90 * DAY_MS);
+    cancelled.cancel();
+    const left = new AbortController();
+    const cut = pause(90 * DAY_MS, left.signal);
+    await vi.advanceTimersByTimeAsync(89 * DAY_MS);
+    expect([over.mock.calls.length, limit.signal.aborted]).toEqual([0, false]);
+    left.abort();
+    await cut;
+    await pause(90 * DAY_MS, left.signal);
+    await vi.advanceTimersByTimeAsync(DAY_MS);
+    expect([over.mock.calls.length, limit.signal.aborted, cancelled.signal.aborted]).toEqual([1, true, false]);
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

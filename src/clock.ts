@@ -48,3 +48,26 @@ export const systemClock: Clock = {
     return { cancel: () => clearInterval(handle) };
   },
 };
+
+/** Resolves after `ms`, or as soon as the signal aborts. Until then it keeps the process alive. */
+export function pause(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
+  return new Promise((resolve) => {
+    const alive = clock.keepAlive?.();
+    const over = (): void => {
+      timer.cancel();
+      alive?.cancel();
+      signal?.removeEventListener('abort', over);
+      resolve();
+    };
+    const timer = clock.timer(ms, over);
+    signal?.addEventListener('abort', over);
+    if (signal?.aborted === true) over();
+  });
+}
+
+/** Aborts after `ms`. Unlike `AbortSignal.timeout`, it takes any delay: that one fires at once when it gets too long a delay. */
+export function timeLimit(ms: number, clock: Clock = systemClock): { readonly signal: AbortSignal } & Timer {
+  const over = new AbortController();
+  const timer = clock.timer(ms, () => over.abort());
+  return { signal: over.signal, cancel: () => timer.cancel() };
+}

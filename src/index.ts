@@ -148,6 +148,7 @@ export type {
   SavedSemaphoreHold,
   SavedState,
 } from './runtime/state/index.ts';
+export type { ListOptions, Malformed } from './runtime/stored.ts';
 export type {
   Freshness,
   HoldHealth,

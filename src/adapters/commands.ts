@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
+import { systemClock } from '../clock.ts';
 import type { CommandLine } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import {
@@ -99,12 +100,12 @@ async function start(
 function over(child: ChildProcess, timeoutMs: number, signal?: AbortSignal): Promise<Ended | 'late' | 'aborted'> {
   return new Promise((resolve) => {
     const done = (reason: Ended | 'late' | 'aborted'): void => {
-      clearTimeout(timer);
+      timer.cancel();
       signal?.removeEventListener('abort', aborted);
       resolve(reason);
     };
     const aborted = (): void => done('aborted');
-    const timer = setTimeout(() => done('late'), timeoutMs);
+    const timer = systemClock.timer(timeoutMs, () => done('late'));
     child.once('exit', (code, by) => done(by === null ? { code: code ?? 0 } : { signal: by }));
     signal?.addEventListener('abort', aborted);
     if (signal?.aborted === true) aborted();

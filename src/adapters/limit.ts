@@ -1,8 +1,5 @@
 import { Failure, shown } from '../failure.ts';
 
-/** Beyond this timers go off at once. */
-export const LONGEST_MS = 2 ** 31 - 1;
-
 /** Throws if it makes no sense as a limit. */
 export function checkLimit(name: string, value: number, least: number, most = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;

@@ -1,11 +1,12 @@
 /** The adapters to this machine. Making them looks at nothing yet. */
+import { LONGEST_MS } from '../core/index.ts';
 import type { Adapters, Issues } from './adapters.ts';
 import { type CommandsOptions, realCommands } from './commands.ts';
 import { realFiles } from './files.ts';
 import { realGit } from './git.ts';
 import { chosenIssues } from './issues/choice.ts';
 import type { GitHubIssuesOptions } from './issues/github.ts';
-import { checkLimit, LONGEST_MS } from './limit.ts';
+import { checkLimit } from './limit.ts';
 import { realSessions } from './sessions.ts';
 
 export interface LocalAdaptersOptions {

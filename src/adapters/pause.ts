@@ -1,6 +1,7 @@
-import { setTimeout } from 'node:timers/promises';
+import { pause as pauseOf } from '../clock.ts';
 
 /** Throws the reason of the signal if it aborts. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  await setTimeout(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
+  await pauseOf(ms, signal);
+  signal?.throwIfAborted();
 }

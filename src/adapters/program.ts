@@ -1,5 +1,6 @@
 /** Runs a program of the system for what it prints: `git`, `tmux`, `gh`. Never a shell. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { systemClock } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import { offspringOf, randomHex, remainsOf, signalRemains } from '../host/index.ts';
 
@@ -38,7 +39,7 @@ export function printedBy(program: string, args: readonly string[], options: Pro
 
     /** Whatever comes first is the answer. */
     const settle = (answer: () => void): void => {
-      clearTimeout(timer);
+      timer?.cancel();
       signal?.removeEventListener('abort', aborted);
       answer();
     };
@@ -54,7 +55,9 @@ export function printedBy(program: string, args: readonly string[], options: Pro
     const timer =
       timeoutMs === undefined
         ? undefined
-        : setTimeout(() => stop(() => reject(failure(`${program} took longer than ${timeoutMs} ms`))), timeoutMs);
+        : systemClock.timer(timeoutMs, () =>
+            stop(() => reject(failure(`${program} took longer than ${timeoutMs} ms`))),
+          );
     signal?.addEventListener('abort', aborted, { once: true });
 
     child.stdout.on('data', (chunk: Buffer) => {

@@ -1,10 +1,13 @@
 /** `signalbox events tail`: what happens, as it happens. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
+import { EVENT_KINDS } from '../runtime/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
+const KINDS = EVENT_KINDS.map((kind) => `'${kind}:*'`).join(', ');
 const EXAMPLES = `
 Examples:
   signalbox events tail
@@ -12,7 +15,7 @@ Examples:
   signalbox events tail lock:released -n 1           until the next release of any lock
   signalbox events tail --json --for 1h >> events.jsonl
 
-Patterns: an event (lock:acquired), all of a kind ('lock:*', 'semaphore:*', 'task:*'), or everything ('*').`;
+Patterns: an event (lock:acquired), all of a kind (${KINDS}), or everything ('*').`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -50,9 +53,8 @@ export async function followEvents(
   show: (event: SignalboxEvent) => boolean,
 ): Promise<void> {
   await withBox(command, async (box, interrupted) => {
-    const over = new AbortController();
-    const timer = forMs === undefined ? undefined : setTimeout(() => over.abort(), Math.min(forMs, 2 ** 31 - 1));
-    const signal = AbortSignal.any([interrupted, over.signal]);
+    const limit = forMs === undefined ? undefined : timeLimit(forMs);
+    const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
     let left = count ?? Number.POSITIVE_INFINITY;
     tell('signalbox: following; Ctrl-C ends it');
     try {
@@ -61,7 +63,7 @@ export async function followEvents(
         if (left <= 0) return;
       }
     } finally {
-      clearTimeout(timer);
+      limit?.cancel();
     }
   });
 }

@@ -1,6 +1,7 @@
 /** `signalbox export DIR`: what is held, as JSON files. */
 import type { Command } from 'commander';
 import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
 import { complain, counted, print, printable, printJson } from './output.ts';
 import { isJson } from './store.ts';
 
@@ -19,10 +20,13 @@ export function define(command: Command): void {
     .action(async (dir: string) => {
       const { found, missing } = await look(command, (box) => box.saveState(dir));
       if (missing !== undefined) complain(`signalbox: ${printable(missing)}`);
-      const { files, state } = found;
+      const { files, state, malformed } = found;
       const { locks, semaphores } = state;
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
-      if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds });
-      else print(`wrote ${counted(locks.length, semaphores.length, holds)} to ${dir}`);
+      if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds, malformed });
+      else {
+        warnOf(malformed);
+        print(`wrote ${counted(locks.length, semaphores.length, holds)} to ${dir}`);
+      }
     });
 }

@@ -17,6 +17,7 @@ import {
 } from './holding.ts';
 import { listLines, lockSummary } from './list-table.ts';
 import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
 import { lockName } from './names.ts';
 import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
@@ -64,7 +65,7 @@ same holder again gets the same token. Exit codes: 75 not acquired in time, 130 
         const mode = flags.shared ? 'shared' : 'exclusive';
         const options = { ...detachedOptions(flags, lock.resource, signal), mode } as const;
         const hold = await patiently(flags, lock.acquireDetached(options));
-        await handOut(command, hold, { mode }, signal, async (claim) => {
+        await handOut(command, hold, { mode: hold.mode }, signal, async (claim) => {
           if (!(await isAttached(box, { kind: 'lock', name }, claim))) await lock.release(claim);
         });
       });
@@ -146,7 +147,9 @@ function list(command: Command): void {
     .action(async ({ names }: { names?: true }) => {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
       const { locks, at } = found;
-      if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)) });
+      const malformed = found.malformed.filter(({ key }) => !/^.\/semaphore\//.test(key));
+      if (isJson(command)) return printJson({ locks: locks.map((lock) => lockJson(lock, at)), malformed });
+      warnOf(malformed);
       if (names) return locks.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));

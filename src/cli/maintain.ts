@@ -1,8 +1,9 @@
 /** `signalbox maintain`: what a process that stays does every 30 s, done now. */
 import { type Command, Option } from 'commander';
-import { setTimeout as pause } from 'node:timers/promises';
+import { pause } from '../clock.ts';
 import type { Swept, SweptHold } from '../runtime/maintenance.ts';
 import { durationArgument } from './arguments.ts';
+import { warnOf } from './malformed.ts';
 import { print, printable, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -35,7 +36,7 @@ export function define(command: Command): void {
           for (let round = 1; !signal.aborted; round++) {
             tellSwept(command, await box.maintain(), flags.watch !== true || round === 1);
             if (flags.watch !== true) return;
-            await pause(flags.every, undefined, { signal }).catch(() => undefined);
+            await pause(flags.every, signal);
           }
         },
         { reclaim: flags.reclaim },
@@ -45,7 +46,7 @@ export function define(command: Command): void {
 
 /** `always`: also when there was nothing to do. */
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
-  const { records, forgotten, requeued, stale } = swept;
+  const { records, forgotten, requeued, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten === 0 && requeued === 0) return;
   if (isJson(command)) {
     printJson({
@@ -55,9 +56,11 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
       freed: stale.filter(isFreed).length,
       forgotten,
       requeued,
+      malformed,
     });
     return;
   }
+  warnOf(malformed);
   for (const hold of stale) print(printable(staleLine(hold)));
   const freed = stale.filter(isFreed).length;
   const left = stale.length - freed;

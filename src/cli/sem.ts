@@ -17,6 +17,7 @@ import {
 } from './holding.ts';
 import { listLines, semaphoreSummary } from './list-table.ts';
 import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
 import { semaphoreName } from './names.ts';
 import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
@@ -145,7 +146,9 @@ function list(command: Command): void {
     .action(async ({ names }: { names?: true }) => {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
       const { semaphores, at } = found;
-      if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)) });
+      const malformed = found.malformed.filter(({ key }) => !/^.\/lock\//.test(key));
+      if (isJson(command)) return printJson({ semaphores: semaphores.map((one) => semaphoreJson(one, at)), malformed });
+      warnOf(malformed);
       if (names) return semaphores.forEach(({ name }) => printName(name));
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));

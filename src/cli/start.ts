@@ -64,8 +64,9 @@ function keptFile(command = ''): string | undefined {
     const directory = cacheDirectory();
     // What is written relative to wherever we are is not ours.
     if (!isAbsolute(directory) || !isSafe(directory)) return undefined;
-    // Not even a sticky one: a link to another file of ours could be put there.
-    if (HAS_MODES && (statSync(directory).mode & WRITABLE_BY_OTHERS) !== 0) return undefined;
+    // Not even a sticky one: a link to another file of ours could be put there. And in root's we could keep nothing.
+    const { uid, mode } = statSync(directory);
+    if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
     const name = /^(run|lock|sem|who|events)$/.test(command) ? command : 'other';
     return join(directory, `${name}-${MAIN}-${process.version}-${process.arch}.v8`);
   } catch {
@@ -135,7 +136,16 @@ function keep(file: string, code: Buffer): void {
     renameSync(fresh, file);
     removeOld(dirname(file));
   } catch {
-    rmSync(fresh, { force: true });
+    removeIfPossible(fresh);
+  }
+}
+
+/** The command has ended by now; nothing that goes wrong here may change how. */
+function removeIfPossible(file: string): void {
+  try {
+    rmSync(file, { force: true });
+  } catch {
+    // The directory was taken from us meanwhile.
   }
 }
 

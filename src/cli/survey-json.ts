@@ -9,12 +9,13 @@ import type {
 } from '../runtime/survey/index.ts';
 
 export function surveyJson(survey: Survey): object {
-  const { revision, at, locks, semaphores } = survey;
+  const { revision, at, locks, semaphores, malformed } = survey;
   return {
     revision,
     at: time(at),
     locks: locks.map((lock) => lockJson(lock, at)),
     semaphores: semaphores.map((semaphore) => semaphoreJson(semaphore, at)),
+    malformed,
   };
 }
 

@@ -46,6 +46,7 @@ const survey: Survey = {
   semaphores: [],
   sessions: [],
   maintainer: undefined,
+  malformed: [],
 };
 
 describe('who', () => {

@@ -1,9 +1,12 @@
 /** `signalbox who`: who holds what, since when, why, and who waits for whom. */
 import type { Command } from 'commander';
+import { Failure } from '../failure.ts';
+import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
@@ -31,6 +34,7 @@ export function define(command: Command): void {
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
       const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
       if (isJson(command)) return printJson(surveyJson(found));
+      warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
       if (!isInUse(found)) return print(printable(nothing(resource, url)));
       for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
@@ -43,7 +47,17 @@ async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgu
   // Both kinds, at one revision.
   const all = await box.survey();
   const isMeant = ({ name }: { readonly name: string }): boolean => name === resource.name;
+  // Not free for all that is known: what is held may be in what cannot be read.
+  const unreadable = all.malformed.find(({ key }) => isOf(key, resource.name));
+  if (unreadable !== undefined) throw new Failure('corrupt', unreadable.why);
   return { ...all, locks: all.locks.filter(isMeant), semaphores: all.semaphores.filter(isMeant) };
+}
+
+function isOf(key: string, name: string): boolean {
+  return (['lock', 'semaphore'] as const).some((kind) => {
+    const { record, queue } = resourceKeys(kind, name);
+    return key === record || key.startsWith(queue);
+  });
 }
 
 /** Of what was asked for: other things may well be held. */

@@ -164,7 +164,7 @@ function onTrial(transition: Transition, laws = lockLaws): fc.IProperty<[Move[],
 describe('a lock', () => {
   it('obeys every law, whatever is asked of it and whoever dies', () => {
     fc.assert(onTrial(lockTransition), { numRuns: 1500 });
-  }, 120_000);
+  });
 
   it('knows whether it is free, who has it, and who is stale', () => {
     const request = { id: '1', holder: 'a', lease: 'l', priority: 0, mode: 'exclusive', wait: false } as const;

@@ -158,7 +158,7 @@ const after = (semaphore: Semaphore, ...commands: readonly SemaphoreCommand[]): 
 describe('a semaphore', () => {
   it('obeys every law, whatever is asked of it and whoever dies', () => {
     fc.assert(onTrial(semaphoreTransition), { numRuns: 1500 });
-  }, 120_000);
+  });
 
   it('knows how many slots are used, and how many are to be had', () => {
     const semaphore = after(newSemaphore(4), acquiring('a', 1), acquiring('b', 2));

@@ -37,6 +37,11 @@ export class KeptOutput {
     this.#tailTotal += chunk.length;
   }
 
+  /** How much was printed in all. */
+  get total(): number {
+    return this.#total;
+  }
+
   /** Where something was left out it says how much. */
   get text(): string {
     return this.cut.text;

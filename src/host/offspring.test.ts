@@ -5,7 +5,7 @@ import { MARK } from './mark.ts';
 import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
 import { identify, isProvenGone, readStat, thisHost } from './process.ts';
 
-describe.skipIf(thisHost() === undefined)('what is left of a child', { timeout: 20_000 }, () => {
+describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
   const started: number[] = [];
   afterEach(() => {
     for (const pid of started.splice(0)) {

@@ -10,18 +10,13 @@ import {
   type Resource,
   type Semaphore,
 } from '../core/index.ts';
-import { prefixed, type ReadResult } from '../store/index.ts';
-import {
-  decode,
-  type RecordDocument,
-  RECORDS,
-  resourceOfRecord,
-  resourceOfTicket,
-  type TicketDocument,
-  TICKETS,
-} from './layout.ts';
+import { type KeyValue, prefixed, type ReadResult } from '../store/index.ts';
+import { RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from './layout.ts';
+import { lockMachine, semaphoreMachine } from './machines.ts';
 import { Unheard } from './pending.ts';
 import type { Runtime } from './runtime.ts';
+import { readEach, ticketIn } from './stored.ts';
+import { recordOf } from './view.ts';
 
 const LOOK_AGAIN_MS = 500;
 
@@ -73,19 +68,18 @@ export class Deadlocks {
     if (records === undefined || tickets === undefined) return;
     const arrivals = new Map<string, number>();
     const waiting = new Map<string, LockRequest[]>();
-    for (const pair of tickets.pairs) {
-      const { request } = decode<TicketDocument<LockRequest>>(pair);
-      const resource = resourceOfTicket(pair.key);
+    // One key that cannot be read must not hide the deadlocks of others.
+    const asked = (pair: KeyValue) => [pair, resourceOfTicket(pair.key), ticketIn<LockRequest>(pair).request] as const;
+    for (const [pair, resource, request] of readEach(tickets.pairs, asked)) {
       arrivals.set(request.id, pair.createRevision);
       const queue = waiting.get(resource);
       if (queue === undefined) waiting.set(resource, [request]);
       else queue.push(request);
     }
-    const resources = records.pairs.flatMap((pair): Resource[] => {
+    const resources = readEach(records.pairs, (pair): Resource => {
       const name = resourceOfRecord(pair.key);
-      const { record } = decode<RecordDocument<Lock['record']>>(pair);
-      const state = { record, waiting: waiting.get(name) ?? [] };
-      return [{ name, state: state as Lock | Semaphore }];
+      const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
+      return { name, state: { record, waiting: waiting.get(name) ?? [] } as Lock | Semaphore };
     });
     const at = this.#runtime.moment(result.revision);
     for (const { victim, cycle } of findDeadlocks(resources, at, (id) => arrivals.get(id) ?? 0)) {

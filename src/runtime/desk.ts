@@ -21,7 +21,7 @@ import { decide } from './decide.ts';
 import type { Draft } from './draft.ts';
 import { ErrandPending } from './errands.ts';
 import { Knowledge } from './knowledge.ts';
-import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys } from './layout.ts';
+import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys, ticketKey } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { Office } from './office.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
@@ -249,6 +249,11 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     } catch (error) {
       return this.#fail(batch, error);
     }
+    this.#adoptView(batch, view, asked, go);
+  }
+
+  /** Without a view, more of the queue has to be read. */
+  #adoptView(batch: Pending<Command, Outcome>[], view: View<State> | undefined, asked: number, go: () => void): void {
     if (view === undefined) return this.#learn(batch, true);
     this.#known.adopt(view, asked);
     this.#resolveDoubt();
@@ -346,13 +351,17 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     const uncertain = batch.some((pending) => pending.uncertain);
     if (results.length === 0 || uncertain) return this.#learn(batch, uncertain);
     let rest = batch;
-    if (commit.fallback.length > 0) {
-      const [nested] = results;
-      results = results.slice(1);
-      if (nested?.do === 'transaction' && nested.succeeded) {
-        rest = batch.filter((pending) => !queuedInstead(pending, commit));
-      }
+    const [nested] = results;
+    if (commit.fallback.length > 0) results = results.slice(1);
+    const areQueued = commit.fallback.length > 0 && nested?.do === 'transaction' && nested.succeeded;
+    let view: View<State> | undefined;
+    try {
+      view = learn(this.#machine, results, result.revision);
+    } catch (error) {
+      if (areQueued) this.#takeBack(commit);
+      return this.#fail(batch, error);
     }
+    if (areQueued) rest = batch.filter((pending) => !queuedInstead(pending, commit));
     this.#known.sawLeases(commit.leases, results.slice(3), result.revision);
     rest = rest.filter((pending) => !isOutdated(pending, commit.leases, results.slice(3)));
     const newer = (results[0] as ReadResult).pairs[0]?.modRevision ?? 0;
@@ -361,7 +370,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       this.#crowd.overtaken(agedMs, winner === undefined ? undefined : writerOf(winner));
     }
     if (rest.length < batch.length) rest = [...rest, new Unheard(this.#machine.settle)];
-    this.#adopt(rest, results, result.revision, asked, () => this.#attempt(rest));
+    this.#adoptView(rest, view, asked, () => this.#attempt(rest));
+  }
+
+  /** Nobody could ever be served from a queue whose record cannot be read: those who asked are told so, and wait no more. */
+  #takeBack({ fallback }: Commit): void {
+    const success = fallback.map((ticket) => ({ do: 'delete' as const, key: ticketKey(this.keys, ticket) }));
+    // Should this fail too, the tickets go with the session.
+    this.#office.commit({ compare: [], success, failure: [] }, ignore, ignore);
   }
 
   #failed(batch: Pending<Command, Outcome>[], error: unknown): void {
@@ -447,3 +463,5 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#next();
   }
 }
+
+function ignore(): void {}

@@ -11,20 +11,20 @@ import type { Change, Changes, KeyValue, Revision } from '../store/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { follow } from './follow.ts';
 import {
-  decode,
   type RecordDocument,
   RECORDS,
   resourceOfRecord,
   resourceOfState,
   resourceOfTicket,
   STATES,
-  type TicketDocument,
   TICKETS,
 } from './layout.ts';
 import { afterPrefix } from '../store/index.ts';
+import type { EventKind } from './event-kinds.ts';
 import { memberLeft } from './members.ts';
 import { refuseUnlessFunction } from './options.ts';
 import type { Runtime } from './runtime.ts';
+import { checked, type Fields, isObject, malformedBy, ticketIn } from './stored.ts';
 import { TaskEvents } from './tasks/events.ts';
 import type { FeedListener, TaskFeed } from './tasks/feed.ts';
 
@@ -39,7 +39,7 @@ export type MemberEventType = `member:${'joined' | 'left'}`;
 export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
 export type EventType =
   LockEventType | SemaphoreEventType | TaskEventType | PipelineEventType | MemberEventType | GuardEventType | 'resync';
-export type EventPattern = EventType | `${'lock' | 'semaphore' | 'task' | 'pipeline' | 'member' | 'guard'}:*` | '*';
+export type EventPattern = EventType | `${EventKind}:*` | '*';
 
 export interface SignalboxEvent {
   readonly type: EventType;
@@ -161,7 +161,7 @@ export class Events implements FeedListener {
           this.#tellAll(
             'records',
             revision,
-            changes.flatMap((change) => [...eventsOf(change, now)]),
+            changes.flatMap((change) => readableEvents(change, now)),
           );
         },
         resync: () => this.#missed('records', (subscriber) => !subscriber.pattern.startsWith('task:')),
@@ -204,6 +204,16 @@ export class Events implements FeedListener {
   }
 }
 
+/** A key that cannot be read says nothing, and must not hide what else was written with it. */
+function readableEvents(change: Change, now: number): readonly RecordEvent[] {
+  try {
+    return [...eventsOf(change, now)];
+  } catch (error) {
+    malformedBy(change.kind === 'put' ? change.pair.key : change.key, error);
+    return [];
+  }
+}
+
 function* eventsOf(change: Change, now: number): Iterable<RecordEvent> {
   if (change.kind === 'delete') {
     const left = memberLeft(change.key, now);
@@ -218,9 +228,18 @@ function* eventsOf(change: Change, now: number): Iterable<RecordEvent> {
   }
   const isRecord = key.startsWith(RECORDS);
   const resource = isRecord ? resourceOfRecord(key) : resourceOfState(key);
-  const { record, events = [] } = decode<RecordDocument<unknown>>(pair);
+  const { record, events = [] } = checked<RecordDocument<unknown>>(pair, documentProblem);
   const more = { ...(pair.version === 1 && { isNew: true as const }), ...(isRecord && { held: heldIn(record, pair) }) };
   for (const event of events) yield { ...event, resource, ...more };
+}
+
+function documentProblem({ record, events = [] }: Fields): string | undefined {
+  if (!isObject(record)) return `its record is ${shown(record)}`;
+  const { holds = [] } = record;
+  if (!Array.isArray(holds) || !holds.every(isObject)) return `its holds are ${shown(holds)}`;
+  const areEvents =
+    Array.isArray(events) && events.every((event) => isObject(event) && typeof event['type'] === 'string');
+  return areEvents ? undefined : `its events are ${shown(events)}`;
 }
 
 /** `record`: of a lock or a semaphore. */
@@ -232,7 +251,7 @@ export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
 
 /** A ticket that appears is itself the news that somebody waits. */
 function queued(pair: KeyValue): ToldEvent {
-  const { request, at } = decode<TicketDocument<{ holder: string; priority: number }>>(pair);
+  const { request, at } = ticketIn<{ holder: string; priority: number }>(pair);
   const resource = resourceOfTicket(pair.key);
   const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
   return { type, at, holder: request.holder, priority: request.priority, resource };

@@ -1,15 +1,10 @@
 /** Who holds what at this moment, straight from the records: by the id of the hold, which nobody else ever has. */
-import type { Hold as Grant } from '../core/index.ts';
-import type { Operation, ReadResult } from '../store/index.ts';
-import {
-  anchorKey,
-  decode,
-  type RecordDocument,
-  type ResourceKeys,
-  type ResourceKind,
-  resourceKeys,
-} from './layout.ts';
+import type { Hold as Grant, Lock, Semaphore } from '../core/index.ts';
+import type { KeyValue, Operation, ReadResult } from '../store/index.ts';
+import { anchorKey, RECORDS, type ResourceKeys, type ResourceKind, resourceKeys } from './layout.ts';
+import { lockMachine, semaphoreMachine } from './machines.ts';
 import type { Runtime } from './runtime.ts';
+import { recordOf } from './view.ts';
 
 /** A hold of another process that somebody says is there. */
 export interface HoldTold {
@@ -53,7 +48,13 @@ export function keysOf(resource: string): ResourceKeys {
 
 export function holdsIn(read: ReadResult | undefined): readonly Grant[] {
   const pair = read?.pairs[0];
-  return pair === undefined ? [] : decode<RecordDocument<{ readonly holds: readonly Grant[] }>>(pair).record.holds;
+  return pair === undefined ? [] : holdsOf(pair);
+}
+
+/** Of a record under `r/lock/` or `r/semaphore/`. */
+export function holdsOf(pair: KeyValue): readonly Grant[] {
+  const machine = pair.key.startsWith(`${RECORDS}lock/`) ? lockMachine : semaphoreMachine;
+  return recordOf<Lock | Semaphore>(machine, pair).holds;
 }
 
 /** One read each, so many at a time as a transaction may have. */

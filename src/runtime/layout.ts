@@ -15,8 +15,8 @@
  * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
  * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
  */
-import type { Answer, Event, LossReason, Request, Token } from '../core/index.ts';
-import { Failure } from '../failure.ts';
+import { type Answer, type Event, type LossReason, nameProblem, type Request, type Token } from '../core/index.ts';
+import { Failure, shown } from '../failure.ts';
 import { afterPrefix, type KeyValue, type LeaseId, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
@@ -63,7 +63,7 @@ export function resourceKeys(kind: ResourceKind, name: string): ResourceKeys {
 
 /** `lock/main` of `r/lock/main`. */
 export function resourceOfRecord(key: string): string {
-  return readable(key.slice(RECORDS.length));
+  return readable(key, key.slice(RECORDS.length));
 }
 
 export type StateKind = 'pipeline' | 'member';
@@ -74,18 +74,33 @@ export function stateKey(kind: StateKind, id: string): string {
 
 /** `pipeline/release-7` of `s/pipeline/release-7`. */
 export function resourceOfState(key: string): string {
-  return readable(key.slice(STATES.length));
+  return readable(key, key.slice(STATES.length));
 }
 
 /** `lock/main` of `q/lock/main/100/p.1`. */
 export function resourceOfTicket(key: string): string {
   const [, kind, name] = key.split('/');
-  return readable(`${kind}/${name}`);
+  return readable(key, `${kind}/${name}`);
 }
 
-function readable(path: string): string {
+function readable(key: string, path: string): string {
   const slash = path.indexOf('/');
-  return `${path.slice(0, slash)}/${decodeURIComponent(path.slice(slash + 1))}`;
+  return `${path.slice(0, slash)}/${nameIn(key, path.slice(slash + 1))}`;
+}
+
+/** Throws `corrupt` unless it is written as signalbox writes it: one name must not have two keys. */
+export function nameIn(key: string, escaped: string): string {
+  const name = unescaped(escaped);
+  if (name !== undefined && nameProblem(name) === undefined && encodeURIComponent(name) === escaped) return name;
+  throw corrupt(key, 'its name is not written as signalbox writes names');
+}
+
+function unescaped(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /**
@@ -193,6 +208,12 @@ export function decode<T>(pair: KeyValue): T {
   try {
     return pair.value.json as T;
   } catch (cause) {
-    throw new Failure('corrupt', `${pair.key} does not hold JSON; another program may have written it`, { cause });
+    throw corrupt(pair.key, 'it does not hold JSON', cause);
   }
+}
+
+/** For a key that holds what signalbox cannot have written. */
+export function corrupt(key: string, why: string, cause?: unknown): Failure {
+  const told = `${shown(key)} cannot be read: ${why}; another program may have written it`;
+  return new Failure('corrupt', told, { cause });
 }

@@ -24,12 +24,12 @@ export function storeUrl(given?: string, environment: Environment = process.env,
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability, share } = parseFileUrl(url, from);
-    const place = withoutLinks(directory);
-    if (place !== directory) refuseCheckedOutLinks(directory, environment);
     const settings = [
       ...(durability === 'normal' ? [] : [`durability=${durability}`]),
       ...(share === undefined ? [] : [`share=${share}`]),
     ];
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
     return `${urlOf(place)}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
   }
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
@@ -65,7 +65,7 @@ function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
-/** Links above it are followed; whether `signalbox` itself may be one is for the store to say, so it is left as it is. */
+/** Links above it are followed. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
   return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
@@ -107,16 +107,18 @@ function stateDirectory(environment: Environment): string {
 
 /** Of the user, where the environment names none. */
 function homeDirectory(environment: Environment): string {
-  const named = [environment['HOME'], homedir(), userHome()].find((home) => home !== undefined && isAbsolute(home));
-  if (named !== undefined) return named;
-  throw new Failure('invalid', 'there is no home directory for the store; name one in SIGNALBOX_URL: file:DIRECTORY');
+  const named = [environment['HOME'], told(homedir), told(() => userInfo().homedir)];
+  const home = named.find((path) => path !== undefined && isAbsolute(path));
+  if (home !== undefined) return home;
+  const why = 'HOME is not set, and this user has no home directory in the system';
+  throw new Failure('invalid', `no place for the store: ${why}; set SIGNALBOX_URL=file:DIRECTORY, or set HOME`);
 }
 
-function userHome(): string | undefined {
+/** Undefined where the system cannot tell: it throws for a user id that it has no entry for, as containers have. */
+function told(ask: () => string): string | undefined {
   try {
-    return userInfo().homedir;
+    return ask();
   } catch {
-    // A user id without an entry, as containers have.
     return undefined;
   }
 }

@@ -78,9 +78,10 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
   }
 
   /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
-  async acquireDetached(options: DetachedOptions & LockOptions): Promise<DetachedHold> {
-    const { detached } = await this.askDetached(options);
-    return detached;
+  /** `mode`: as it is held. A holder that had it exclusively keeps it so, although it asks to share it. */
+  async acquireDetached(options: DetachedOptions & LockOptions): Promise<DetachedHold & { readonly mode: LockMode }> {
+    const { grant, detached } = await this.askDetached(options);
+    return { ...detached, mode: (grant as LockGrant).mode };
   }
 
   async inspect(): Promise<LockView> {

@@ -24,6 +24,7 @@ import type { ResourceKind } from './layout.ts';
 export interface Coordinated {
   readonly record: {
     readonly v: number;
+    readonly kind: ResourceKind;
     readonly token: number;
     readonly holds: readonly { readonly id: string; readonly lease: string; readonly limit?: string }[];
     readonly passed: Passed | null;

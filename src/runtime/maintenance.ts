@@ -2,24 +2,17 @@
  * What nobody's request brings about: warnings of stale holds, freeing them, looking for deadlocks that were missed,
  * and forgetting what is no longer needed. One process per store does it: the one that has the maintainer's anchor.
  */
-import { type Hold, isStale, type Token } from '../core/index.ts';
+import { type Hold, isStale, type Lock, type Semaphore, type Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import type { Timer } from '../clock.ts';
-import {
-  anchorKey,
-  ANCHORS,
-  decode,
-  encode,
-  MAINTAINER,
-  type RecordDocument,
-  RECORDS,
-  resourceOfRecord,
-} from './layout.ts';
-import type { Coordinated } from './machines.ts';
+import { anchorKey, ANCHORS, decode, encode, MAINTAINER, RECORDS, resourceOfRecord } from './layout.ts';
+import { lockMachine, semaphoreMachine } from './machines.ts';
 import type { Runtime } from './runtime.ts';
 import type { Deadlocks } from './deadlocks.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
+import { type Malformed, malformedBy, readEach } from './stored.ts';
+import { recordOf } from './view.ts';
 import { ALL_TASKS } from './tasks/keys.ts';
 import type { Repairs } from './tasks/repairs.ts';
 
@@ -37,6 +30,8 @@ export interface Swept {
   readonly requeued: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
+  /** Keys that were passed over, because what they hold cannot be read. */
+  readonly malformed: readonly Malformed[];
 }
 
 export interface SweptHold {
@@ -106,7 +101,8 @@ export class Maintenance {
       this.#runtime.stopped,
     );
     const [read] = result.results;
-    const maintainer = read?.do === 'read' ? read.pairs[0]?.value.json : session.id;
+    // A key that cannot be read names nobody, and must not keep everybody from it.
+    const [maintainer = session.id] = read?.do === 'read' ? readEach(read.pairs, (pair) => decode<unknown>(pair)) : [];
     if (maintainer === session.id) await this.sweep();
   }
 
@@ -115,12 +111,24 @@ export class Maintenance {
     const { store } = this.#runtime;
     const anchors = await this.#read(prefixed(ANCHORS));
     this.#runtime.anchors.list(anchors.pairs, anchors.revision);
-    const swept: Sweeping = { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [] };
+    const swept: Sweeping = {
+      records: 0,
+      warned: 0,
+      reclaimed: 0,
+      forgotten: 0,
+      requeued: 0,
+      stale: [],
+      malformed: [],
+    };
     let key = RECORDS;
     const { end } = prefixed(RECORDS);
     for (;;) {
       const page = await this.#read({ key, end, limit: PAGE });
-      for (const pair of page.pairs) await this.#tend(pair, swept, anchors.revision);
+      for (const pair of page.pairs) {
+        await this.#tend(pair, swept, anchors.revision).catch((error: unknown) => {
+          swept.malformed = [...swept.malformed, malformedBy(pair.key, error)];
+        });
+      }
       const last = page.pairs.at(-1);
       if (!page.more || last === undefined) break;
       key = `${last.key}\0`;
@@ -142,7 +150,7 @@ export class Maintenance {
   async #tend(pair: KeyValue, swept: Sweeping, listed: Revision): Promise<void> {
     swept.records += 1;
     const resource = resourceOfRecord(pair.key);
-    const { record } = decode<RecordDocument<Coordinated['record'] & { onStale: string; kind: string }>>(pair);
+    const record = recordOf<Lock | Semaphore>(resource.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
     const at = this.#runtime.moment(pair.modRevision);
     const holds = record.holds as readonly Hold[];
     // One that nothing was known of, and that was not in the list although the record is older than it, has ended.

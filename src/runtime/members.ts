@@ -3,11 +3,12 @@
  * and nobody has to send heartbeats for it.
  */
 import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../core/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, shown } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
-import { anchorKey, decode, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
+import { anchorKey, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
+import { checked, isObject, isTime, type ListOptions, readEach } from './stored.ts';
 import { Sending } from './tasks/sending.ts';
 
 export interface Member {
@@ -96,10 +97,11 @@ export class Members {
     throw new Failure('unavailable', `member/${record.id}: the session of this process ended; try again`);
   }
 
-  /** By id. */
-  async list(): Promise<readonly Member[]> {
+  /** By id. `onMalformed` hears of keys that are passed over, because what they hold cannot be read. */
+  async list({ onMalformed }: ListOptions = {}): Promise<readonly Member[]> {
     const { pairs } = await this.#read(prefixed(MEMBERS));
-    return pairs.map((pair) => shownMember(memberIn(pair))).sort((one, other) => (one.id < other.id ? -1 : 1));
+    const members = readEach(pairs, (pair) => shownMember(memberIn(pair)), onMalformed);
+    return [...members].sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
   async isAlive(id: string): Promise<boolean> {
@@ -165,7 +167,12 @@ export function memberLeft(key: string, at: number): ToldEvent | undefined {
 }
 
 function memberIn(pair: KeyValue): MemberRecord {
-  return decode<RecordDocument<MemberRecord>>(pair).record;
+  const id = resourceOfState(pair.key).slice('member/'.length);
+  return checked<RecordDocument<MemberRecord>>(pair, ({ record }) => {
+    if (!isObject(record)) return `its record is ${shown(record)}`;
+    if (record['id'] !== id) return `its id is ${shown(record['id'])}`;
+    return isTime(record['joinedAt']) ? undefined : `its time is ${shown(record['joinedAt'])}`;
+  }).record;
 }
 
 function shownMember({ id, metadata, joinedAt }: Member): Member {

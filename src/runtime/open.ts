@@ -133,8 +133,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     throw new Failure(
       'forbidden',
       `${error.message}. This is the store that everybody here shares; from inside a sandbox reach it another way: ` +
-        'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), ' +
-        'or use a signalbox that runs outside (signalbox serve, signalbox mcp)',
+        'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same)',
       { cause: error },
     );
   }

@@ -5,16 +5,19 @@
 import type { Hold } from '../core/index.ts';
 import type { KeyValue, ReadResult } from '../store/index.ts';
 import { follow } from './follow.ts';
-import { anchorKey, decode, type RecordDocument } from './layout.ts';
+import { holdsOf } from './held-records.ts';
+import { anchorKey } from './layout.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from './runtime.ts';
+import { readEach } from './stored.ts';
 
 const RETRY_MS = 500;
 
 export function followOuter(runtime: Runtime, recordKey: string, outer: Hold, inner: Held, signal: AbortSignal): void {
   const { store, clock } = runtime;
   const seen = (pair: KeyValue | undefined): void => {
-    const holds = pair === undefined ? [] : decode<RecordDocument<{ holds: readonly Hold[] }>>(pair).record.holds;
+    // A record that cannot be read proves nothing, so the hold does not count as there any more.
+    const holds = pair === undefined ? [] : readEach([pair], holdsOf).flat();
     if (!holds.some(({ id }) => id === outer.id)) inner.lose({ why: 'released-elsewhere' });
   };
   const look = async (): Promise<number> => {

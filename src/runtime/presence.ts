@@ -7,6 +7,7 @@ import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from './layout.ts';
 import type { RuntimeOptions } from './runtime.ts';
+import { readEach } from './stored.ts';
 import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
 /** What it needs of the process, and what it tells it. */
@@ -222,7 +223,9 @@ export class Presence {
             if (change.kind !== 'put') continue;
             const { modRevision } = change.pair;
             host.saw(modRevision);
-            host.readLetter(decode<unknown>(change.pair), modRevision);
+            for (const letter of readEach([change.pair], (pair) => decode<unknown>(pair))) {
+              host.readLetter(letter, modRevision);
+            }
           }
         },
         resync: () => host.missedLetters(),

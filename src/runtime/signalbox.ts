@@ -32,6 +32,7 @@ import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } fr
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
+import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
 import { Tasks } from './tasks/tasks.ts';
 import {
@@ -50,6 +51,13 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly given: Adapters | undefined;
   /** Where others find the store, if they can. */
   readonly url: string | undefined;
+}
+
+export interface SavedFiles {
+  readonly files: readonly string[];
+  readonly state: SavedState;
+  /** Keys that cannot be read: what they stand for is in no file. */
+  readonly malformed: readonly Malformed[];
 }
 
 export class Signalbox implements AsyncDisposable {
@@ -190,9 +198,10 @@ export class Signalbox implements AsyncDisposable {
   }
 
   /** Writes what is held to `locks.json` and `semaphores.json` in this directory; answers the paths of both. */
-  async saveState(dir: string): Promise<{ readonly files: readonly string[]; readonly state: SavedState }> {
-    const state = stateOf(await this.survey());
-    return { files: await writeState(dir, state), state };
+  async saveState(dir: string): Promise<SavedFiles> {
+    const survey = await this.survey();
+    const state = stateOf(survey);
+    return { files: await writeState(dir, state), state, malformed: survey.malformed };
   }
 
   /** Reads them back into this store: holds come back detached, with their tokens. Refused if any of it is in use. */

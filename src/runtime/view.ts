@@ -1,16 +1,17 @@
 /** What one process knows of one resource, and how it learns it. */
-import { Failure } from '../failure.ts';
+import { Failure, shown } from '../failure.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
 import {
+  corrupt,
   decode,
   lengthened,
   type RecordDocument,
   type Report,
   type ResourceKeys,
   ticketClass,
-  type TicketDocument,
 } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { checked, type Fields, isObject, recordProblem, ticketIn } from './stored.ts';
 
 /** So much of a queue is read at once: enough to grant from for a while, little enough to carry. */
 const FRONT = 256;
@@ -120,26 +121,39 @@ export function queueOf(results: readonly OperationResult[]): Queue | undefined 
   const [queue, first] = results as readonly ReadResult[];
   if (queue === undefined || first === undefined) throw new TypeError('two reads expected');
   const tickets = queue.pairs;
-  const waiting = tickets.map((pair) => decode<TicketDocument<Coordinated['waiting'][number]>>(pair).request);
+  const waiting = tickets.map((pair) => ticketIn<Coordinated['waiting'][number]>(pair).request);
   if (queue.more && !allOfOneClass(waiting, first.pairs[0])) return undefined;
   const arrivals = new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision]));
   return { waiting, complete: !queue.more, arrivals };
 }
 
 export function recordOf<State extends Coordinated>(
-  machine: Pick<Machine<State, never, unknown>, 'version'>,
+  machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
   pair: KeyValue,
 ): State['record'] {
-  const { record } = decode<RecordDocument<State['record']>>(pair);
-  if (record?.v === machine.version) return record;
+  const { record } = checked<RecordDocument<State['record']>>(pair, (document) =>
+    isObject(document['record']) ? undefined : `its record is ${shown(document['record'])}`,
+  );
+  if (record.v === machine.version) {
+    const problem = recordProblem(record as unknown as Fields, machine.unused.record.kind);
+    if (problem !== undefined) throw corrupt(pair.key, problem);
+    return record;
+  }
   throw new Failure(
     'corrupt',
-    `${pair.key} has version ${record?.v ?? 'none'}, and this signalbox reads version ${machine.version}: update signalbox`,
+    `${shown(pair.key)} has version ${shown(record.v)}, and this signalbox reads version ${machine.version}: update signalbox`,
   );
 }
 
+/** Undefined also of a record that cannot be read: who decides on it is told so. */
 export function writerOf(pair: KeyValue): string | undefined {
-  return decode<RecordDocument<unknown>>(pair).by;
+  try {
+    const document = decode<unknown>(pair);
+    const by = isObject(document) ? document['by'] : undefined;
+    return typeof by === 'string' ? by : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function allOfOneClass(waiting: Coordinated['waiting'], first: KeyValue | undefined): boolean {

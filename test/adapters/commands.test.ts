@@ -54,6 +54,12 @@ describe('a command', () => {
     expect(existsSync(join(root, 'x'))).toBe(false);
   });
 
+  it('has all the time that it is given, also where that is months', async () => {
+    expect(await commands({ commandTimeoutMs: 90 * 86_400_000 }).run('sleep 0.1; echo done')).toMatchObject({
+      output: 'done\n',
+    });
+  });
+
   it('that a signal ended has 128 and its number', async () => {
     expect(await commands().run('kill -9 $$')).toMatchObject({ exitCode: 137 });
     expect(await commands().run(['sh', '-c', 'kill -TERM $$'])).toMatchObject({ exitCode: 143 });

@@ -63,6 +63,11 @@ describe('what is asked', () => {
     expect(github.asked.length).toBe(asked);
   });
 
+  it('has all the time that it is given, also where that is months', async () => {
+    github.set({ number: 1 });
+    expect(await ids(issuesOf({ timeoutMs: 90 * 86_400_000 }).issues({}))).toEqual(['1']);
+  });
+
   it('is refused for what is no repository', () => {
     for (const repository of [
       '',

@@ -47,7 +47,7 @@ describe.skipIf(isMissing('etcd'))('a real etcd', () => {
   };
   const runner = {
     describe,
-    it: (name: string, run: () => Promise<void>) => it.concurrent(name, { timeout: 60_000 }, run),
+    it: (name: string, run: () => Promise<void>) => it.concurrent(name, run),
   };
   storeContract('etcd', openWith(), runner);
   storeContract(
@@ -56,19 +56,15 @@ describe.skipIf(isMissing('etcd'))('a real etcd', () => {
     runner,
   );
 
-  it.skipIf(isMissing('etcdctl'))(
-    'has what the gateway wrote, as its own client sees it',
-    { timeout: 60_000 },
-    async () => {
-      const server = await borrow();
-      const store = (await emptied(server))();
-      const put = { do: 'put', key: 'é/𝄞', value: Value.text('☃') } as const;
-      await store.transaction({ compare: [], success: [put], failure: [] });
-      const { stdout } = await promisify(execFile)('etcdctl', ['get', 'é/𝄞'], {
-        env: { ...process.env, ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: `127.0.0.1:${server.port}` },
-      });
-      expect(stdout).toBe('é/𝄞\n☃\n');
-      await store.close();
-    },
-  );
+  it.skipIf(isMissing('etcdctl'))('has what the gateway wrote, as its own client sees it', async () => {
+    const server = await borrow();
+    const store = (await emptied(server))();
+    const put = { do: 'put', key: 'é/𝄞', value: Value.text('☃') } as const;
+    await store.transaction({ compare: [], success: [put], failure: [] });
+    const { stdout } = await promisify(execFile)('etcdctl', ['get', 'é/𝄞'], {
+      env: { ...process.env, ETCDCTL_API: '3', ETCDCTL_ENDPOINTS: `127.0.0.1:${server.port}` },
+    });
+    expect(stdout).toBe('é/𝄞\n☃\n');
+    await store.close();
+  });
 });

@@ -32,7 +32,7 @@ function onEtcd(port: number): Store {
 describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(', ')}`, () => {
   beforeAll(async () => {
     [server, ours] = await Promise.all([startEtcd(), startEtcd()]);
-  }, 60_000);
+  });
   afterAll(() => Promise.all([server.stop(), ours.stop()]));
 
   it('begin at the same revision', async () => {
@@ -48,7 +48,7 @@ describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(
   it.each([
     ['long', { numRuns: 20, interruptAfterTimeLimit: 60_000 }, { minLength: 80, maxLength: 120 }],
     ['short', { numRuns: 300, interruptAfterTimeLimit: 60_000 }, { minLength: 1, maxLength: 20 }],
-  ] as const)('answer alike to every step of %s sequences', { timeout: 240_000 }, async (_, runs, length) => {
+  ] as const)('answer alike to every step of %s sequences', async (_, runs, length) => {
     await fc.assert(
       fc.asyncProperty(sequences(length), (commands) => compareEngines(engines, commands, { observe: coverage.note })),
       runs,
@@ -59,7 +59,7 @@ describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(
     expect(coverage.missing()).toEqual([]);
   });
 
-  it('refuse what etcd refuses, and more only where it is known to look away', { timeout: 60_000 }, async () => {
+  it('refuse what etcd refuses, and more only where it is known to look away', async () => {
     const store = new GatewayStore(server.port);
     const isRefused = async (check: () => unknown): Promise<boolean> => {
       try {

@@ -21,7 +21,7 @@ function block(beginning: string): string {
   return found[0]?.code ?? '';
 }
 
-describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_000 }, () => {
+describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, () => {
   let server: EtcdServer;
   let directory: string;
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, { timeout: 60_0
     // With the flags of the page: it starts, so they are good.
     const [, ...flags] = block('etcd --auto').trim().split(/[ =]/);
     server = await startEtcd({ flags });
-  }, 120_000);
+  });
   afterAll(async () => {
     await server?.stop();
     rmSync(directory, { recursive: true, force: true });

@@ -16,13 +16,13 @@ const examples = filesIn('examples', '.mjs');
 
 beforeAll(() => {
   expect(build(), 'the package could not be built').toBe(0);
-}, 120_000);
+});
 
-describe('the documentation', { timeout: 120_000 }, () => {
+describe('the documentation', () => {
   let programs: ReadonlyMap<string, Program>;
   beforeAll(() => {
     programs = new Map(programsOf(blocks.filter(isProgram)).map((program) => [placeOf(program.block), program]));
-  }, 120_000);
+  });
 
   it('prints its programs as ts or js, and everything else as something that is not run', () => {
     expect(blocks.filter(({ language }) => !LANGUAGES.test(language)).map(placeOf)).toEqual([]);
@@ -38,7 +38,7 @@ describe('the documentation', { timeout: 120_000 }, () => {
   );
 });
 
-describe('the examples', { timeout: 120_000 }, () => {
+describe('the examples', () => {
   it.concurrent.each(examples)('%s comes out as it is told', async (example) => {
     expectWell(example, await run(join(root, example)));
   });

@@ -196,7 +196,8 @@ describe('a place', () => {
     try {
       const error = (await errorOf(open())) as Failure;
       expect(error.code).toBe('forbidden');
-      for (const way of ['SIGNALBOX_URL', 'signalbox serve', 'signalbox mcp']) expect(error.message).toContain(way);
+      expect(error.message).toContain('SIGNALBOX_URL');
+      expect(error.message).not.toMatch(/signalbox (serve|mcp)/);
     } finally {
       process.env = before;
     }

@@ -14,7 +14,7 @@ const HAMMER = fileURLToPath(new URL('programs/hammer.mjs', import.meta.url));
 const KILLS = 500;
 const AT_ONCE = 6;
 /** Whatever happens, it stops by itself. */
-const LONGEST_MS = 240_000;
+const LONGEST_MS = 1_800_000;
 
 function heard(child: ChildProcess, wanted: string): Promise<void> {
   return new Promise((resolve) => child.on('message', (message) => message === wanted && resolve()));

@@ -1,10 +1,8 @@
 // Locks and semaphores by hand, as scripts and agents use them: each command is a process of its own.
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
@@ -90,6 +88,12 @@ describe.each(stores)('on $on', ({ kind }) => {
       await acquired('lock', 'acquire', 'main', ...B);
       expect(await scratch.run('lock', 'release', 'main', ...A, '--token', token)).toMatchObject({ code: 77 });
       expect((await holdOf('main'))?.holder).toBe('agent:b');
+    });
+
+    it('is told as it is held, and not as it was asked for', async () => {
+      await acquired('lock', 'acquire', 'docs', ...A);
+      expect(await scratch.json('lock', 'acquire', 'docs', ...A, '--shared')).toMatchObject({ mode: 'exclusive' });
+      expect(await scratch.json('lock', 'acquire', 'read', ...A, '--shared')).toMatchObject({ mode: 'shared' });
     });
 
     it('is shared by readers, and ends for all of them when it is broken', async () => {

@@ -1,11 +1,9 @@
 // Completion as the shells do it: each is asked what it would offer.
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isMissing } from '../support/programs.ts';
 import { CLI, Scratch, startProgram } from '../support/cli.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const scratch = new Scratch();
 
@@ -20,7 +18,7 @@ beforeAll(async () => {
   writeFileSync(scratch.path('release.yaml'), 'name: release\nphases: [{ name: a, run: exit 0 }]\n');
   await scratch.run('pipeline', 'run', 'release.yaml', '--id', 'release-7');
   await scratch.run('sem', 'acquire', 'builds', '--capacity', '2', '--holder', 'a');
-}, 60_000);
+});
 afterAll(() => scratch.remove());
 
 async function run(shell: string, script: string): Promise<string[]> {

@@ -1,11 +1,9 @@
 // The state of one store into another, by files.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Scratch } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);

@@ -14,9 +14,9 @@ import { newStoreOf, stores } from '../support/stores.ts';
 /** Nothing is polled within a test: what ends was told by an event. */
 const NEVER = '10h';
 
-beforeAll(() => built(), 120_000);
+beforeAll(() => built());
 
-describe('signalbox guard', { timeout: 120_000 }, () => {
+describe('signalbox guard', () => {
   const scratch = new Scratch();
   const env = { SIGNALBOX_URL: scratch.store, TMUX_TMPDIR: scratch.dir, TMUX: undefined, SIGNALBOX_ISSUES: undefined };
   const repo = scratch.path('repo');
@@ -220,7 +220,7 @@ condition:
   });
 });
 
-describe.each(stores)('a guard that is waited for in another process, on $on', { timeout: 120_000 }, ({ kind }) => {
+describe.each(stores)('a guard that is waited for in another process, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
 
   const waiting = async (scratch: Scratch, expression: string): Promise<Started> => {

@@ -2,11 +2,10 @@
 
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { open } from 'signalbox';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openEmbedded, openEtcdUrl, Value } from 'signalbox/store';
 import { Scratch, signalbox, startProgram } from '../support/cli.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 describe.each(stores)('on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
@@ -87,7 +86,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       }
       expect(await scratch.run('lock', 'list', '--names')).toEqual({ code: 0, stdout: '', stderr: '' });
       expect(await scratch.json('who')).toMatchObject({ locks: [], semaphores: [] });
-      expect(await scratch.json('lock', 'list')).toEqual({ locks: [] });
+      expect(await scratch.json('lock', 'list')).toEqual({ locks: [], malformed: [] });
       expect(await scratch.json('lock', 'show', 'a')).toMatchObject({ name: 'a', isFree: true, holds: [] });
       expect(await scratch.run('export', scratch.path('backup'))).toMatchObject({
         code: 0,
@@ -176,6 +175,48 @@ describe.each(stores)('on $on', ({ kind }) => {
       await watching.printed('lock/main: the hold of a');
       watching.child.kill('SIGINT');
       expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
+    });
+
+    it('pauses as long as it was told, also where that is longer than the timers of Node can', async () => {
+      const watching = scratch.start('maintain', '--watch', '--every', '90d');
+      await watching.printed('looked at 0 resources');
+      watching.child.kill('SIGINT');
+      // Node warns of a timer that is too long, and lets it ring at once.
+      expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
+    });
+  });
+
+  describe('keys that hold what nobody wrote', () => {
+    it('are passed over and named by every command that looks at all, and fail one that wants just that', async () => {
+      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7');
+      const store = kind === 'file' ? await openEmbedded(scratch.path('store')) : await openEtcdUrl(scratch.store);
+      const broken = ['r/lock/broken', 's/pipeline/broken'];
+      const success = broken.map((key) => ({ do: 'put' as const, key, value: Value.text('{"record":') }));
+      await store.transaction({ compare: [], success, failure: [] });
+      await store.close();
+      const named = /passed over: "r\/lock\/broken" cannot be read: it does not hold JSON/;
+      for (const args of [['who'], ['lock', 'list'], ['maintain'], ['export', scratch.path('saved')]]) {
+        const { code, stderr } = await scratch.run(...args);
+        expect([args, code, named.test(stderr)]).toEqual([args, 0, true]);
+      }
+      expect(await scratch.json('who')).toMatchObject({
+        locks: [{ name: 'main' }],
+        malformed: [{ key: 'r/lock/broken' }],
+      });
+      expect(await scratch.json('pipeline', 'list')).toMatchObject({ malformed: [{ key: 's/pipeline/broken' }] });
+      const { code, stdout } = await scratch.run('doctor');
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^fail +keys +.*r\/lock\/broken.*s\/pipeline\/broken/m);
+      for (const args of [
+        ['who', 'broken'],
+        ['lock', 'show', 'broken'],
+        ['run', '--lock', 'broken', '--', 'true'],
+      ]) {
+        expect(await scratch.run(...args)).toMatchObject({
+          code: 65,
+          stderr: expect.stringContaining('r/lock/broken'),
+        });
+      }
     });
   });
 

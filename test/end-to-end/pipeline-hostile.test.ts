@@ -5,9 +5,9 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, type Ended, Scratch, startProgram } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 
-describe('a runbook that cannot be right', { timeout: 60_000 }, () => {
+describe('a runbook that cannot be right', () => {
   let scratch: Scratch;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     scratch = new Scratch();
   });
@@ -124,9 +124,9 @@ describe('a runbook that cannot be right', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a command that prints ten megabytes', { timeout: 120_000 }, () => {
+describe('a command that prints ten megabytes', () => {
   const scratch = new Scratch();
-  beforeAll(built, 120_000);
+  beforeAll(built);
   afterEach(() => scratch.remove());
 
   it('is shown in full, and kept with its beginning and its end', async () => {
@@ -145,9 +145,9 @@ describe('a command that prints ten megabytes', { timeout: 120_000 }, () => {
   });
 });
 
-describe('output that cannot be written', { timeout: 60_000 }, () => {
+describe('output that cannot be written', () => {
   const scratch = new Scratch();
-  beforeAll(built, 120_000);
+  beforeAll(built);
   afterEach(() => scratch.remove());
 
   it('ends the command, and leaves the pipeline to be resumed', async () => {

@@ -10,10 +10,10 @@ const HIDDEN = '\x1b[?25l';
 const SHOWN = '\x1b[?25h';
 const hasNoTerminals = isMissing('script') || isMissing('bash');
 
-describe.skipIf(hasNoTerminals)('a pipeline on a terminal', { timeout: 60_000 }, () => {
+describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
   let place: Place;
   let shell: Started;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(async () => {
     place = new Place();
     writeFileSync(place.path('box'), '#!/bin/sh\nexec "$NODE" "$ENTRY" "$@"\n', { mode: 0o755 });

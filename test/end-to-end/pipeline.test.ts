@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Scratch } from '../support/cli.ts';
+import { Scratch, signalbox } from '../support/cli.ts';
 import { built, isAlive } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
@@ -15,10 +15,10 @@ interface Line {
   readonly outputs?: Record<string, string>;
 }
 
-describe.each(stores)('signalbox pipeline on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('signalbox pipeline on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let scratch: Scratch;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     scratch = new Scratch(newStore);
   });
@@ -185,6 +185,28 @@ phases:
     expect(again.stdout).toContain('a: begins (run 2)');
     expect(again.code).toBe(0);
     expect(read('runs').trim().split('\n')).toHaveLength(2);
+  });
+
+  it('shows after its driver was killed what the phase had printed, and that nobody drives it', async () => {
+    const file = write(`
+name: release
+phases:
+  - { name: deploy, run: 'echo begun; echo the last line; exec sleep 1000' }
+`);
+    const { child, ended, printed } = scratch.start('pipeline', 'run', file, '--id', 'r7');
+    await printed('the last line');
+    child.kill('SIGKILL');
+    await ended;
+    const { stdout } = await pipeline('status', 'r7');
+    expect(stdout).not.toContain('driven by');
+    expect(stdout).toContain('signalbox pipeline resume r7');
+    expect(await status('r7')).toMatchObject({ isDriven: false });
+    const all = '── deploy\nbegun\nthe last line\n';
+    expect((await pipeline('status', 'r7', '--log')).stdout).toBe(all);
+    // The next driver leaves it for a person to decide, and all of the log is in the store.
+    expect((await pipeline('resume', 'r7', '--wait')).code).toBe(75);
+    const env = { SIGNALBOX_URL: scratch.store, TMPDIR: scratch.path('elsewhere') };
+    expect((await signalbox(['pipeline', 'status', 'r7', '--log'], { env })).stdout).toContain(all.trimEnd());
   });
 
   it('can be stood by for: the second takes over when the first is killed, and goes on by itself where it may', async () => {

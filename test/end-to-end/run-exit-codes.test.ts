@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { built, exitCodeFor, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
-describe.each(stores)('run ends as its command ended, on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('run ends as its command ended, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeAll(() => {
     place = new Place(newStore);
   });

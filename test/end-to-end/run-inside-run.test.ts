@@ -4,10 +4,10 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
-describe.each(stores)('a run inside a run, on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     place = new Place(newStore);
   });

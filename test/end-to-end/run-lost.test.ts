@@ -7,10 +7,10 @@ import { newStoreOf, stores } from '../support/stores.ts';
 
 const DEAF = `trap '' TERM; echo "pid $$"; while :; do sleep 0.05; done`;
 
-describe.each(stores)('a hold that is lost while the command runs, on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('a hold that is lost while the command runs, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     place = new Place(newStore);
   });

@@ -9,11 +9,11 @@ import { newStoreOf, stores } from '../support/stores.ts';
 const LONG = `echo begin $$ >> marks; trap 'echo end $$ >> marks; exit 0' TERM; echo "pid $$"; while :; do sleep 0.05; done`;
 const SHORT = `echo begin $$ >> marks; echo "pid $$"; echo end $$ >> marks`;
 
-describe.each(stores)('after kill -9 of a run, on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('after kill -9 of a run, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   const onFile = kind === 'file' ? it : undefined;
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     place = new Place(newStore);
   });

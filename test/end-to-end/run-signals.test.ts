@@ -5,10 +5,10 @@ import { readStat } from '../../src/host/index.ts';
 import { built, exitCodeFor, isAlive, Place } from '../support/run-processes.ts';
 import { newStoreOf, stores } from '../support/stores.ts';
 
-describe.each(stores)('a signal to run, on $on', { timeout: 60_000 }, ({ kind }) => {
+describe.each(stores)('a signal to run, on $on', ({ kind }) => {
   const newStore = newStoreOf(kind);
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     place = new Place(newStore);
   });
@@ -48,7 +48,7 @@ describe.each(stores)('a signal to run, on $on', { timeout: 60_000 }, ({ kind })
     while (readStat(child)?.state !== 'T') await new Promise((resolve) => setTimeout(resolve, 10));
     // Renewed when the lease that it had then would have ended.
     const later = (await lastHeartbeat()) + 2000;
-    await expect.poll(lastHeartbeat, { timeout: 20_000 }).toBeGreaterThan(later);
+    await expect.poll(lastHeartbeat).toBeGreaterThan(later);
     expect(await lock.isStale()).toBe(false);
     started.kill('SIGCONT');
     started.write('on\n');

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isMissing } from '../support/programs.ts';
 import { built, isAlive, Place } from '../support/run-processes.ts';
 
-describe('the command of a run', { timeout: 60_000 }, () => {
+describe('the command of a run', () => {
   let place: Place;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeAll(() => {
     place = new Place();
   });

@@ -1,5 +1,6 @@
 // On a terminal, run is not there either: keys reach the command, and the shell's job control works.
 
+import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readStat } from '../../src/host/index.ts';
@@ -9,11 +10,12 @@ import { built, isAlive, Place, type Started } from '../support/run-processes.ts
 const CTRL_C = '\x03';
 const CTRL_Z = '\x1a';
 const hasNoTerminals = isMissing('script') || isMissing('bash');
+const hasPidNamespaces = spawnSync('unshare', ['-pf', '--mount-proc', 'true']).status === 0;
 
-describe.skipIf(hasNoTerminals)('a run on a terminal', { timeout: 20_000 }, () => {
+describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
   let place: Place;
   let shell: Started;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(async () => {
     place = new Place();
     // An interactive shell on a terminal of its own, typed into by the test.
@@ -53,6 +55,21 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', { timeout: 20_000 }, () =
     type('echo code $?');
     await shell.prints(/code 130/);
     expect(shell.stdout).not.toMatch(/begun 2/);
+  });
+
+  // A container's first process: the kernel does not end it by a signal, not even by its own.
+  it.skipIf(!hasPidNamespaces)('answers 130 at Ctrl-C also where it is pid 1, at work and in the queue', async () => {
+    const asFirst = 'unshare -pf --mount-proc box';
+    type(`${asFirst} --lock a -- sh -c 'echo begun; exec sleep 1000'; echo code $?`);
+    await shell.prints(/^begun/m);
+    shell.write(CTRL_C);
+    await shell.prints(/code 130/);
+    const box = await place.open();
+    await box.lock('a').acquire({ holder: 'agent:7' });
+    type(`${asFirst} --lock a -- echo ran; echo waited $?`);
+    await shell.prints(/next in line/);
+    shell.write(CTRL_C);
+    await shell.prints(/waited 130/);
   });
 
   it('tells on one line who has it, leaves the queue at Ctrl-C, and wipes the line', async () => {

@@ -12,7 +12,7 @@ const INCREMENT = 'n=$(cat count); sleep 0.005; echo $((n + 1)) > count; echo "$
 
 let place: Place;
 
-beforeAll(built, 120_000);
+beforeAll(built);
 
 afterEach(() => place.leave());
 
@@ -23,7 +23,7 @@ describe.each(stores)('many shells on one lock, on $on', ({ kind }) => {
     place = new Place(newStore);
   });
 
-  it('lose no update, and are served in the order in which they came', { timeout: 300_000 }, async () => {
+  it('lose no update, and are served in the order in which they came', async () => {
     writeFileSync(place.path('count'), '0\n');
     const box = await place.open();
     const events: SignalboxEvent[] = [];
@@ -56,7 +56,7 @@ describe('worktrees of one repository', () => {
     place = new Place();
   });
 
-  it('share one lock, so that a merge in one waits for a merge in the other', { timeout: 60_000 }, async () => {
+  it('share one lock, so that a merge in one waits for a merge in the other', async () => {
     const git = (directory: string, ...args: string[]): void => {
       execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: directory });
     };

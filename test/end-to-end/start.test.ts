@@ -5,7 +5,7 @@ import { built, ENTRY, type Ended, Place } from '../support/run-processes.ts';
 
 let place: Place;
 
-beforeAll(built, 120_000);
+beforeAll(built);
 
 beforeEach(() => {
   place = new Place();
@@ -13,7 +13,7 @@ beforeEach(() => {
 
 afterEach(() => place.leave());
 
-describe('the code that is kept for the next start', { timeout: 60_000 }, () => {
+describe('the code that is kept for the next start', () => {
   const start = (env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
     place.start(process.execPath, [ENTRY, 'who'], { stdin: '', env: { XDG_CACHE_HOME: place.path('cache'), ...env } })
       .ended;
@@ -52,7 +52,7 @@ describe('the code that is kept for the next start', { timeout: 60_000 }, () => 
   });
 });
 
-describe('what is printed', { timeout: 60_000 }, () => {
+describe('what is printed', () => {
   const shell = (script: string): Promise<Ended> => {
     const path = { PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
     return place.start('bash', ['-c', script], { stdin: '', env: path }).ended;

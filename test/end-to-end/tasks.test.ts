@@ -11,7 +11,7 @@ const engines = [
   { engine: 'etcd', isOut: isMissing('etcd') },
 ];
 
-describe.each(engines)('signalbox task on $engine', { timeout: 120_000 }, ({ engine, isOut }) => {
+describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
   const scratch = new Scratch();
   let server: EtcdServer | undefined;
   let store = scratch.store;
@@ -21,7 +21,7 @@ describe.each(engines)('signalbox task on $engine', { timeout: 120_000 }, ({ eng
     if (engine !== 'etcd' || isOut) return;
     server = await startEtcd();
     store = `etcd://127.0.0.1:${server.port}`;
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await server?.stop();

@@ -1,9 +1,7 @@
 // Calling it wrongly, asking for help, and reading what it prints.
 
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { CLI, Scratch, signalbox, startProgram } from '../support/cli.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const scratch = new Scratch();
 afterAll(() => scratch.remove());

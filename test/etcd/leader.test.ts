@@ -19,7 +19,7 @@ describe.skipIf(isMissing('etcd'))('a cluster of three', () => {
 
   beforeAll(async () => {
     cluster = await EtcdCluster.start();
-  }, 60_000);
+  });
   afterAll(() => cluster.stop());
   afterEach(async () => {
     for (const each of cleanUp.splice(0).reverse()) await each();
@@ -32,71 +32,63 @@ describe.skipIf(isMissing('etcd'))('a cluster of three', () => {
     return store;
   }
 
-  it(
-    'loses its leader, and who follows it sees every write that was confirmed, once and in order',
-    { timeout: 60_000 },
-    async () => {
-      const leader = await cluster.leader();
-      const others = cluster.members.filter((member) => member !== leader);
-      // Both begin at the one that is to die.
-      const [writer, reader] = [opened(leader, ...others), opened(leader, ...others)];
-      const seen: string[] = [];
-      let waiting: { text: string; resolve: () => void } | undefined;
-      const abort = new AbortController();
-      cleanUp.push(() => abort.abort());
-      const follower = {
-        changes({ changes }: { changes: readonly { kind: string; pair?: { value: Value } }[] }): void {
-          for (const { pair } of changes) seen.push(pair?.value.text ?? '-');
-          if (waiting !== undefined && seen.includes(waiting.text)) waiting.resolve();
-        },
-        resync: async () => (await reader.health()).revision,
-      };
-      await follow(reader, systemClock, prefixed('r/'), follower as never, abort.signal);
-      const { id } = await writer.grantLease(30_000);
-      const confirmed: string[] = [];
-      const unknown: string[] = [];
-      const killed = leader.kill();
-      for (let i = 0; i < 40; i++) {
-        const text = `n${i}`;
-        const code = await apply(writer, put('r/a', text)).then(() => 'done', codeOf);
-        expect(['done', 'outcome-unknown', 'unavailable']).toContain(code);
-        if (code === 'done') confirmed.push(text);
-        if (code === 'outcome-unknown') unknown.push(text);
-      }
-      await killed;
-      await apply(writer, put('r/a', 'the end'));
-      await new Promise<void>((resolve) => {
-        waiting = { text: 'the end', resolve };
-        if (seen.includes('the end')) resolve();
-      });
-      expect(seen.filter((text) => !unknown.includes(text))).toEqual([...confirmed, 'the end']);
-      expect(new Set(seen).size).toBe(seen.length);
-      expect(confirmed.length).toBeGreaterThan(30);
-      expect(await writer.keepLeaseAlive(id)).toMatchObject({ id });
-      await leader.start();
-    },
-  );
+  it('loses its leader, and who follows it sees every write that was confirmed, once and in order', async () => {
+    const leader = await cluster.leader();
+    const others = cluster.members.filter((member) => member !== leader);
+    // Both begin at the one that is to die.
+    const [writer, reader] = [opened(leader, ...others), opened(leader, ...others)];
+    const seen: string[] = [];
+    let waiting: { text: string; resolve: () => void } | undefined;
+    const abort = new AbortController();
+    cleanUp.push(() => abort.abort());
+    const follower = {
+      changes({ changes }: { changes: readonly { kind: string; pair?: { value: Value } }[] }): void {
+        for (const { pair } of changes) seen.push(pair?.value.text ?? '-');
+        if (waiting !== undefined && seen.includes(waiting.text)) waiting.resolve();
+      },
+      resync: async () => (await reader.health()).revision,
+    };
+    await follow(reader, systemClock, prefixed('r/'), follower as never, abort.signal);
+    const { id } = await writer.grantLease(30_000);
+    const confirmed: string[] = [];
+    const unknown: string[] = [];
+    const killed = leader.kill();
+    for (let i = 0; i < 40; i++) {
+      const text = `n${i}`;
+      const code = await apply(writer, put('r/a', text)).then(() => 'done', codeOf);
+      expect(['done', 'outcome-unknown', 'unavailable']).toContain(code);
+      if (code === 'done') confirmed.push(text);
+      if (code === 'outcome-unknown') unknown.push(text);
+    }
+    await killed;
+    await apply(writer, put('r/a', 'the end'));
+    await new Promise<void>((resolve) => {
+      waiting = { text: 'the end', resolve };
+      if (seen.includes('the end')) resolve();
+    });
+    expect(seen.filter((text) => !unknown.includes(text))).toEqual([...confirmed, 'the end']);
+    expect(new Set(seen).size).toBe(seen.length);
+    expect(confirmed.length).toBeGreaterThan(30);
+    expect(await writer.keepLeaseAlive(id)).toMatchObject({ id });
+    await leader.start();
+  });
 
-  it(
-    'with one member left refuses writes as certainly not applied, and ends its watches',
-    { timeout: 60_000 },
-    async () => {
-      const [left, ...others] = cluster.members as [Member, ...Member[]];
-      const store = opened(left);
-      await apply(store, put('r/b', 'before'));
-      const abort = new AbortController();
-      cleanUp.push(() => abort.abort());
-      const watch = await store.watch({ key: 'r/b' }, 'now', abort.signal);
-      const ended = watch[Symbol.asyncIterator]()
-        .next()
-        .then(() => 'a change', codeOf);
-      await Promise.all(others.map((member) => member.kill()));
-      expect(await ended).toBe('unavailable');
-      expect(await apply(store, put('r/b', 'never')).then(() => 'done', codeOf)).toBe('unavailable');
-      await Promise.all(others.map((member) => member.start()));
-      await cluster.leader();
-      const { results } = await apply(store, { do: 'read', key: 'r/b' });
-      expect(results).toMatchObject([{ pairs: [{ version: 1 }] }]);
-    },
-  );
+  it('with one member left refuses writes as certainly not applied, and ends its watches', async () => {
+    const [left, ...others] = cluster.members as [Member, ...Member[]];
+    const store = opened(left);
+    await apply(store, put('r/b', 'before'));
+    const abort = new AbortController();
+    cleanUp.push(() => abort.abort());
+    const watch = await store.watch({ key: 'r/b' }, 'now', abort.signal);
+    const ended = watch[Symbol.asyncIterator]()
+      .next()
+      .then(() => 'a change', codeOf);
+    await Promise.all(others.map((member) => member.kill()));
+    expect(await ended).toBe('unavailable');
+    expect(await apply(store, put('r/b', 'never')).then(() => 'done', codeOf)).toBe('unavailable');
+    await Promise.all(others.map((member) => member.start()));
+    await cluster.leader();
+    const { results } = await apply(store, { do: 'read', key: 'r/b' });
+    expect(results).toMatchObject([{ pairs: [{ version: 1 }] }]);
+  });
 });

@@ -219,7 +219,7 @@ describe.skipIf(isMissing('etcd')).each(transports)('a store on etcd, over %s', 
     await direct.compact(revision);
     way.goOn();
     // Of what it may miss nothing comes later: only once the list is new does it follow again.
-    await expect.poll(resyncs, { timeout: 10_000 }).toBe(1);
+    await expect.poll(resyncs).toBe(1);
     await apply(direct, put('h/a', 'again'));
     await until('again');
     expect(seen).toEqual(['seen', 'again']);

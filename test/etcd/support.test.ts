@@ -9,7 +9,7 @@ import { startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 
 describe.skipIf(isMissing('etcd'))('an etcd of a test', () => {
-  it.concurrent('has after a restart what it had before', { timeout: 60_000 }, async () => {
+  it.concurrent('has after a restart what it had before', async () => {
     const server = await startEtcd();
     const ask = async (path: string, question: object): Promise<unknown> => {
       const body = JSON.stringify(question);
@@ -21,7 +21,7 @@ describe.skipIf(isMissing('etcd'))('an etcd of a test', () => {
     await server.stop();
   });
 
-  it.concurrent('that is a cluster has another leader once the first was killed', { timeout: 120_000 }, async () => {
+  it.concurrent('that is a cluster has another leader once the first was killed', async () => {
     const cluster = await EtcdCluster.start();
     try {
       const first = await cluster.leader();

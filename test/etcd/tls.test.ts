@@ -10,7 +10,7 @@ import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 import { makeCertificates } from './certificates.ts';
 
-describe.skipIf(isMissing('etcd'))('an etcd over TLS', { timeout: 60_000 }, () => {
+describe.skipIf(isMissing('etcd'))('an etcd over TLS', () => {
   let server: EtcdServer;
   const directory = mkdtempSync(join(tmpdir(), 'signalbox-tls-'));
   const file = (name: string): string => join(directory, name);
@@ -28,7 +28,7 @@ describe.skipIf(isMissing('etcd'))('an etcd over TLS', { timeout: 60_000 }, () =
     };
     for (const [name, text] of Object.entries(files)) writeFileSync(file(name), text);
     server = await startEtcd({ tls: { ca: file('ca.pem'), cert: file('server.pem'), key: file('server.key') } });
-  }, 60_000);
+  });
   afterAll(async () => {
     await server?.stop();
     rmSync(directory, { recursive: true, force: true });

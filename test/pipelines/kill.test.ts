@@ -66,24 +66,20 @@ async function killedAt(stopAt: Order['stopAt'], newStore: NewStore): Promise<bo
 }
 
 describe('a driver that is killed', () => {
-  it(
-    'before or after any of its writes is replaced, and no phase runs twice that must not',
-    { timeout: 240_000 },
-    async () => {
-      let write = 0;
-      let most = Number.POSITIVE_INFINITY;
-      const kill = async (): Promise<void> => {
-        for (let mine = write++; mine < most; mine = write++) {
-          const isBefore = await killedAt({ write: mine, when: 'before' }, inFile);
-          if (isBefore) await killedAt({ write: mine, when: 'after' }, inFile);
-          else most = Math.min(most, mine);
-        }
-      };
-      await Promise.all([kill(), kill()]);
-      // Started, driven, thrice blocked, six times begun and ended, paused and rested, and what its last guards came to.
-      expect(most).toBeGreaterThan(16);
-    },
-  );
+  it('before or after any of its writes is replaced, and no phase runs twice that must not', async () => {
+    let write = 0;
+    let most = Number.POSITIVE_INFINITY;
+    const kill = async (): Promise<void> => {
+      for (let mine = write++; mine < most; mine = write++) {
+        const isBefore = await killedAt({ write: mine, when: 'before' }, inFile);
+        if (isBefore) await killedAt({ write: mine, when: 'after' }, inFile);
+        else most = Math.min(most, mine);
+      }
+    };
+    await Promise.all([kill(), kill()]);
+    // Started, driven, thrice blocked, six times begun and ended, paused and rested, and what its last guards came to.
+    expect(most).toBeGreaterThan(16);
+  });
 });
 
 describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
@@ -97,7 +93,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
 
   // On a file each of its writes has its turn above.
   const onEtcd = kind === 'file' ? undefined : it;
-  onEtcd?.('at one of its writes is replaced', { timeout: 120_000 }, async () => {
+  onEtcd?.('at one of its writes is replaced', async () => {
     const points = [
       ...([1, 3, 6, 16] as const).map((write) => ({ write, when: 'after' as const })),
       ...([4, 7] as const).map((write) => ({ write, when: 'before' as const })),
@@ -114,7 +110,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
       shell('work', `${DID}; [ "$SIGNALBOX_ATTEMPT" = 2 ]`, { retries: 1, backoffMs: 1_500 }),
       'backoff',
     ],
-  ])('while it %s is replaced, and nothing runs twice', { timeout: 60_000 }, async (_, work, what) => {
+  ])('while it %s is replaced, and nothing runs twice', async (_, work, what) => {
     const crew = await crewOf(book(work, phase('next')));
     const gate = await crew.box.lock('gate').acquire();
     const { driver } = crew.drive();
@@ -131,7 +127,7 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     await crew.expectOrder();
   });
 
-  it('while its function runs leaves it to a person, who is told', { timeout: 60_000 }, async () => {
+  it('while its function runs leaves it to a person, who is told', async () => {
     const crew = await crewOf(book(phase('work', { env: { HANGS: 'yes' }, holds: [{ lock: 'main' }] }), phase('next')));
     const { driver } = crew.drive();
     await until(() => crew.did.length === 1);
@@ -147,7 +143,6 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
 
   it.each([true, false])(
     'while its command runs leaves an orphan, which is ended before anything else runs; idempotent: %s',
-    { timeout: 60_000 },
     async (idempotent) => {
       const line = [
         // Whoever is inside already has not been ended.
@@ -177,28 +172,24 @@ describe.each(stores)('on $on, a driver that is killed', ({ kind }) => {
     },
   );
 
-  it(
-    'only stopped, past its lease, ends its command when it goes on, and writes nothing',
-    { timeout: 60_000 },
-    async () => {
-      const line = `${DID}; [ -e go ] && exit 0; touch go; echo $$ >> pid; exec sleep 1000`;
-      const crew = await crewOf(book(shell('work', line, { idempotent: true }), phase('next')));
-      const { driver, told } = crew.drive();
-      const command = await crew.pidIn('pid');
-      driver.kill('SIGSTOP');
-      expect(await crew.finish()).toEqual([]);
-      expect(isAlive(command)).toBe(false);
-      await until(() => crew.isOver);
-      const { length } = crew.history;
-      driver.kill('SIGCONT');
-      expect((await told).error).toMatch(/lost|ended/);
-      expect(crew.history).toHaveLength(length);
-      expect(crew.did.map(({ phase: name }) => name)).toEqual(['work', 'work', 'next']);
-      await crew.expectOrder();
-    },
-  );
+  it('only stopped, past its lease, ends its command when it goes on, and writes nothing', async () => {
+    const line = `${DID}; [ -e go ] && exit 0; touch go; echo $$ >> pid; exec sleep 1000`;
+    const crew = await crewOf(book(shell('work', line, { idempotent: true }), phase('next')));
+    const { driver, told } = crew.drive();
+    const command = await crew.pidIn('pid');
+    driver.kill('SIGSTOP');
+    expect(await crew.finish()).toEqual([]);
+    expect(isAlive(command)).toBe(false);
+    await until(() => crew.isOver);
+    const { length } = crew.history;
+    driver.kill('SIGCONT');
+    expect((await told).error).toMatch(/lost|ended/);
+    expect(crew.history).toHaveLength(length);
+    expect(crew.did.map(({ phase: name }) => name)).toEqual(['work', 'work', 'next']);
+    await crew.expectOrder();
+  });
 
-  it('while another stands by is replaced by that one, by itself', { timeout: 60_000 }, async () => {
+  it('while another stands by is replaced by that one, by itself', async () => {
     const crew = await crewOf(book(phase('work', { pre: [guard({ lockFree: 'gate' })] })));
     const gate = await crew.box.lock('gate').acquire();
     const { driver } = crew.drive();

@@ -33,7 +33,7 @@ describe.each(stores)('on $on, in real processes, a pipeline', ({ kind }) => {
   built();
   const newStore = newStoreOf(kind);
 
-  it.each(['lets go', 'is killed'])('goes on when the holder %s', { timeout: 60_000 }, async (how) => {
+  it.each(['lets go', 'is killed'])('goes on when the holder %s', async (how) => {
     const crew = await Crew.of(waiting, newStore);
     onTestFinished(() => crew.leave());
     const holder: ChildProcess = fork(HOLDER, [crew.url, 'main'], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });

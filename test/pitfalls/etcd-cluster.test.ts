@@ -18,14 +18,14 @@ import { built } from '../support/run-processes.ts';
 const CREW = 5;
 const program = fileURLToPath(new URL('programs/crew.mjs', import.meta.url));
 
-describe.skipIf(isMissing('etcd'))('on a cluster of three', { timeout: 120_000 }, () => {
+describe.skipIf(isMissing('etcd'))('on a cluster of three', () => {
   let cluster: EtcdCluster;
   let directory: string;
   const boxes: Signalbox[] = [];
   beforeAll(async () => {
     built();
     cluster = await EtcdCluster.start();
-  }, 180_000);
+  });
   afterAll(() => cluster?.stop());
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), 'signalbox-cluster-'));

@@ -17,11 +17,11 @@ function heardOf(name: string, into: SignalboxEvent[]): (event: SignalboxEvent) 
   };
 }
 
-describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: true }, () => {
+describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
   let server: EtcdServer;
   beforeAll(async () => {
     server = await startEtcd();
-  }, 60_000);
+  });
   afterAll(() => server?.stop());
 
   const fleet = (atEnd: AtEnd): EtcdFleet => new EtcdFleet(server, atEnd);
@@ -145,7 +145,7 @@ describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: tru
 });
 
 // These stop etcd itself, or forget its history: each has one of its own.
-describe.skipIf(isMissing('etcd'))('on an etcd of their own', { timeout: 60_000, concurrent: true }, () => {
+describe.skipIf(isMissing('etcd'))('on an etcd of their own', { concurrent: true }, () => {
   async function ownEtcd(atEnd: AtEnd): Promise<{ readonly server: EtcdServer; readonly fleet: EtcdFleet }> {
     const server = await startEtcd();
     atEnd(() => server.stop());

@@ -16,12 +16,12 @@ vi.setConfig({ maxConcurrency: 40 });
 /** Of sessions that have to live on, also on a machine that is busy with other tests. */
 const LIVING_MS = 5000;
 
-describe.skipIf(isMissing('etcd'))('on etcd', { timeout: 60_000, concurrent: true }, () => {
+describe.skipIf(isMissing('etcd'))('on etcd', { concurrent: true }, () => {
   let server: EtcdServer;
   beforeAll(async () => {
     built();
     server = await startEtcd();
-  }, 120_000);
+  });
   afterAll(() => server?.stop());
 
   const fleet = (atEnd: AtEnd): EtcdFleet => new EtcdFleet(server, atEnd);

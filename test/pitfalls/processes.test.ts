@@ -14,7 +14,7 @@ const program = (name: string): string => fileURLToPath(new URL(`programs/${name
 let place: Place;
 let children: ChildProcess[];
 
-beforeAll(built, 120_000);
+beforeAll(built);
 
 beforeEach(() => {
   place = new Place();
@@ -40,7 +40,7 @@ async function hears(child: ChildProcess, wanted: unknown): Promise<void> {
 }
 
 describe('12. a stale lock is taken over by two at once, and a blocked event loop is fatal', () => {
-  it('of eight processes that find the holder dead one gets in at a time', { timeout: 60_000 }, async () => {
+  it('of eight processes that find the holder dead one gets in at a time', async () => {
     const holder = place.run(['--lock', 'db', '--', 'sh', '-c', 'echo pid $$; exec sleep 60']);
     const child = await holder.pidOf();
     const entrants = Array.from({ length: 8 }, () => start('entrant', place.path('log')));
@@ -60,26 +60,22 @@ describe('12. a stale lock is taken over by two at once, and a blocked event loo
     }
   });
 
-  it(
-    'a process that blocked its event loop past its lease is told, harms nobody, and lives',
-    { timeout: 60_000 },
-    async () => {
-      const sleeper = start('sleeper');
-      await hears(sleeper, 'held');
-      const box = await place.open();
-      const told = once(sleeper, 'message');
-      const hold = await box.lock('db').acquire();
-      expect(await told).toEqual([{ isValid: false, released: 'already-lost', why: 'disconnected' }, undefined]);
-      expect(hold.isValid).toBe(true);
-      expect(await box.lock('db').isHeldBy(hold.holder)).toBe(true);
-      if (sleeper.exitCode === null) await once(sleeper, 'exit');
-      expect(sleeper.exitCode).toBe(0);
-    },
-  );
+  it('a process that blocked its event loop past its lease is told, harms nobody, and lives', async () => {
+    const sleeper = start('sleeper');
+    await hears(sleeper, 'held');
+    const box = await place.open();
+    const told = once(sleeper, 'message');
+    const hold = await box.lock('db').acquire();
+    expect(await told).toEqual([{ isValid: false, released: 'already-lost', why: 'disconnected' }, undefined]);
+    expect(hold.isValid).toBe(true);
+    expect(await box.lock('db').isHeldBy(hold.holder)).toBe(true);
+    if (sleeper.exitCode === null) await once(sleeper, 'exit');
+    expect(sleeper.exitCode).toBe(0);
+  });
 });
 
 describe('15. an abort that races a grant leaks the grant', () => {
-  it('a run that is told to end at the moment of its grant leaves the lock free', { timeout: 120_000 }, async () => {
+  it('a run that is told to end at the moment of its grant leaves the lock free', async () => {
     const box = await place.open();
     const lock = box.lock('db');
     const codes = new Set<number | null>();
@@ -102,7 +98,7 @@ describe('15. an abort that races a grant leaks the grant', () => {
 });
 
 describe('20. a slow worker is taken for a dead one', () => {
-  it('who is late, who is silent and whose process is gone are told apart', { timeout: 60_000 }, async () => {
+  it('who is late, who is silent and whose process is gone are told apart', async () => {
     const health = async (): Promise<Record<string, string>> => {
       const { stdout } = await place.start(process.execPath, [ENTRY, 'who', '--json'], { stdin: '' }).ended;
       const { locks } = JSON.parse(stdout) as { locks: { name: string; holds: { health: string }[] }[] };
@@ -113,7 +109,7 @@ describe('20. a slow worker is taken for a dead one', () => {
     await box.lock('slow').acquireDetached({ holder: 'agent:slow', ttlMs: 60_000, maxHoldMs: 300 });
     await box.lock('silent').acquireDetached({ holder: 'agent:silent', ttlMs: 300 });
     await box.lock('well').acquireDetached({ holder: 'agent:well', ttlMs: 60_000 });
-    await expect.poll(health, { timeout: 20_000 }).toEqual({ slow: 'slow', silent: 'silent', well: 'renewed' });
+    await expect.poll(health).toEqual({ slow: 'slow', silent: 'silent', well: 'renewed' });
   });
 });
 

@@ -19,7 +19,7 @@ const boxes: Signalbox[] = [];
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'signalbox-'));
   if (engines.includes('etcd')) etcd = await startEtcd();
-}, 60_000);
+});
 afterEach(async () => {
   await Promise.all(boxes.splice(0).map((box) => box.close()));
 });

@@ -45,7 +45,7 @@ export function story(title: string, setting: Setting): (transcript: TemplateStr
     const inPrograms = setting.inPrograms?.bind(setting);
     if (inPrograms === undefined || !isForPrograms(transcript)) return;
     for (const { name, open } of stores) {
-      it.concurrent(`${title}, ${name}`, { timeout: 30_000 }, async ({ onTestFinished }) => {
+      it.concurrent(`${title}, ${name}`, async ({ onTestFinished }) => {
         const place = await open();
         onTestFinished(() => place.close());
         expect(abridged(await retell(inPrograms(place), transcript))).toBe(abridged(transcript));

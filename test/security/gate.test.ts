@@ -6,7 +6,7 @@ import { GatedChild } from '../../src/host/index.ts';
 import { built, type Ended, Place } from '../support/run-processes.ts';
 
 let place: Place;
-beforeAll(built, 120_000);
+beforeAll(built);
 beforeEach(() => {
   place = new Place();
 });
@@ -16,7 +16,7 @@ afterEach(() => place.leave());
 const bash = (script: string, env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   place.start('bash', ['-c', `run() { "$NODE" "$ENTRY" run --lock a -- "$@"; }\n${script}`], { stdin: '', env }).ended;
 
-describe('a secret in the environment', { timeout: 60_000 }, () => {
+describe('a secret in the environment', () => {
   const odd = 'npm_config_//packages.example.org/:_authToken';
 
   it('is in no list of processes while the command waits at its gate, nor for another user at any time', async () => {
@@ -43,7 +43,7 @@ describe('a secret in the environment', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a command', { timeout: 60_000 }, () => {
+describe('a command', () => {
   it('whose name has an equals sign is the one that runs, with an odd variable too', async () => {
     copyFileSync('/bin/echo', place.path('a=b'));
     for (const env of [{}, { 'odd.name': '1' }]) {

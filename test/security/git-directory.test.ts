@@ -317,7 +317,7 @@ describe.skipIf(!isRoot)('a repository of another user', () => {
 
 /** A mount of its own needs a mount namespace, which only root can make. */
 describe.skipIf(!isRoot)('a mount point', () => {
-  beforeAll(built, 120_000);
+  beforeAll(built);
 
   it('ends the search as it ends git’s, unless GIT_DISCOVERY_ACROSS_FILESYSTEM says otherwise', () => {
     mkdirSync(at('repository', 'mounted'));

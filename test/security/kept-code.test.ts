@@ -30,7 +30,7 @@ const MAKE_FOREIGN = `
   writeFileSync(file, Buffer.concat([code, code]));`;
 
 // Only root can be another user.
-describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', { timeout: 120_000 }, () => {
+describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', () => {
   let place: Place;
   let scratch: string;
   /** Prints FOREIGN in place of everything. */
@@ -45,7 +45,7 @@ describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', { 
     const env = { ...process.env, XDG_CACHE_HOME: scratch };
     execFileSync(process.execPath, [ENTRY, '--version'], { env });
     name = readdirSync(join(scratch, 'signalbox'))[0] ?? '';
-  }, 120_000);
+  });
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
   beforeEach(() => {
     place = new Place();
@@ -109,6 +109,13 @@ describe.skipIf(process.getuid?.() !== 0)('the code kept for the next start', { 
     chownSync(place.path('home'), NOBODY, NOBODY);
     await version();
     expect(readdirSync(place.path('home'))).toEqual([]);
+  });
+
+  it('is done without by a user whose cache is root’s, and the command ends as it would', async () => {
+    const env = { XDG_CACHE_HOME: place.path('home') };
+    const as = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups', process.execPath, ENTRY];
+    const { code, stderr } = await place.start('setpriv', [...as, '--version'], { stdin: '', env }).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });
 
   it('is never that of another user who swaps the directory all the time', async () => {

@@ -19,6 +19,8 @@ import {
 } from '../../src/host/index.ts';
 import { offspringOf } from '../../src/host/offspring.ts';
 import { thisHost, thisProcess } from '../../src/host/process.ts';
+import type { Children, ChildNote } from '../../src/runtime/children.ts';
+import { clearLeftovers } from '../../src/runtime/leftovers.ts';
 import { built, ENTRY, isAlive } from '../support/run-processes.ts';
 
 const IDENTITY = { boot: 'b-1', space: 'pid:[1]', pid: 42, start: '100' };
@@ -112,6 +114,40 @@ describe.skipIf(thisHost() === undefined)('a process that a note names', () => {
   });
 });
 
+// The same for a run and for the command of a pipeline: both begin only if nothing is left.
+describe.skipIf(thisHost() === undefined)('a leftover that may not be ended', () => {
+  it('is waited for, then given up and named; its note stays, and it lives', async () => {
+    const child = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore', env: { PATH: process.env['PATH'] } });
+    await once(child, 'spawn');
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const forgotten: string[] = [];
+    const children = {
+      areOfOneMachine: false,
+      areOfSeveralUsers: true,
+      forget: (keys: readonly string[]) => Promise.resolve(void forgotten.push(...keys)),
+    } as unknown as Children;
+    const note: ChildNote = {
+      ...{ hold: '1', token: 1, holder: 'old', lease: '1', graceMs: 1, outlivesHold: false, at: Date.now() },
+      child: offspringOf(child.pid as number, true, 'm'),
+    };
+    const told: string[] = [];
+    const left = await clearLeftovers(
+      { leftovers: [{ key: 'k', resource: 'lock/a', note, isLookedAfter: false }], unreadable: [] },
+      {
+        children,
+        graceMs: 1,
+        unendableMs: 20,
+        tell: (line) => void told.push(line),
+        cut: new AbortController().signal,
+      },
+    );
+    expect(left).toEqual([`lock/a: waiting for process ${child.pid}, left behind by old`]);
+    expect(told).toEqual([`${left[0]}; it cannot be proven to be that one, so end it by hand if it is`]);
+    expect(forgotten).toEqual([]);
+    expect(isAlive(child.pid as number)).toBe(true);
+  });
+});
+
 interface Told {
   readonly code: number;
   readonly stdout: string;
@@ -125,12 +161,21 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
   beforeAll(() => {
     built();
     const program = fileURLToPath(new URL('programs/planted-notes.mjs', import.meta.url));
-    const inside = ['-pf', '--mount-proc', '--kill-child', process.execPath, program, join(directory, 'store'), ENTRY];
+    const inside = [
+      '-pf',
+      '--mount-proc',
+      '--kill-child',
+      'setsid',
+      process.execPath,
+      program,
+      join(directory, 'store'),
+      ENTRY,
+    ];
     const env = { ...process.env, SIGNALBOX_URL: undefined, SIGNALBOX_HOLDER: undefined };
     const { stdout, stderr } = spawnSync('unshare', inside, { encoding: 'utf8', env, timeout: 100_000 });
     if (stdout === '') throw new Error(`everything in the namespace was ended: ${stderr}`);
     told = JSON.parse(stdout) as typeof told;
-  }, 120_000);
+  });
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
   it.each(['the first process', 'every process', 'a path', 'another process', 'nothing', 'no child'])(

@@ -10,9 +10,9 @@ import { openEtcdUrl } from '../../src/store/index.ts';
 import { signalbox, start } from '../support/cli.ts';
 import { built } from '../support/run-processes.ts';
 
-beforeAll(built, 120_000);
+beforeAll(built);
 
-describe('a password', { timeout: 120_000 }, () => {
+describe('a password', () => {
   const secret = 'PSECRETP';
   const url = `etcd://me:${secret}@127.0.0.1:1`;
   const mistyped = [
@@ -48,7 +48,7 @@ describe('a password', { timeout: 120_000 }, () => {
   });
 });
 
-it('a password that was typed after all is hidden in ps while the command line runs', { timeout: 60_000 }, async () => {
+it('a password that was typed after all is hidden in ps while the command line runs', async () => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;

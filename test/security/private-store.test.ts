@@ -72,7 +72,7 @@ describe('a store is for its owner alone', () => {
     const holder = startProgram('/bin/sh', ['-c', `umask ${umask}; exec "$@"`, 'sh', ...holds]);
     try {
       await holder.printed('holding');
-      await expect.poll(modes, { timeout: 20_000 }).toEqual(PRIVATE);
+      await expect.poll(modes).toEqual(PRIVATE);
     } finally {
       holder.child.kill('SIGKILL');
       await holder.ended;

@@ -56,6 +56,14 @@ describe('share=group', () => {
     expect([modeOf(), modeOf('store.db')]).toEqual(['0700', '0600']);
   });
 
+  it('is known to those who read the store, who then believe less of it', async () => {
+    for (const share of ['none', 'group'] as const) {
+      const store = await openEmbedded(directory, { share });
+      expect(store.isOfSeveralUsers).toBe(share === 'group');
+      await store.close();
+    }
+  });
+
   it('is not what a directory means that only happens to be open to its group', async () => {
     mkdirSync(directory);
     chmodSync(directory, 0o2770);
@@ -131,7 +139,7 @@ describe.skipIf(why !== undefined)(`between users${why === undefined ? '' : ` (s
       return names.flatMap((name) => lstatSync(join(directory, 'bells', name), { throwIfNoEntry: false }) ?? []);
     };
     const owners = (): Set<number> => new Set(bells().map(({ uid }) => uid));
-    await expect.poll(owners, { timeout: 25_000 }).toEqual(new Set([ANNA.uid, BERT.uid]));
+    await expect.poll(owners).toEqual(new Set([ANNA.uid, BERT.uid]));
     expect(new Set(bells().map(({ gid, mode }) => `${gid} ${(mode & 0o777).toString(8)}`))).toEqual(
       new Set([`${TEAM} 660`]),
     );

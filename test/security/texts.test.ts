@@ -8,7 +8,7 @@ import { Scratch } from '../support/cli.ts';
 
 const HOSTILE = 'x\u001b]0;owned\u0007\u009b2J\u202egnp.exe\u2066';
 
-describe('a hostile text in a store', { timeout: 120_000 }, () => {
+describe('a hostile text in a store', () => {
   let scratch: Scratch;
   let box: Signalbox;
   let store: Store;
@@ -31,7 +31,7 @@ describe('a hostile text in a store', { timeout: 120_000 }, () => {
     await spoil('r/lock/a');
     await spoil('r/semaphore/s');
     await box.tasks.publish('t', { data: { text: HOSTILE } });
-  }, 120_000);
+  });
   afterAll(async () => {
     await store.close();
     await box.close();

@@ -131,18 +131,14 @@ const mutants: readonly Mutant[] = [
 ];
 
 describe('a planted bug is caught by the simulator', () => {
-  it.each(mutants)('$name', { timeout: 300_000 }, async (mutant) => {
+  it.each(mutants)('$name', async (mutant) => {
     expect(await caught(mutant, SEEDS)).toBeDefined();
   });
 
   it.each([
     ['crowded', crowded, SEEDS / 2],
     ['slow answers', slowAnswers, SEEDS / 5],
-  ] as const)(
-    'and what only makes it happen more often is none: %s',
-    { timeout: 300_000 },
-    async (name, edit, seeds) => {
-      expect(await firstViolation(await simulatorOf(name, [edit]), seeds)).toBeUndefined();
-    },
-  );
+  ] as const)('and what only makes it happen more often is none: %s', async (name, edit, seeds) => {
+    expect(await firstViolation(await simulatorOf(name, [edit]), seeds)).toBeUndefined();
+  });
 });

@@ -32,7 +32,7 @@ const mutants: readonly Mutant[] = [
 ];
 
 describe('tasks in simulated trouble', () => {
-  it(`are done once each and none is lost, whatever happens: ${SEEDS} seeds`, { timeout: 300_000 }, async () => {
+  it(`are done once each and none is lost, whatever happens: ${SEEDS} seeds`, async () => {
     let claims = 0;
     const told: string[] = [];
     for (let seed = 1; seed <= SEEDS; seed++) {
@@ -54,7 +54,7 @@ describe('tasks in simulated trouble', () => {
     expect(happenings.filter((happening) => !told.some((line) => line.includes(happening)))).toEqual([]);
   });
 
-  it.each(mutants)('show that $name', { timeout: 300_000 }, async (mutant) => {
+  it.each(mutants)('show that $name', async (mutant) => {
     expect(await caught(mutant, MUTANT_SEEDS, 'tasks')).toBeDefined();
   });
 });

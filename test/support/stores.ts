@@ -25,7 +25,7 @@ export function newStoreOf(kind: StoreKind): NewStore {
   let made = 0;
   beforeAll(async () => {
     server = await startEtcd();
-  }, 60_000);
+  });
   afterAll(() => server?.stop());
   return () => `etcd://127.0.0.1:${server?.port}/store-${++made}`;
 }

@@ -22,7 +22,7 @@ const recipes = new Map(
 
 const isOut = isMissing('etcd') || isMissing('etcdctl');
 
-describe.skipIf(isOut)('a worker that has nothing but etcdctl', { timeout: 60_000 }, () => {
+describe.skipIf(isOut)('a worker that has nothing but etcdctl', () => {
   const directory = mkdtempSync(join(tmpdir(), 'signalbox-foreign-'));
   const running: ChildProcess[] = [];
   let server: EtcdServer;
@@ -34,7 +34,7 @@ describe.skipIf(isOut)('a worker that has nothing but etcdctl', { timeout: 60_00
     box = await open(`etcd://127.0.0.1:${server.port}`);
     await box.on('task:*', (event) => void events.push(event));
     await box.tasks.subscribe(() => undefined);
-  }, 60_000);
+  });
 
   beforeEach(async () => {
     await etcdctl('etcdctl del --prefix /tasks/report/');

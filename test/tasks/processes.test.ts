@@ -30,7 +30,7 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
       url = `etcd://127.0.0.1:${server.port}`;
     }
     box = await open(url, { requestTimeoutMs: 20_000 });
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await box?.close();
@@ -76,19 +76,14 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
     }
   }
 
-  it.skipIf(isOut)(
-    `of ten claimers in ten processes exactly one gets a task, ${rounds} times`,
-    { timeout: 180_000 },
-    () => contest('ten', 10, 1, rounds),
+  it.skipIf(isOut)(`of ten claimers in ten processes exactly one gets a task, ${rounds} times`, () =>
+    contest('ten', 10, 1, rounds),
   );
 
-  it.skipIf(isOut)('of a hundred claimers exactly one gets a task', { timeout: 120_000 }, () =>
-    contest('hundred', 10, 10, 3),
-  );
+  it.skipIf(isOut)('of a hundred claimers exactly one gets a task', () => contest('hundred', 10, 10, 3));
 
   it.skipIf(isOut)(
     `${tasks} tasks are done by 16 processes of which some are killed: each exactly once, none lost`,
-    { timeout: 240_000 },
     async () => {
       const completed = new Map<string, number>();
       const told = new Map<string, number>();
@@ -123,7 +118,7 @@ describe.each(engines)('on $engine', ({ engine, rounds, tasks, isMissing: isOut 
         expect(kills).toBeGreaterThan(0);
         expect(list).toHaveLength(tasks);
         expect(list.filter(({ status }) => status !== 'complete').map(({ id }) => id)).toEqual([]);
-        await expect.poll(() => completed.size, { timeout: 20_000 }).toBe(tasks);
+        await expect.poll(() => completed.size).toBe(tasks);
         // Nobody was told twice that a task is complete, and no completion was recorded twice.
         expect([...completed].filter(([, times]) => times !== 1)).toEqual([]);
         expect([...told].filter(([, times]) => times !== 1)).toEqual([]);

@@ -2,6 +2,7 @@
  * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
  * costs nothing of the limit. Only ever reads, so that it may ask again.
  */
+import { timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { pause } from '../pause.ts';
 import { findToken } from './github-token.ts';
@@ -97,7 +98,8 @@ export class GitHubClient {
   ): Promise<{ page: Page } | { refused: Refused }> {
     const remembered = this.#remembered.get(address);
     const timeoutMs = this.#options.timeoutMs ?? TIMEOUT_MS;
-    const late = AbortSignal.timeout(timeoutMs);
+    const limit = timeLimit(timeoutMs);
+    const late = limit.signal;
     const over = signal === undefined ? late : AbortSignal.any([signal, late]);
     try {
       const response = await this.#fetch(address, headersFor(token, remembered), over);
@@ -119,6 +121,8 @@ export class GitHubClient {
       if (error instanceof Failure) throw error;
       const why = late.aborted ? `no answer within ${timeoutMs} ms` : networkTrouble(error);
       return { refused: { status: 0, headers: new Headers(), message: why } };
+    } finally {
+      limit.cancel();
     }
   }
 

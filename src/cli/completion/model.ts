@@ -1,5 +1,6 @@
 /** What can be typed where, read off the commands themselves: so that no completion lags behind them. */
 import type { Command, Option } from 'commander';
+import { EVENT_KINDS } from '../../runtime/event-kinds.ts';
 
 /** What is offered for an argument or for the value of an option. */
 export type Source =
@@ -56,7 +57,8 @@ function valueOf({ long, argChoices }: Option): Source {
   return VALUES[long ?? ''] ?? { from: 'nothing' };
 }
 
-const PATTERNS = ['*', 'lock:*', 'lock:acquired', 'lock:released', 'lock:stale', 'semaphore:*', 'task:*'];
+const KINDS = EVENT_KINDS.map((kind) => `${kind}:*`);
+const PATTERNS = ['*', ...KINDS, 'lock:acquired', 'lock:released', 'lock:stale'];
 
 function argumentOf(command: Command, at: string): Source {
   const [argument] = command.registeredArguments;

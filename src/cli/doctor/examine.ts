@@ -3,16 +3,17 @@ import type { Command } from 'commander';
 import { setTimeout as pause } from 'node:timers/promises';
 import { systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import type { Malformed } from '../../runtime/stored.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
-import { access, database, type DatabaseFacts, databaseFacts, fileSystem } from './file-checks.ts';
+import { access, database, type DatabaseFacts, databaseFacts, fileSystem, nativeAdvice } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
 import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
-import { history, leases, staleHolds, wakes, writable } from './store-checks.ts';
+import { history, keys, leases, staleHolds, wakes, writable } from './store-checks.ts';
 
 export interface Examination {
   readonly store: string;
@@ -59,8 +60,12 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
       if (status !== undefined) findings.push(etcdServer(status));
       const probe = await box.probe(other);
       const survey = await box.survey();
+      const malformed = [...survey.malformed];
+      const onMalformed = (one: Malformed): void => void malformed.push(one);
+      await box.members.list({ onMalformed });
+      await box.pipelines.list({ onMalformed });
       const kept = history(await box.health(), isEtcdUrl(url));
-      findings.push(writable(probe), wakes(probe), kept, staleHolds(survey), leases(survey));
+      findings.push(writable(probe), wakes(probe), kept, keys(malformed), staleHolds(survey), leases(survey));
     } finally {
       await other.close();
       await box.close();
@@ -68,7 +73,8 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
   } catch (error) {
     if (!Failure.is(error)) throw error;
     const isOpen = findings.length > 0;
-    const advice = (isEtcdUrl(url) ? etcdAdvice(error.code) : undefined) ?? adviceFor(error);
+    const special = isEtcdUrl(url) ? etcdAdvice(error.code) : nativeAdvice(error);
+    const advice = special ?? adviceFor(error);
     findings.push(fail(isOpen ? 'write' : 'store', error.message, advice));
     if (error.code === 'invalid') throw error;
     return error;
@@ -90,6 +96,8 @@ async function examineFile(
     if (facts !== undefined) findings.push(database(facts));
     return facts;
   } catch (error) {
+    // Said already, in the line about the store.
+    if (nativeAdvice(error) !== undefined) return undefined;
     findings.push(fail('database', (error as Error).message, 'see the line about the store'));
     return undefined;
   }

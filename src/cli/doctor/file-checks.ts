@@ -1,6 +1,14 @@
 /** What can be told of the directory of a `file:` store, and of the database in it. */
 import { existsSync, statSync } from 'node:fs';
-import { FORMAT, networkFileSystem, openSqlite, type Reach, reachOf, storeFile } from '../../store/embedded/index.ts';
+import {
+  FORMAT,
+  nativeTrouble,
+  networkFileSystem,
+  openSqlite,
+  type Reach,
+  reachOf,
+  storeFile,
+} from '../../store/embedded/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
@@ -50,6 +58,20 @@ export async function databaseFacts(directory: string): Promise<DatabaseFacts | 
     };
   } finally {
     database.close();
+  }
+}
+
+/** Undefined where the trouble is another. The store is well then; what reads it is not. */
+export function nativeAdvice(error: unknown): string | undefined {
+  switch (nativeTrouble(error)) {
+    case 'missing':
+      return 'where signalbox is installed: npm rebuild better-sqlite3 --ignore-scripts=false (pnpm: pnpm approve-builds)';
+    case 'for-another-node':
+      return `build it for this Node (${process.version}), where signalbox is installed: npm rebuild better-sqlite3`;
+    case 'not-installed':
+      return 'install signalbox again; it brings better-sqlite3 along';
+    case undefined:
+      return undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 /** What can be told of a store and of what is in it. */
 import type { Health } from '../../store/index.ts';
 import type { Probe } from '../../runtime/probe.ts';
+import type { Malformed } from '../../runtime/stored.ts';
 import type { Survey, SurveyedHold } from '../../runtime/survey/index.ts';
 import { spoken } from '../../core/index.ts';
 import { stateOf } from '../who-table.ts';
@@ -42,6 +43,13 @@ export function staleHolds(survey: Survey): Finding {
   const broken = [...new Set(kinds)].map((kind) => `signalbox ${kind} break NAME`).join(', ');
   const advice = `signalbox maintain frees them, but not where a person has to decide: ${broken}`;
   return warn('stale-holds', `${stale.length} stale: ${told(stale)}`, advice);
+}
+
+/** Nobody can use what such a key stands for until it is gone. */
+export function keys(malformed: readonly Malformed[]): Finding {
+  if (malformed.length === 0) return ok('keys', 'every key can be read');
+  const advice = 'find out what wrote them, then delete them (etcdctl del, or a copy of the store from before)';
+  return fail('keys', malformed.map(({ why }) => why).join('. '), advice);
 }
 
 export function leases(survey: Survey): Finding {

@@ -2,10 +2,12 @@
 import { type Command, Option } from 'commander';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
 import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
+import type { Malformed } from '../../runtime/stored.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
+import { warnOf } from '../malformed.ts';
 import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
@@ -38,9 +40,11 @@ Examples:
 Exit code 1 if there is no such pipeline.`,
     )
     .action(async (id: string, { log }: { log?: string | true }) => {
+      const malformed: Malformed[] = [];
+      const onMalformed = (one: Malformed): void => void malformed.push(one);
       const { found } = await look(command, async (box) => ({
         view: await box.pipelines.show(id),
-        logs: log === undefined ? undefined : await box.pipelines.logs(id),
+        logs: log === undefined ? undefined : await box.pipelines.logs(id, { onMalformed }),
       }));
       if (found.view === undefined) throw noSuchPipeline(id);
       const phases = found.view.phases.map(({ name }) => name);
@@ -49,6 +53,7 @@ Exit code 1 if there is no such pipeline.`,
       }
       const logs = found.logs?.filter(({ phase }) => log === true || phase === log);
       if (isJson(command)) return printJson(statusJson(found.view, logs));
+      warnOf(malformed);
       if (logs !== undefined) return printLogs(logs);
       printStatus(found.view);
     });
@@ -101,10 +106,16 @@ function list(command: Command): void {
       '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
     )
     .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
-      const options = state === undefined ? {} : { state };
+      const malformed: Malformed[] = [];
+      const onMalformed = (one: Malformed): void => void malformed.push(one);
+      const options = { onMalformed, ...(state !== undefined && { state }) };
       const { found, missing } = await look(command, (box) => box.pipelines.list(options));
       if (isJson(command))
-        return printJson({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
+        return printJson({
+          pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
+          malformed,
+        });
+      warnOf(malformed);
       if (names) return found.forEach(({ id }) => printName(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0)

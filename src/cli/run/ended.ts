@@ -13,7 +13,7 @@ export function endLike(ended: RunEnded): void {
   if (ended.interrupted === true) {
     process.removeAllListeners('SIGINT');
     process.kill(process.pid, 'SIGINT');
-    return;
+    // Reached by the first process of a container alone: the kernel spares pid 1 every signal that it does not handle.
   }
   const code = exitCodeOf(ended);
   if (code !== 0) throw new CliExit(code, '');

@@ -9,6 +9,7 @@
 import { BytesLost, GatedChild, NotStarted, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
+import { timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/environment.ts';
 import type { Hold } from '../../runtime/hold.ts';
@@ -32,8 +33,6 @@ import { Voice } from './voice.ts';
 import { currentHolders, currentWait, waitTold } from './waiting.ts';
 
 const NOT_STARTED = 126;
-/** Almost 25 days; a longer timer would end at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
   leaveStreamsAlone();
@@ -51,7 +50,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
     try {
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
-      const late = afterMs(request.waitMs);
+      const late = request.waitMs === undefined ? undefined : timeLimit(request.waitMs).signal;
       const holds = await acquired(box, request, holder, outer, signals, voice);
       const mark = randomHex(8);
       const held = holds.map(told);
@@ -133,7 +132,7 @@ async function begun(
   child: GatedChild,
   signals: Signals,
   voice: Voice,
-  late: AbortSignal,
+  late: AbortSignal | undefined,
 ): Promise<RunEnded> {
   const { graceMs, onLost } = request;
   try {
@@ -142,13 +141,13 @@ async function begun(
     const entered = await box.children.enter(holds, child.offspring, terms, asTold(outer));
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
-      const cut = AbortSignal.any([lost, signals.leaving, late]);
+      const cut = AbortSignal.any([lost, signals.leaving, ...(late === undefined ? [] : [late])]);
       // Without a limit of its own it would wait for ever for what it may not end: the time of a lease has to do.
       const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
       const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
       const [left] = await clearLeftovers(entered, clearing);
       if (signals.left !== undefined) throw new Failure('closed', 'left');
-      if (left !== undefined && late.aborted)
+      if (left !== undefined && late?.aborted === true)
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
       // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
@@ -166,13 +165,6 @@ async function begun(
 
 function within({ waitMs = 0 }: RunRequest): string {
   return waitMs === 0 ? '' : ` within ${spoken(waitMs)}`;
-}
-
-/** Aborts after this time; without one, never. It keeps no process alive. */
-function afterMs(ms: number | undefined): AbortSignal {
-  const controller = new AbortController();
-  if (ms !== undefined && ms <= LONGEST_TIMER_MS) setTimeout(() => controller.abort(), ms).unref();
-  return controller.signal;
 }
 
 /** The command has not begun, so this is not 76: it may be tried again. */

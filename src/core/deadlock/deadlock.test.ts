@@ -341,7 +341,7 @@ describe('a request that was just queued', () => {
   });
 });
 
-describe('in small random systems', { timeout: 60_000 }, () => {
+describe('in small random systems', () => {
   const runs = { numRuns: 1000 };
 
   it('a deadlock is found exactly if no schedule lets everybody finish', () => {

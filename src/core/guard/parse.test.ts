@@ -72,6 +72,12 @@ describe('a mistake is told with where it is, what is wrong and what is accepted
       '"labels" is unknown here; accepted are query, min',
     ],
     [
+      'a search by another name',
+      { issuesComplete: { serch: 'q' } },
+      ['issuesComplete', 'serch'],
+      '"serch" is unknown here; accepted are labels, ids, assignee, status, milestone, min, query',
+    ],
+    [
       'an empty list of labels',
       { noBlockedIssues: { labels: [] } },
       ['noBlockedIssues', 'labels'],

@@ -85,7 +85,8 @@ const issueId = scalar(
   (value) => name(value, []).length === 0 || positiveInteger(value, []).length === 0,
 );
 
-const issueQuery = record({ query: text('a search', 1, 4_096) }, { min: positiveInteger });
+const search = text('a search', 1, 4_096);
+const issueQuery = record({ query: search }, { min: positiveInteger });
 
 const issueFields = record(
   {},
@@ -96,6 +97,8 @@ const issueFields = record(
     status: oneOf(issueStatuses),
     milestone: name,
     min: positiveInteger,
+    // Instead of all these; it is here so that a filter with a wrong key is told of it.
+    query: search,
   },
 );
 

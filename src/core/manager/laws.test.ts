@@ -48,7 +48,7 @@ function play(
   }
 }
 
-describe('whatever is asked, and however time passes,', { timeout: 60_000 }, () => {
+describe('whatever is asked, and however time passes,', () => {
   it('a lock is held by one writer or by readers, and tokens only grow', () => {
     check((before, { manager }) => {
       for (const [name, { record }] of Object.entries(manager.locks)) {
@@ -171,7 +171,7 @@ describe('whatever is asked, and however time passes,', { timeout: 60_000 }, () 
   });
 });
 
-it('random play is not idle', { timeout: 60_000 }, () => {
+it('random play is not idle', () => {
   const kinds = new Set<string>();
   check((_before, { outcome }) => void kinds.add(outcome.kind));
   const usual = [

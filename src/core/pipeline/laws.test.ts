@@ -126,7 +126,7 @@ function live(transition: Transition, held: Laws, { runbook: book, moves }: Life
   return trial.record;
 }
 
-describe('whatever is said to a pipeline, by whomever, and whoever dies', { timeout: 60_000 }, () => {
+describe('whatever is said to a pipeline, by whomever, and whoever dies', () => {
   test.each(Object.entries(laws))('%s', (sentence, law) => {
     fc.assert(
       fc.property(life, (drawn) => void live(pipelineTransition, { [sentence]: law }, drawn)),
@@ -573,7 +573,7 @@ const BUGS: Bugs = [
   },
 ];
 
-describe('a pipeline with a planted bug is caught when', { timeout: 60_000 }, () => {
+describe('a pipeline with a planted bug is caught when', () => {
   test.each(BUGS)('$bug', ({ breaks, planted }) => {
     const held = Object.fromEntries(Object.entries(laws).filter(([sentence]) => sentence === breaks));
     const checked = fc.check(

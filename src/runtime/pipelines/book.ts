@@ -1,6 +1,8 @@
 /** What a pipeline is to do, and where: written when it is started, so that any process can go on with it. */
 import { hostname } from 'node:os';
-import type { Phase, PipelineRecord, Runbook } from '../../core/index.ts';
+import { type Phase, type PipelineRecord, type Runbook, shown } from '../../core/index.ts';
+import type { KeyValue } from '../../store/index.ts';
+import { checked, isObject } from '../stored.ts';
 
 export interface Book {
   readonly runbook: Runbook;
@@ -18,6 +20,15 @@ export interface Book {
 }
 
 export const thisMachine = (): string => hostname();
+
+export function bookIn(pair: KeyValue): Book {
+  return checked<Book>(pair, ({ runbook, cwd, env }) => {
+    const isRunbook = isObject(runbook) && Array.isArray(runbook['phases']) && runbook['phases'].every(isObject);
+    if (!isRunbook) return `its runbook is ${shown(runbook)}`;
+    if (typeof cwd !== 'string') return `its directory is ${shown(cwd)}`;
+    return isObject(env) ? undefined : `its variables are ${shown(env)}`;
+  });
+}
 
 /** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
 export function variablesOf(

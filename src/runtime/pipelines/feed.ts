@@ -1,11 +1,12 @@
 /** The one watch on pipelines that a process has: for drivers, which have to hear of a cancel, and for who waits for an end. */
 import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Revision } from '../../store/index.ts';
+import type { KeyValue, Revision } from '../../store/index.ts';
 import { follow } from '../follow.ts';
-import { decode, type RecordDocument } from '../layout.ts';
+import type { RecordDocument } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { ALL_PIPELINES, pipelineOfState } from './keys.ts';
+import { checked, type Fields, isCount, isObject, isTime, readEach } from '../stored.ts';
+import { ALL_PIPELINES, pipelineKeys, pipelineOfState } from './keys.ts';
 
 /** How a pipeline stands, and since which revision. */
 export interface Seen {
@@ -22,6 +23,7 @@ export interface PipelineListener {
 
 export class PipelineFeed {
   readonly #runtime: Runtime;
+  /** By the key of its state. */
   readonly #listeners = new Map<string, Set<PipelineListener>>();
   #following: Promise<unknown> | undefined;
 
@@ -31,11 +33,12 @@ export class PipelineFeed {
 
   /** Resolves once nothing can be missed, with what ends it. */
   async listen(id: string, listener: PipelineListener): Promise<() => void> {
-    const listeners = this.#listeners.get(id) ?? new Set();
-    this.#listeners.set(id, listeners.add(listener));
+    const { state } = pipelineKeys(id);
+    const listeners = this.#listeners.get(state) ?? new Set();
+    this.#listeners.set(state, listeners.add(listener));
     const stop = (): void => {
       listeners.delete(listener);
-      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id);
+      if (listeners.size === 0 && this.#listeners.get(state) === listeners) this.#listeners.delete(state);
     };
     try {
       await (this.#following ??= this.#follow());
@@ -57,10 +60,14 @@ export class PipelineFeed {
         changes: ({ changes, revision }) => {
           for (const change of changes) {
             const key = change.kind === 'put' ? change.pair.key : change.key;
-            const listeners = this.#listeners.get(pipelineOfState(key));
+            const listeners = this.#listeners.get(key);
             if (listeners === undefined) continue;
-            const record = change.kind === 'put' ? recordIn(change.pair) : undefined;
-            for (const listener of listeners) listener.saw({ record, mod: revision });
+            const [record] = change.kind === 'put' ? readEach([change.pair], recordIn) : [];
+            for (const listener of listeners) {
+              // How one stands that cannot be read is told to whoever reads it.
+              if (change.kind === 'put' && record === undefined) listener.missed();
+              else listener.saw({ record, mod: revision });
+            }
           }
         },
         resync: async () => {
@@ -75,12 +82,33 @@ export class PipelineFeed {
 }
 
 /** The record of today, also where an older version of signalbox wrote it. */
-export function recordIn(pair: Parameters<typeof decode>[0]): PipelineRecord {
-  const read = readRecord(decode<RecordDocument<StoredRecord>>(pair).record);
+export function recordIn(pair: KeyValue): PipelineRecord {
+  const { record } = checked<RecordDocument<StoredRecord>>(pair, (document) =>
+    isObject(document['record'])
+      ? recordProblem(document['record'], pair.key)
+      : `its record is ${shown(document['record'])}`,
+  );
+  const read = readRecord(record);
   if (read.ok) return read.record;
   const version = shown(read.version);
   throw new Failure(
     'corrupt',
     `${pair.key} has version ${version}, which this signalbox cannot read: update signalbox`,
   );
+}
+
+/** Every reader relies on this much. */
+function recordProblem({ id, name, state, step, phases, outputs, startedAt }: Fields, key: string): string | undefined {
+  if (id !== pipelineOfState(key)) return `its id is ${shown(id)}`;
+  for (const [field, text] of Object.entries({ name, state })) {
+    if (typeof text !== 'string') return `its ${field} is ${shown(text)}`;
+  }
+  if (!isObject(step) || !isCount(step['phase'])) return `its step is ${shown(step)}`;
+  if (!Array.isArray(phases) || !phases.every(isPhase)) return `its phases are ${shown(phases)}`;
+  if (!isObject(outputs)) return `its outputs are ${shown(outputs)}`;
+  return isTime(startedAt) ? undefined : `its time is ${shown(startedAt)}`;
+}
+
+function isPhase(phase: unknown): boolean {
+  return isObject(phase) && typeof phase['name'] === 'string' && isCount(phase['runs']);
 }

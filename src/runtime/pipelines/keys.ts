@@ -8,7 +8,7 @@
 import { nameProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { type KeyRange, prefixed } from '../../store/index.ts';
-import { STATES } from '../layout.ts';
+import { nameIn, STATES } from '../layout.ts';
 
 const PIPELINES = `${STATES}pipeline/`;
 export const ALL_PIPELINES: KeyRange = prefixed(PIPELINES);
@@ -28,7 +28,7 @@ export function pipelineKeys(id: string): PipelineKeys {
 }
 
 export function pipelineOfState(key: string): string {
-  return decodeURIComponent(key.slice(PIPELINES.length));
+  return nameIn(key, key.slice(PIPELINES.length));
 }
 
 export function logKey({ logs }: PipelineKeys, phase: number, run: number): string {

@@ -1,11 +1,14 @@
 /** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
 import type { Timer } from '../../clock.ts';
-import type { Compare, Operation } from '../../store/index.ts';
+import { type PipelineRecord, shown } from '../../core/index.ts';
+import type { Compare, KeyValue, Operation, ReadResult } from '../../store/index.ts';
 import { KeptOutput, PrintedText } from '../../host/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
+import { checked, isCount, readEach } from '../stored.ts';
 import { send } from '../tasks/sending.ts';
-import { logKey, type PipelineKeys } from './keys.ts';
+import { logKey, type PipelineKeys, pipelineKeys } from './keys.ts';
+import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';
 
 export interface PhaseLog {
   readonly phase: string;
@@ -14,12 +17,24 @@ export interface PhaseLog {
   readonly text: string;
   /** So many bytes were left out of the middle. */
   readonly leftOut: number;
+  /** So many were printed in all; logs of earlier versions do not say. */
+  readonly bytes?: number;
+}
+
+export function phaseLogIn(pair: KeyValue): PhaseLog {
+  return checked<PhaseLog>(pair, ({ phase, run, text }) => {
+    if (typeof phase !== 'string') return `its phase is ${shown(phase)}`;
+    if (!isCount(run)) return `its run is ${shown(run)}`;
+    return typeof text === 'string' ? undefined : `its text is ${shown(text)}`;
+  });
 }
 
 const HEAD_BYTES = 16_384;
 const TAIL_BYTES = 49_152;
 /** Nobody reads faster, and every time the whole is written. */
 const EVERY_MS = 2_000;
+/** Less than the tail, so that it is in one piece. */
+const SPOOLED_BYTES = 16_384;
 /** Of each phase. */
 const RUNS_KEPT = 5;
 
@@ -29,19 +44,24 @@ export class PhaseLogWriter {
   readonly #at: { readonly place: number; readonly phase: string; readonly run: number };
   readonly #kept = new KeptOutput(HEAD_BYTES, TAIL_BYTES);
   readonly #tell: (text: string) => void;
+  readonly #spool: Spool | undefined;
+  /** So much of it has reached the store. */
+  #landed = 0;
   readonly #streams: PrintedText[] = [];
   #timer: Timer | undefined;
   #isNew = false;
   #isClosed = false;
   #writing: Promise<unknown> = Promise.resolve();
 
-  /** `tell`: what is printed, as it comes. */
+  /** `tell`: what is printed, as it comes. `spool`: keeps what the store does not have yet. */
   constructor(
     runtime: Runtime,
     keys: PipelineKeys,
     at: { readonly place: number; readonly phase: string; readonly run: number },
     tell: (text: string) => void,
+    spool?: Spool,
   ) {
+    this.#spool = spool;
     this.#runtime = runtime;
     this.#keys = keys;
     this.#at = at;
@@ -51,7 +71,10 @@ export class PhaseLogWriter {
   /** What comes after the end is nobody's. */
   add(text: string): void {
     if (text === '' || this.#isClosed) return;
-    this.#kept.add(Buffer.from(text));
+    const bytes = Buffer.from(text);
+    this.#kept.add(bytes);
+    // Before anybody hears of it: what was seen must be there afterwards.
+    this.#spool?.add(bytes, this.#kept.total, () => Buffer.from(this.#kept.text).subarray(-SPOOLED_BYTES));
     this.#isNew = true;
     this.#tell(text);
     this.#timer ??= this.#runtime.later(EVERY_MS, () => this.#write(), false);
@@ -71,6 +94,7 @@ export class PhaseLogWriter {
     this.#timer?.cancel();
     this.#write();
     await this.#writing;
+    if (this.#landed === this.#kept.total) this.#spool?.remove();
   }
 
   get #oldestKept(): string {
@@ -83,7 +107,8 @@ export class PhaseLogWriter {
     if (!this.#isNew) return;
     this.#isNew = false;
     const { place, phase, run } = this.#at;
-    const log: PhaseLog = { phase, run, ...this.#kept.cut };
+    const { total } = this.#kept;
+    const log: PhaseLog = { phase, run, ...this.#kept.cut, bytes: total };
     // All of the older ones: a run that printed nothing has removed none.
     const older: Operation = { do: 'delete', key: logKey(this.#keys, place, 0), end: this.#oldestKept };
     const put: Operation = { do: 'put', key: logKey(this.#keys, place, run), value: encode(log) };
@@ -91,7 +116,89 @@ export class PhaseLogWriter {
     // One that was replaced may still write here; not once all of it has been forgotten.
     const compare: Compare[] = [{ key: this.#keys.state, target: 'version', is: '>', than: 0 }];
     this.#writing = this.#writing.then(() =>
-      send(this.#runtime, { compare, success, failure: [] }).catch(() => undefined),
+      send(this.#runtime, { compare, success, failure: [] }).then(
+        () => void (this.#landed = total),
+        () => undefined,
+      ),
     );
   }
+}
+
+/** The logs of a pipeline, with what a driver on this machine has not written to the store: it may have been killed. */
+export function withSpooled(
+  logs: readonly PhaseLog[],
+  spooled: ReturnType<typeof spoolsOf>,
+  record: PipelineRecord | undefined,
+): readonly PhaseLog[] {
+  const places = new Map(record?.phases.map(({ name }, place) => [name, place]));
+  const rest = spooled.filter(({ phase, run }) => !logs.some((log) => log.phase === phase && log.run === run));
+  const all = [...logs, ...rest.map(({ phase, run }): PhaseLog => ({ phase, run, text: '', leftOut: 0, bytes: 0 }))];
+  return all
+    .map((log) => {
+      const more = spooled.find(({ phase, run }) => log.phase === phase && log.run === run);
+      return more === undefined ? log : continued(log, more);
+    })
+    .filter(({ text }) => text !== '')
+    .sort((a, b) => (places.get(a.phase) ?? 0) - (places.get(b.phase) ?? 0) || a.run - b.run);
+}
+
+interface Spooled {
+  readonly phase: string;
+  readonly run: number;
+  readonly from: number;
+  readonly bytes: Buffer;
+}
+
+/** To be read before the logs: a log that is written meanwhile then has more, and never less. */
+export function spoolsOf(record: PipelineRecord | undefined): readonly Spooled[] {
+  return (record?.phases ?? []).flatMap(({ name, runs }, place) =>
+    lastRuns(runs).flatMap((run) => {
+      const found = record === undefined ? undefined : readSpool(spoolName(record, place, run));
+      return found === undefined ? [] : [{ phase: name, run, ...found }];
+    }),
+  );
+}
+
+/** All of them: nobody wants to read them any more. */
+export function removeSpools(record: PipelineRecord): void {
+  for (const [place, { runs }] of record.phases.entries()) {
+    for (const run of lastRuns(runs)) removeSpool(spoolName(record, place, run));
+  }
+}
+
+/** Writes to the store what an earlier driver on this machine had not, once nothing of its command runs any more. */
+export async function recoverLog(runtime: Runtime, record: PipelineRecord): Promise<void> {
+  const place = record.step.phase;
+  const { name: phase = '', runs: run = 0 } = record.phases[place] ?? {};
+  const found = spoolsOf(record).find((one) => one.phase === phase && one.run === run);
+  if (found === undefined) return;
+  const keys = pipelineKeys(record.id);
+  const key = logKey(keys, place, run);
+  const { results } = await send(runtime, { compare: [], success: [{ do: 'read', key }], failure: [] });
+  const [log = { phase, run, text: '', leftOut: 0, bytes: 0 }] = readEach((results[0] as ReadResult).pairs, phaseLogIn);
+  const whole = continued(log, found);
+  const compare: Compare[] = [{ key: keys.state, target: 'version', is: '>', than: 0 }];
+  if (whole !== log) {
+    await send(runtime, { compare, success: [{ do: 'put', key, value: encode(whole) }], failure: [] });
+  }
+  removeSpool(spoolName(record, place, run));
+}
+
+/** The same log where there is nothing to add. */
+function continued(log: PhaseLog, { from, bytes: spooled }: Spooled): PhaseLog {
+  const has = log.bytes ?? Buffer.byteLength(log.text);
+  const rest = from > has ? spooled : spooled.subarray(has - from);
+  if (rest.length === 0) return log;
+  const more = new KeptOutput(0, TAIL_BYTES);
+  more.add(rest);
+  const { text, leftOut } = more.cut;
+  const missing = Math.max(0, from - has);
+  const gap = missing === 0 ? '' : `\n… ${missing} bytes left out …\n`;
+  const bytes = has + missing + rest.length;
+  return { ...log, text: log.text + gap + text, leftOut: log.leftOut + missing + leftOut, bytes };
+}
+
+function lastRuns(runs: number): readonly number[] {
+  const first = Math.max(1, runs - RUNS_KEPT + 1);
+  return Array.from({ length: Math.max(0, runs - first + 1) }, (_, at) => first + at);
 }

@@ -12,6 +12,7 @@ import { callInside } from './inside.ts';
 import { pipelineKeys } from './keys.ts';
 import type { Ledger } from './ledger.ts';
 import { PhaseLogWriter } from './log.ts';
+import { Spool, spoolName } from './spool.ts';
 import { Stop } from './stop.ts';
 
 export interface RunParts {
@@ -75,7 +76,11 @@ export class PhaseRun {
     const { runtime, onOutput, children, outer, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
-    const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text));
+    const { record } = this.#ledger;
+    // Nobody else could look at it where nobody else can open the store.
+    const isShared = this.#parts.url !== undefined && record !== undefined;
+    const spool = isShared ? Spool.open(spoolName(record, at.place, at.run)) : undefined;
+    const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text), spool);
     try {
       if (this.#command === undefined) return await this.#call(stop, log);
       return await this.#command.run({

@@ -24,7 +24,7 @@ import { randomHex } from '../../host/index.ts';
 import type { Operation, ReadResult } from '../../store/index.ts';
 import { outerHolds } from '../environment.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
-import { decode, encode } from '../layout.ts';
+import { encode } from '../layout.ts';
 import { clearLeftovers } from '../leftovers.ts';
 import type { Lock, LockHold } from '../lock.ts';
 import {
@@ -45,8 +45,10 @@ import {
 import { Unheard } from '../pending.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import { type ListOptions, readEach } from '../stored.ts';
+import { surveyOf } from '../survey/index.ts';
 import { send } from '../tasks/sending.ts';
-import { type Book, thisMachine } from './book.ts';
+import { type Book, bookIn, thisMachine } from './book.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
@@ -54,7 +56,7 @@ import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
 import { phaseAround } from './inside.ts';
 import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
 import { Ledger } from './ledger.ts';
-import type { PhaseLog } from './log.ts';
+import { type PhaseLog, phaseLogIn, recoverLog, removeSpools, spoolsOf, withSpooled } from './log.ts';
 import { type PipelineView, viewOf } from './view.ts';
 
 /** A runbook, and the functions among its phases. */
@@ -168,7 +170,7 @@ const RESUME = {
   standsBy: flag,
 };
 const CANCEL = { by: aName, reason: text, signal: abortSignal };
-const LIST = { state: oneOf(PIPELINE_STATES) };
+const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
@@ -272,7 +274,7 @@ export class Pipelines {
   }
 
   /** All of them, in the order in which they were started. */
-  async list(options: { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
+  async list(options: ListOptions & { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, LIST);
     const records: PipelineRecord[] = [];
@@ -281,7 +283,7 @@ export class Pipelines {
       const read: Operation = { do: 'read', ...ALL_PIPELINES, key, limit: PAGE };
       const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
       const { pairs, more } = results[0] as ReadResult;
-      records.push(...pairs.map(recordIn));
+      records.push(...readEach(pairs, recordIn, options.onMalformed));
       const last = pairs.at(-1);
       if (!more || last === undefined) break;
       key = `${last.key}\0`;
@@ -293,9 +295,13 @@ export class Pipelines {
   }
 
   /** What the commands of a pipeline printed, phase by phase; of each, the last few times that it ran. */
-  async logs(id: string): Promise<readonly PhaseLog[]> {
+  async logs(id: string, options: ListOptions = {}): Promise<readonly PhaseLog[]> {
     this.#runtime.refuseIfClosed();
+    refuseWrongValues(options, { onMalformed: aFunction });
+    const { onMalformed } = options;
     const { logs } = pipelineKeys(checkedId(id));
+    const { record } = await this.#read(id);
+    const spooled = spoolsOf(record);
     const found: PhaseLog[] = [];
     let key = logs;
     const end = `${logs.slice(0, -1)}0`;
@@ -303,9 +309,9 @@ export class Pipelines {
       const read: Operation = { do: 'read', key, end, limit: 10 };
       const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
       const { pairs, more } = results[0] as ReadResult;
-      found.push(...pairs.map((pair) => decode<PhaseLog>(pair)));
+      found.push(...readEach(pairs, phaseLogIn, onMalformed));
       const last = pairs.at(-1);
-      if (!more || last === undefined) return found;
+      if (!more || last === undefined) return withSpooled(found, spooled, record);
       key = `${last.key}\0`;
     }
   }
@@ -324,6 +330,7 @@ export class Pipelines {
       ],
       failure: [],
     });
+    if (succeeded) removeSpools(found.record);
     return succeeded;
   }
 
@@ -367,6 +374,7 @@ export class Pipelines {
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, book, mod } = await this.#read(id);
     if (record === undefined || book === undefined) throw missing(id);
+    await recoverLog(this.#runtime, record);
     const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
     const next = nextToRun(book.runbook, record, decision);
     // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
@@ -480,8 +488,10 @@ export class Pipelines {
 
   async #isDriven({ id, driver }: PipelineRecord): Promise<boolean> {
     if (driver === undefined) return false;
-    const { holders } = await this.#parts.lock(driverLock(id)).inspect();
-    return holders.some(({ token, isStale }) => token === driver.token && !isStale);
+    // Its lease runs on for a while after it was killed; where its process can be seen to be gone, nobody drives it.
+    const { locks } = await surveyOf(this.#runtime, { resource: { kind: 'lock', name: driverLock(id) } });
+    const holds = locks.flatMap((lock) => lock.holds);
+    return holds.some(({ token, isStale, health }) => token === driver.token && !isStale && health !== 'process-gone');
   }
 
   async #read(id: string): Promise<{ record: PipelineRecord | undefined; book: Book | undefined; mod: number }> {
@@ -496,7 +506,7 @@ export class Pipelines {
     const [bookPair] = bookRead.pairs;
     return {
       record: pair === undefined ? undefined : recordIn(pair),
-      book: bookPair === undefined ? undefined : decode<Book>(bookPair),
+      book: bookPair === undefined ? undefined : bookIn(bookPair),
       mod: pair?.modRevision ?? 0,
     };
   }

@@ -8,6 +8,7 @@ import { encode, RECORDS, resourceKeys, TICKETS } from '../layout.ts';
 import { DETACHED_TTL_MS } from '../resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session.ts';
+import type { Malformed } from '../stored.ts';
 import { type Found, foundIn } from '../survey/found.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
 
@@ -44,8 +45,8 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
     ...state.semaphores.map((saved) => ({ kind: 'semaphore' as const, saved })),
   ];
   const session = await runtime.ready();
-  const { found, mods } = await look(runtime);
-  const conflicts = plan.flatMap((planned) => conflictOf(planned, found.get(resourceOf(planned))));
+  const { found, mods, malformed } = await look(runtime);
+  const conflicts = plan.flatMap((planned) => conflictOf(planned, found.get(resourceOf(planned)), malformed));
   if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
 
   const leases: string[] = [];
@@ -81,23 +82,34 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   return { kind: 'loaded', locks: state.locks.length, semaphores: state.semaphores.length, holds };
 }
 
-async function look(runtime: Runtime): Promise<{ found: Map<string, Found>; mods: Map<string, Revision> }> {
+interface Looked {
+  readonly found: Map<string, Found>;
+  readonly mods: Map<string, Revision>;
+  readonly malformed: readonly Malformed[];
+}
+
+async function look(runtime: Runtime): Promise<Looked> {
   const success = [RECORDS, TICKETS].map((prefix): Operation => ({ do: 'read', ...prefixed(prefix) }));
   const result = await runtime.store.transaction({ compare: [], success, failure: [] }, runtime.stopped);
   const [records, tickets] = result.results as readonly [ReadResult, ReadResult];
-  const all = foundIn(records.pairs, tickets.pairs, undefined);
+  const malformed: Malformed[] = [];
+  const all = foundIn(records.pairs, tickets.pairs, undefined, (one) => void malformed.push(one));
   const byKey = new Map(records.pairs.map((pair) => [pair.key, pair.modRevision]));
   return {
     found: new Map(all.map((one) => [one.resource, one])),
     mods: new Map(
       all.map(({ resource, name, record }) => [resource, byKey.get(resourceKeys(record.kind, name).record) ?? 0]),
     ),
+    malformed,
   };
 }
 
-function conflictOf(planned: Planned, there: Found | undefined): readonly Conflict[] {
-  if (there === undefined) return [];
+function conflictOf(planned: Planned, there: Found | undefined, malformed: readonly Malformed[]): readonly Conflict[] {
   const resource = resourceOf(planned);
+  const { record, queue } = resourceKeys(planned.kind, planned.saved.name);
+  const unreadable = malformed.find(({ key }) => key === record || key.startsWith(queue));
+  if (unreadable !== undefined) return [{ resource, why: unreadable.why }];
+  if (there === undefined) return [];
   const [hold] = there.record.holds;
   if (hold !== undefined) return [{ resource, why: `it is held, by ${hold.holder}` }];
   if (there.tickets.length > 0) return [{ resource, why: 'somebody waits for it' }];

@@ -3,6 +3,7 @@ import type { Json } from '../../core/index.ts';
 import type { ProcessIdentity } from '../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../store/index.ts';
 import { ANCHORS, decode, MAINTAINER, processOf } from '../layout.ts';
+import { type Malformed, readEach } from '../stored.ts';
 
 /** A process that is present in the store. */
 export interface SurveyedSession {
@@ -16,9 +17,12 @@ export interface SurveyedSession {
 
 export class Anchored {
   readonly #anchors: ReadonlyMap<string, KeyValue>;
+  /** What each says; that of a malformed one is missing, but its lease is there all the same. */
+  readonly #told: ReadonlyMap<string, Json>;
 
-  constructor(pairs: readonly KeyValue[]) {
-    this.#anchors = new Map(pairs.map((pair) => [pair.key.slice(ANCHORS.length), pair]));
+  constructor(pairs: readonly KeyValue[], malformed: (found: Malformed) => void) {
+    this.#anchors = new Map(pairs.map((pair) => [leaseOf(pair), pair]));
+    this.#told = new Map(readEach(pairs, (pair) => [leaseOf(pair), decode<Json>(pair)] as const, malformed));
   }
 
   isThere(lease: string): boolean {
@@ -31,7 +35,7 @@ export class Anchored {
 
   /** Of a session, or the process that made a lease of its own. */
   session(lease: string): SurveyedSession | undefined {
-    const about = this.#about(lease);
+    const about = this.#told.get(lease);
     if (about === undefined) return undefined;
     const { host, pid } = fieldsOf(about);
     return {
@@ -44,7 +48,7 @@ export class Anchored {
 
   /** Which process it is, for certain, if it told. */
   process(lease: string): ProcessIdentity | undefined {
-    const { boot, space, timeSpace, pid, start } = fieldsOf(this.#about(lease));
+    const { boot, space, timeSpace, pid, start } = fieldsOf(this.#told.get(lease));
     if (typeof boot !== 'string' || typeof space !== 'string' || typeof start !== 'string') return undefined;
     if (typeof pid !== 'number') return undefined;
     return { boot, space, pid, start, ...(typeof timeSpace === 'string' && { timeSpace }) };
@@ -58,14 +62,13 @@ export class Anchored {
   }
 
   maintainer(): string | undefined {
-    const pair = this.#anchors.get(MAINTAINER);
-    return pair === undefined ? undefined : decode<string>(pair);
+    const told = this.#told.get(MAINTAINER);
+    return typeof told === 'string' ? told : undefined;
   }
+}
 
-  #about(lease: string): Json | undefined {
-    const pair = this.#anchors.get(lease);
-    return pair === undefined ? undefined : decode<Json>(pair);
-  }
+function leaseOf({ key }: KeyValue): string {
+  return key.slice(ANCHORS.length);
 }
 
 function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {

@@ -18,10 +18,12 @@ import {
   type SemaphoreRecord,
   type Token,
 } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import { prefixed, type ReadResult, type Revision } from '../../store/index.ts';
 import { ANCHORS, processOf, RECORDS, type ResourceKeys, resourceKeys, type ResourceKind, TICKETS } from '../layout.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Malformed } from '../stored.ts';
 import { Anchored, type SurveyedSession } from './anchored.ts';
 import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health.ts';
 import { type Found, foundIn } from './found.ts';
@@ -82,6 +84,8 @@ export interface Survey {
   readonly sessions: readonly SurveyedSession[];
   /** The session that does the maintenance, if one does. */
   readonly maintainer: string | undefined;
+  /** Keys that were passed over, because what they hold cannot be read. A resource among them is in no list above. */
+  readonly malformed: readonly Malformed[];
 }
 
 export interface SurveyOptions {
@@ -112,8 +116,14 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   );
   const at = runtime.clock.now();
   const [records, tickets, anchors] = result.results as readonly [ReadResult, ReadResult, ReadResult];
-  const anchored = new Anchored(anchors.pairs);
-  const found = foundIn(records.pairs, tickets.pairs, keys?.resource);
+  const malformed: Malformed[] = [];
+  const passOver = (one: Malformed): void => void malformed.push(one);
+  const anchored = new Anchored(anchors.pairs, passOver);
+  // Who asks for one resource must not hear that it is free because it cannot be read.
+  const refuse = ({ why }: Malformed): never => {
+    throw new Failure('corrupt', why);
+  };
+  const found = foundIn(records.pairs, tickets.pairs, keys?.resource, keys === undefined ? passOver : refuse);
   const held = found.flatMap(({ record }): readonly Hold[] => record.holds);
   const fresh = leases ? await freshnessOf(runtime, anchored, held) : undefined;
 
@@ -160,6 +170,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
     }),
     sessions: anchored.sessions(),
     maintainer: anchored.maintainer(),
+    malformed,
   };
 }
 

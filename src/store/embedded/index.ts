@@ -3,4 +3,4 @@ export { type Durability, type EmbeddedOptions, openEmbedded, storeFile } from '
 export { type Reach, reachOf } from './reach.ts';
 export { APPLICATION_ID, FORMAT } from './schema.ts';
 export type { Share } from './share.ts';
-export { openSqlite } from './sqlite.ts';
+export { nativeTrouble, openSqlite } from './sqlite.ts';

@@ -4,13 +4,19 @@ import type Sqlite from 'better-sqlite3';
 import { Failure } from '../../failure.ts';
 
 export async function openSqlite(file: string, options: Sqlite.Options): Promise<Sqlite.Database> {
-  const { default: Database } = await import('better-sqlite3');
+  const { default: Database } = await import('better-sqlite3').catch((cause: unknown) => {
+    throw unusable('better-sqlite3 cannot be loaded, and a store in a file needs it: npm install', cause);
+  });
   const nativeBinding = nativePart();
   try {
     return new Database(file, { ...options, nativeBinding });
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw code === 'ERR_DLOPEN_FAILED' ? unusable('with a native part for another Node', error) : error;
+    if (code !== 'ERR_DLOPEN_FAILED') throw error;
+    throw unusable(
+      'better-sqlite3 was installed with a native part for another Node: npm rebuild better-sqlite3',
+      error,
+    );
   }
 }
 
@@ -22,10 +28,30 @@ function nativePart(): string {
   try {
     return createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
   } catch (cause) {
-    throw unusable('without its native part (npm may have been told not to run install scripts)', cause);
+    const how = 'without its native part (npm may have been told not to run install scripts)';
+    throw unusable(`better-sqlite3 was installed ${how}: npm rebuild better-sqlite3 --ignore-scripts=false`, cause);
   }
 }
 
-function unusable(how: string, cause: unknown): Failure {
-  return new Failure('unavailable', `better-sqlite3 was installed ${how}: npm rebuild better-sqlite3`, { cause });
+export type NativeTrouble = 'missing' | 'for-another-node' | 'not-installed';
+
+/** What is wrong with the native part, if it is that which kept a store from being opened. */
+export function nativeTrouble(error: unknown): NativeTrouble | undefined {
+  const { cause } = error as { readonly cause?: unknown };
+  return cause instanceof NativeProblem ? cause.trouble : undefined;
+}
+
+class NativeProblem extends Error {
+  readonly trouble: NativeTrouble;
+
+  constructor(cause: unknown) {
+    super((cause as Error).message, { cause });
+    const { code } = cause as NodeJS.ErrnoException;
+    this.trouble =
+      code === 'MODULE_NOT_FOUND' ? 'missing' : code === 'ERR_DLOPEN_FAILED' ? 'for-another-node' : 'not-installed';
+  }
+}
+
+function unusable(message: string, cause: unknown): Failure {
+  return new Failure('unavailable', message, { cause: new NativeProblem(cause) });
 }

@@ -42,6 +42,7 @@ export interface EmbeddedSettings {
 }
 
 export class EmbeddedStore implements Store {
+  readonly isOfSeveralUsers: boolean;
   readonly #connection: Connection;
   readonly #engine: Engine;
   readonly #turns: Turns;
@@ -61,6 +62,8 @@ export class EmbeddedStore implements Store {
   ) {
     this.#connection = connection;
     this.#file = file;
+    // Root in another user's store is one of two, although it is shared with nobody.
+    this.isOfSeveralUsers = access.share === 'group' || access.heir !== undefined;
     this.#engine = new Engine(
       connection,
       clock,

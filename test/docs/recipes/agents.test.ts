@@ -21,11 +21,11 @@ interface Listed {
   readonly phase: string | null;
 }
 
-describe('three agents in one repository', { timeout: 120_000 }, () => {
+describe('three agents in one repository', () => {
   let shop: Workshop;
   /** The default store, in git's own directory. */
   const env = { SIGNALBOX_URL: undefined };
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
     shop.git('.', 'init', '--quiet', '--initial-branch=main', 'app');

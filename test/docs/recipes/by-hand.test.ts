@@ -4,9 +4,9 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, exitCodeFor } from '../../support/run-processes.ts';
 import { Workshop } from './workshop.ts';
 
-describe('the recipes for holds over several steps', { timeout: 60_000 }, () => {
+describe('the recipes for holds over several steps', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
     shop.standIn('./deploy-to-staging.sh', 'echo deploying; read -r _');

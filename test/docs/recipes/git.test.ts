@@ -10,9 +10,9 @@ const TESTING = 'echo "begin $PWD" >> "$LOG"; sleep 0.05; echo "end $PWD" >> "$L
 const TOGETHER = `echo "begin $PWD" >> "$LOG"
 for _ in $(seq 500); do [ "$(grep -c begin "$LOG")" -ge ${AGENTS.length} ] && break; sleep 0.02; done`;
 
-describe('the recipes for git', { timeout: 60_000 }, () => {
+describe('the recipes for git', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
     shop.git('.', 'init', '--quiet', '--bare', '--initial-branch=main', 'origin.git');

@@ -8,9 +8,9 @@ import { mostAtOnce, Workshop } from './workshop.ts';
 /** At work until the test says that it is done. */
 const AT_WORK = 'echo "begin ${0##*/}" >> "$LOG"; echo at work; read -r _; echo "end ${0##*/}" >> "$LOG"';
 
-describe('the recipes for locks', { timeout: 60_000 }, () => {
+describe('the recipes for locks', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
   });
@@ -26,7 +26,7 @@ describe('the recipes for locks', { timeout: 60_000 }, () => {
   };
   const waiting = async (lock: string, count: number): Promise<void> => {
     const box = await shop.place.open();
-    await expect.poll(async () => (await box.lock(lock).inspect()).waiting.length, { timeout: 20_000 }).toBe(count);
+    await expect.poll(async () => (await box.lock(lock).inspect()).waiting.length).toBe(count);
   };
 
   it('deploy once at a time: the second one is told who deploys and why, and does nothing', async () => {

@@ -5,9 +5,9 @@ import { built } from '../../support/run-processes.ts';
 import { recipe, shapeOf } from './page.ts';
 import { Workshop } from './workshop.ts';
 
-describe('the recipes for looking', { timeout: 60_000 }, () => {
+describe('the recipes for looking', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(async () => {
     shop = new Workshop();
     const acquire = `signalbox lock acquire staging --holder agent:7 --ttl 30m --reason 'trying build 812'`;

@@ -8,9 +8,9 @@ import { mostAtOnce, Workshop } from './workshop.ts';
 const LONG = `echo "begin $1" >> "$LOG"; trap 'echo "end $1" >> "$LOG"; exit 0' TERM
 echo "pid $$"; echo "parent $PPID"; while :; do sleep 0.02; done`;
 
-describe('the recipes for losses', { timeout: 60_000 }, () => {
+describe('the recipes for losses', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
   });

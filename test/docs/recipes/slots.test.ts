@@ -9,9 +9,9 @@ const beside = (atOnce: number, key: string): string => `echo "begin ${key}" >> 
 for _ in $(seq 500); do [ "$(grep -c begin "$LOG")" -ge ${atOnce} ] && break; sleep 0.02; done
 sleep 0.02; echo "end ${key}" >> "$LOG"`;
 
-describe('the recipes for slots', { timeout: 60_000 }, () => {
+describe('the recipes for slots', () => {
   let shop: Workshop;
-  beforeAll(built, 120_000);
+  beforeAll(built);
   beforeEach(() => {
     shop = new Workshop();
   });

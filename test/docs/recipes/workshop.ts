@@ -34,6 +34,8 @@ export class Workshop {
       // Else every workshop would begin with code that has to be compiled anew.
       XDG_CACHE_HOME: join(root, '.cache', 'recipes'),
       LOG: this.place.path('log'),
+      // A bash that takes its socket for a login from elsewhere would read what the machine has for such shells.
+      SHLVL: '2',
       ...GIT,
     };
   }

@@ -1,0 +1,137 @@
+/**
+ * What the command of a phase has printed, in a file on this machine until the store has it. The driver writes the log
+ * to the store now and then; if it is killed in between, the last lines are the ones that somebody wants to read.
+ *
+ *     FROM\n…       so many bytes had been printed before; then what was printed since
+ *
+ * The file may hold what the log has too: both say where they begin, so nothing comes twice.
+ */
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PipelineRecord } from '../../core/index.ts';
+
+const LARGEST_BYTES = 1_048_576;
+const OLD_MS = 30 * 86_400_000;
+
+/** Which run of which phase. The times keep apart what different stores call by one id. */
+export function spoolName({ id, startedBy, startedAt }: PipelineRecord, place: number, run: number): string {
+  return createHash('sha256')
+    .update(JSON.stringify([id, startedBy, startedAt, place, run]))
+    .digest('hex');
+}
+
+export class Spool {
+  readonly #path: string;
+  #file: number;
+  #size = 0;
+
+  /** Undefined where no file can be kept that is nobody else's; the log is then written as before. */
+  static open(name: string): Spool | undefined {
+    try {
+      const directory = ownDirectory();
+      removeOld(directory);
+      return new Spool(join(directory, name));
+    } catch {
+      return undefined;
+    }
+  }
+
+  private constructor(path: string) {
+    this.#path = path;
+    this.#file = created(path, 0, Buffer.alloc(0));
+  }
+
+  /** `end`: the last that was printed, this included; `total`: how much was printed in all. */
+  add(bytes: Buffer, total: number, end: () => Buffer): void {
+    try {
+      if (this.#size + bytes.length > LARGEST_BYTES) return this.#beginAnew(total, end());
+      writeSync(this.#file, bytes);
+      this.#size += bytes.length;
+    } catch {
+      // A full disk costs the last lines of a driver that is killed, and nothing else.
+    }
+  }
+
+  /** The store has all of it. */
+  remove(): void {
+    closeSync(this.#file);
+    rmSync(this.#path, { force: true });
+  }
+
+  #beginAnew(total: number, end: Buffer): void {
+    const before = this.#file;
+    this.#file = created(this.#path, total - end.length, end);
+    this.#size = end.length;
+    closeSync(before);
+  }
+}
+
+/** What a driver had not written to the store; undefined if there is nothing. */
+export function readSpool(name: string): { readonly from: number; readonly bytes: Buffer } | undefined {
+  try {
+    const file = openSync(join(ownDirectory(), name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      if (!fstatSync(file).isFile()) return undefined;
+      const content = readFileSync(file);
+      const line = content.indexOf('\n');
+      const from = Number(content.subarray(0, Math.max(0, line)).toString('latin1'));
+      return line > 0 && Number.isSafeInteger(from) ? { from, bytes: content.subarray(line + 1) } : undefined;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+export function removeSpool(name: string): void {
+  try {
+    rmSync(join(ownDirectory(), name), { force: true });
+  } catch {
+    // It is not ours to remove, or not there.
+  }
+}
+
+/** In place at once, with what it begins with: whoever is killed here leaves the file of before. */
+function created(path: string, from: number, bytes: Buffer): number {
+  const fresh = `${path}.${process.pid}`;
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NOFOLLOW } = constants;
+  const file = openSync(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW, 0o600);
+  writeSync(file, Buffer.concat([Buffer.from(`${from}\n`), bytes]));
+  renameSync(fresh, path);
+  return file;
+}
+
+/** Throws if it is somebody else's: others may make directories where temporary files are. */
+function ownDirectory(): string {
+  const uid = process.getuid?.();
+  const directory = join(tmpdir(), `signalbox-logs-${uid ?? 'user'}`);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const found = lstatSync(directory);
+  const isOwn = found.isDirectory() && (uid === undefined || (found.uid === uid && (found.mode & 0o077) === 0));
+  if (!isOwn) throw new Error(`${directory} is not ours alone`);
+  return directory;
+}
+
+/** Of pipelines that nobody went on with. */
+function removeOld(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    const path = join(directory, name);
+    if (Date.now() - statSync(path).mtimeMs > OLD_MS) rmSync(path, { force: true });
+  }
+}

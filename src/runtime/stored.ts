@@ -1,0 +1,108 @@
+/**
+ * Checks what is read from the store. Another program may have written under our keys, or a newer signalbox: a reader of
+ * one key throws `corrupt` and names the key; a reader of many passes over what it cannot read, and names it.
+ */
+import { requestProblem, shown } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import type { KeyValue } from '../store/index.ts';
+import { corrupt, decode, type ResourceKind, type TicketDocument } from './layout.ts';
+
+/** A key that was passed over. */
+export interface Malformed {
+  readonly key: string;
+  /** What is wrong with it, in a sentence that names the key. */
+  readonly why: string;
+}
+
+export interface ListOptions {
+  /** Hears of keys that are passed over, because what they hold cannot be read. */
+  readonly onMalformed?: ((found: Malformed) => void) | undefined;
+}
+
+/** Reads each of them; those that cannot be read are added to `malformed`. */
+export function readEach<T>(
+  pairs: readonly KeyValue[],
+  read: (pair: KeyValue) => T,
+  malformed?: (found: Malformed) => void,
+): readonly T[] {
+  return pairs.flatMap((pair) => {
+    try {
+      return [read(pair)];
+    } catch (error) {
+      malformed?.(malformedBy(pair.key, error));
+      return [];
+    }
+  });
+}
+
+/** Throws what is no sign of a malformed key. */
+export function malformedBy(key: string, error: unknown): Malformed {
+  if (!Failure.is(error, 'corrupt')) throw error;
+  return { key, why: error.message };
+}
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Decodes it and checks it; `problem` tells what is wrong with it, if something is. */
+export function checked<T>(pair: KeyValue, problem: (document: Fields) => string | undefined): T {
+  const document = decode<unknown>(pair);
+  const found = isObject(document) ? problem(document) : `it holds ${shown(document)}`;
+  if (found !== undefined) throw corrupt(pair.key, found);
+  return document as T;
+}
+
+/** Of a ticket under `q/lock/` or `q/semaphore/`. */
+export function ticketIn<Q>(pair: KeyValue): TicketDocument<Q> {
+  const kind = pair.key.split('/')[1] as ResourceKind;
+  return checked<TicketDocument<Q>>(pair, ({ request, at }) => {
+    if (!isObject(request)) return `its request is ${shown(request)}`;
+    if (!isTime(at)) return `its time is ${shown(at)}`;
+    const required = ['id', 'holder', 'lease', 'priority', kind === 'lock' ? 'mode' : 'weight'] as const;
+    return requestProblem(request, required);
+  });
+}
+
+/** What is wrong with the record of a lock or a semaphore; every reader relies on this much. */
+export function recordProblem(record: Fields, kind: ResourceKind): string | undefined {
+  const { token, onStale, holds, capacity } = record;
+  if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
+  if (!isCount(token)) return `its token is ${shown(token)}`;
+  if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
+  if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
+  const problem = requestProblem({ onStale }, ['onStale']);
+  if (problem !== undefined) return problem;
+  for (const [place, hold] of holds.entries()) {
+    const wrong = holdProblem(hold, kind);
+    if (wrong !== undefined) return `holds[${place}]: ${wrong}`;
+  }
+  return undefined;
+}
+
+function holdProblem(hold: unknown, kind: ResourceKind): string | undefined {
+  if (!isObject(hold)) return `it is ${shown(hold)}`;
+  const { id, holder, token, lease, limit, acquiredAt, reason, mode, weight, slots } = hold;
+  for (const [name, text] of Object.entries({ id, holder, lease })) {
+    if (typeof text !== 'string') return `${name} is ${shown(text)}`;
+  }
+  for (const [name, text] of Object.entries({ limit, reason })) {
+    if (text !== undefined && typeof text !== 'string') return `${name} is ${shown(text)}`;
+  }
+  if (!isCount(token)) return `token is ${shown(token)}`;
+  if (!isTime(acquiredAt)) return `acquiredAt is ${shown(acquiredAt)}`;
+  if (kind === 'lock') return mode === 'shared' || mode === 'exclusive' ? undefined : `mode is ${shown(mode)}`;
+  if (!isCount(weight)) return `weight is ${shown(weight)}`;
+  return Array.isArray(slots) && slots.every(isCount) ? undefined : `slots are ${shown(slots)}`;
+}
+
+export function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** One that can be told to people: beyond this there are no dates. */
+export function isTime(value: unknown): boolean {
+  return typeof value === 'number' && Math.abs(value) <= 8.64e15;
+}
