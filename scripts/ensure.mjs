@@ -46,6 +46,9 @@ export function installPackages() {
   exitUnlessZero(run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund']));
 }
 
+// node-gyp compiles one file after the other unless it is told how many it may at once.
+process.env['JOBS'] ??= 'max';
+
 /** Compiles the one package that has to be. */
 export const NATIVE = /** @type {[string, ...string[]]} */ (['npm', 'rebuild', 'better-sqlite3']);
 
