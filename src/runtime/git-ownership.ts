@@ -31,11 +31,17 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
   const path = worktree ?? directory;
   if (foreign === undefined || isSafe(path, environment)) return;
   const owner = ownerOf(foreign);
+  const trust = `git config --global --add safe.directory ${path}`;
+  // Root may use whatever it trusts; to others the store itself is closed unless its owner has shared it.
+  const how =
+    uid === 0
+      ? `If you trust them: ${trust}`
+      : `To use it together: trust them (${trust}), and let them share the store with a group that you are in ` +
+        `(signalbox doctor --store 'file:${join(directory, 'signalbox')}?share=group')`;
   throw new Failure(
     'forbidden',
-    `${foreign} belongs to ${owner === undefined ? 'another user' : userShown(owner)}, and this process runs as ${userShown(uid)}; the owner of a ` +
-      `store decides which processes signalbox ends, so it is not used. If you trust them: git config --global --add ` +
-      `safe.directory ${path}; otherwise name a store of your own with SIGNALBOX_URL=file:DIRECTORY`,
+    `${foreign} belongs to ${owner === undefined ? 'another user' : userShown(owner)}, and you are ${userShown(uid)}; the owner of a store ` +
+      `decides which processes signalbox ends, so it is not used. ${how}. To use another one: SIGNALBOX_URL=file:DIRECTORY`,
   );
 }
 

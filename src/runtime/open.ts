@@ -130,10 +130,12 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   } catch (error) {
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;
+    const wayOut =
+      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same)';
+    if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',
-      `${error.message}. This is the store that everybody here shares; from inside a sandbox reach it another way: ` +
-        'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same)',
+      `${error.message}. This is the store that everybody here shares; from inside a sandbox ${wayOut}`,
       { cause: error },
     );
   }

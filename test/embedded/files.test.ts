@@ -15,7 +15,7 @@ import Database from 'better-sqlite3';
 import { Failure, open } from 'signalbox';
 import { networkFileSystem, openEmbedded, storeFile, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { errorOf } from '../support/outcome.ts';
 
 let directory: string;
@@ -189,18 +189,14 @@ describe('a place', () => {
 
   it('that everybody shares by default and cannot be written names the ways out', async () => {
     writeFileSync(join(directory, 'not-a-directory'), '');
-    const before = { ...process.env };
-    process.env['XDG_STATE_HOME'] = join(directory, 'not-a-directory');
-    process.env['GIT_DIR'] = join(directory, 'nowhere');
-    delete process.env['SIGNALBOX_URL'];
-    try {
-      const error = (await errorOf(open())) as Failure;
-      expect(error.code).toBe('forbidden');
-      expect(error.message).toContain('SIGNALBOX_URL');
-      expect(error.message).not.toMatch(/signalbox (serve|mcp)/);
-    } finally {
-      process.env = before;
-    }
+    vi.stubEnv('XDG_STATE_HOME', join(directory, 'not-a-directory'));
+    vi.stubEnv('GIT_DIR', join(directory, 'nowhere'));
+    vi.stubEnv('SIGNALBOX_URL', undefined);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const error = (await errorOf(open())) as Failure;
+    expect(error.code).toBe('forbidden');
+    expect(error.message).toContain('SIGNALBOX_URL');
+    expect(error.message).not.toMatch(/signalbox (serve|mcp)/);
   });
 
   it('on a network file system is known as one', () => {

@@ -78,8 +78,9 @@ phases:
     });
     expect(await pipeline('resume', 'r7')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('it is done; that is final') as string,
+      stderr: expect.stringContaining('it is done and cannot be resumed') as string,
     });
+    expect(await pipeline('resume', 'r7', '--skip')).toMatchObject({ code: 1 });
     expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: forgotten\n' });
     expect(await pipeline('forget', 'r7')).toMatchObject({ code: 1 });
     expect((await pipeline('list')).stdout).toBe('There are no pipelines.\n');
@@ -168,7 +169,9 @@ phases:
     await printed('a | begun');
     const early = await pipeline('resume', 'k', '--skip', '--wait');
     expect(early.code, 'nobody can answer what has not been asked').toBe(1);
-    expect(early.stderr).toContain('there is nothing to decide: no phase of it waits for a person. It is running');
+    expect(early.stderr).toContain(
+      'there is nothing to decide, because no phase of it waits for a person: it is running',
+    );
     child.kill('SIGKILL');
     await ended;
     const asked = await pipeline('resume', 'k', '--wait');
@@ -178,7 +181,7 @@ phases:
     const status = await pipeline('status', 'k', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ blocked: { on: 'person', question: Number(question) } });
     const other = await pipeline('resume', 'k', '--skip', '--question', '999999');
-    expect(other.stderr).toContain(`it asks something else by now (question ${question}), and nothing was done`);
+    expect(other.stderr).toContain(`that question is not open, so nothing was done. Open is question ${question}`);
     expect(other.code).toBe(1);
     expect(isAlive(Number(read('runs').trim())), 'nothing runs beside an orphan').toBe(false);
     const again = await pipeline('resume', 'k', '--rerun', '--question', question);

@@ -93,7 +93,7 @@ describe('the options that every command has', () => {
       const { stdout } = await scratch.run(...args);
       expect(JSON.parse(stdout)).toMatchObject({ locks: [{ name: 'here' }] });
     }
-    expect(await scratch.json('lock', 'list')).toEqual({ locks: [] });
+    expect(await scratch.json('lock', 'list')).toEqual({ locks: [], malformed: [] });
   });
 });
 

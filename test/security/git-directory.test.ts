@@ -282,8 +282,8 @@ describe.skipIf(!isRoot)('a repository of another user', () => {
   it('is refused with its owner and with how to allow it', () => {
     expect(() => gitCommonDirectory(at('theirs', 'mine'), clean())).toThrow(
       new RegExp(
-        `${at('theirs')} belongs to nobody \\(uid ${NOBODY}\\), and this process runs as root \\(uid 0\\).*` +
-          `git config --global --add safe.directory ${at('theirs')};.*SIGNALBOX_URL=file:DIRECTORY`,
+        `${at('theirs')} belongs to nobody \\(uid ${NOBODY}\\), and you are root \\(uid 0\\).*` +
+          `git config --global --add safe.directory ${at('theirs')}\\. .*SIGNALBOX_URL=file:DIRECTORY`,
       ),
     );
   });

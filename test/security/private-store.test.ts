@@ -157,7 +157,7 @@ describe.skipIf(why !== undefined)(`between two users${why === undefined ? '' : 
     await (await openEmbedded(directory)).close();
     const { code, stderr } = await asNobody('who', '--store', `file:${directory}`);
     expect(code).not.toBe(0);
-    expect(stderr).toMatch(/store belongs to root \(uid 0\), and this process runs as .*65534/);
+    expect(stderr).toMatch(/store belongs to root \(uid 0\), and you are .*65534/);
     expect(stderr).toContain('?share=group');
   });
 

@@ -20,20 +20,26 @@ export function fileSystem(directory: string, kind = networkFileSystem(directory
 /** Who can open the files, and how to change that; undefined where the system does not tell. */
 export function access(directory: string, reach = reachOf(directory, storeFile(directory))): Finding | undefined {
   if (reach === undefined) return undefined;
-  const { who, owner, mode, weakAbove } = reach;
+  const { who, owner, mode, weakAbove, isOurs } = reach;
   if (who === 'everybody') {
     const advice = `any user can block it: its owner closes it by opening it, or by hand: chmod -R go= ${directory}`;
     return warn('access', `everybody can open the files of ${owner} (mode ${mode})`, advice);
   }
   const message = whoHasAccess(directory, reach);
+  if (who === 'owner' && !isOurs) {
+    return fail('access', message, `ask ${owner} to share it with a group that you are in, or name another store`);
+  }
   if (weakAbove === undefined) return ok('access', message);
   const advice = 'others can put another store in its place: name a directory that only you can replace';
   return warn('access', `${message}; but ${weakAbove}`, advice);
 }
 
-function whoHasAccess(directory: string, { who, owner, group }: Reach): string {
-  if (who === 'owner') return `only ${owner}; to share it with its group, ${group}: file:${directory}?share=group`;
-  return `${owner} and all members of the group ${group}; to end that: file:${directory}?share=none`;
+/** How to change that is only said to its owner: nobody else can. */
+function whoHasAccess(directory: string, { who, owner, group, isOurs }: Reach): string {
+  const say = (what: string, share: string): string =>
+    isOurs ? `; to ${what}: signalbox doctor --store 'file:${directory}?share=${share}'` : '';
+  if (who === 'owner') return `only ${owner}${say(`share it with its group, ${group}`, 'group')}`;
+  return `${owner} and all members of the group ${group}${say('end that', 'none')}`;
 }
 
 export interface DatabaseFacts {

@@ -11,20 +11,27 @@ import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 
 export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput'>>;
+/** Which pipeline is meant, and whether the caller answers a question of it. */
+export interface Asked {
+  readonly id: string;
+  readonly hasDecided?: boolean;
+}
+
 type Work = (box: Signalbox, driven: Driven) => Promise<DriveOutcome>;
 
 const STOPPING = 'stopping: its command is being ended; Ctrl-C again ends it at once';
 
 /** Throws the exit code, unless the pipeline is done. */
-export async function drive(command: Command, work: Work): Promise<void> {
+export async function drive(command: Command, asked: Asked, work: Work): Promise<void> {
   const hurry = new AbortController();
   // A driver stays: it looks after stale holds like everybody else who does.
   const options = { maintains: true };
-  await withBox(command, (box, signal) => shown(command, box, signal, hurry.signal, work), options, hurry);
+  await withBox(command, (box, signal) => shown(command, asked, box, signal, hurry.signal, work), options, hurry);
 }
 
 async function shown(
   command: Command,
+  asked: Asked,
   box: Signalbox,
   signal: AbortSignal,
   hurrying: AbortSignal,
@@ -53,9 +60,10 @@ async function shown(
       onOutput: (phase, text) => safely(() => show.printed(phase, text)),
     });
     if (broken.signal.aborted) throw broken.signal.reason;
-    if (outcome.kind !== 'left') throw refusalOf(outcome);
+    if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
     // It was over before.
-    if (record === undefined && hasEnded(outcome.record) && !isJson(command)) throw overAlready(outcome.record);
+    if (record === undefined && hasEnded(outcome.record) && !isJson(command))
+      throw overAlready(outcome.record, asked.hasDecided === true);
     ({ record } = outcome);
   } finally {
     signal.removeEventListener('abort', onAbort);
@@ -82,13 +90,14 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 
-function overAlready({ id, state, reason = '' }: PipelineRecord): CliExit {
-  const why = reason === '' ? '' : `: ${reason}`;
-  const message = `pipeline/${id}: it is ${state}${why}; that is final. Start another one, under another id or after: signalbox pipeline forget ${quoted(id)}`;
-  return new CliExit(state === 'done' ? EXIT.ok : EXIT.no, message);
+/** A decision that comes too late is void, also where the pipeline has come to a good end. */
+function overAlready({ id, state, reason = '' }: PipelineRecord, hasDecided: boolean): CliExit {
+  const why = reason === '' ? '' : ` (${reason})`;
+  const message = `pipeline/${id}: it is ${state}${why} and cannot be resumed. Start another one, under another id or after: signalbox pipeline forget ${quoted(id)}`;
+  return new CliExit(state === 'done' && !hasDecided ? EXIT.ok : EXIT.no, message);
 }
 
-function refusalOf(outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
+function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
   switch (outcome.kind) {
     case 'exists': {
       const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  one that is over can be forgotten: signalbox pipeline forget ${quoted(outcome.id)}`;
@@ -97,37 +106,43 @@ function refusalOf(outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
     case 'driven':
       return new CliExit(
         EXIT.notAcquired,
-        `${outcome.by} drives it, or was killed a moment ago: then its lease runs for up to 15 s. --wait stands by until it is gone`,
+        `pipeline/${id}: ${outcome.by} drives it, or was killed a moment ago and its lease has not ended yet. To go on as soon as it is over: signalbox pipeline resume ${quoted(id)} --wait`,
         {
           outcome: 'driven',
           by: outcome.by,
         },
       );
     case 'nothing-to-decide': {
-      const { id, state } = outcome.record;
-      const message = `pipeline/${id}: there is nothing to decide: no phase of it waits for a person. It is ${state}; nothing was done`;
+      const { state } = outcome.record;
+      const next = hasEnded(outcome.record)
+        ? ''
+        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)} --wait, which asks if a phase cannot simply be repeated`;
+      const message = `pipeline/${id}: there is nothing to decide, because no phase of it waits for a person: it is ${state}. Nothing was done${next}`;
       return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
     }
     case 'answered': {
       const { by, choice } = outcome;
-      const { id, state } = outcome.record;
+      const { state } = outcome.record;
       const answer = by === undefined || choice === undefined ? '' : `: ${by} decided ${choice}`;
       const message = `pipeline/${id}: that question was answered before${answer}. It is ${state}; nothing was done`;
       return new CliExit(EXIT.no, message, { outcome: 'answered', pipeline: id });
     }
     case 'another-question': {
       const { question, record } = outcome;
-      const { id, blocked } = record;
+      const { blocked } = record;
       const why = blocked?.on === 'person' ? blocked.why : '';
-      const see = `  see: signalbox pipeline status ${quoted(id)}`;
-      const message = `pipeline/${id}: it asks something else by now (question ${question}), and nothing was done: ${why}\n${see}`;
+      const next = howToGoOn(record).map((line) => `  ${line}`);
+      const message = [
+        `pipeline/${id}: that question is not open, so nothing was done. Open is question ${question}: ${why}`,
+        ...next,
+      ].join('\n');
       return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
     }
     case 'missing':
-      return noSuchPipeline();
+      return noSuchPipeline(id);
   }
 }
 
-export function noSuchPipeline(id?: string): CliExit {
-  return new CliExit(EXIT.no, `${id === undefined ? '' : `pipeline/${id}: `}there is no such pipeline`);
+export function noSuchPipeline(id: string): CliExit {
+  return new CliExit(EXIT.no, `pipeline/${id}: there is no such pipeline`);
 }

@@ -59,7 +59,7 @@ Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreacha
       const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
       const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);
       const by = askedBy(flags.holder);
-      await drive(command, (box, driven) =>
+      await drive(command, { id, hasDecided: decision !== undefined }, (box, driven) =>
         box.pipelines.resume(id, {
           ...given({ decision, question: flags.question, functions, cwd, graceMs: flags.grace }),
           ...driven,

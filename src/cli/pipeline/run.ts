@@ -65,7 +65,7 @@ Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wr
       const { id, env, poll: pollMs, commandTimeout: commandTimeoutMs, issues, dir } = flags;
       const by = askedBy(flags.holder);
       const cwd = dir === undefined ? undefined : resolve(dir);
-      await drive(command, (box, driven) =>
+      await drive(command, { id: id ?? loaded.defined.runbook.name }, (box, driven) =>
         box.pipelines.run(loaded.defined, {
           ...given({ id, env, pollMs, commandTimeoutMs, issues, cwd, graceMs: flags.grace }),
           ...driven,

@@ -167,21 +167,25 @@ function change(path: string, mode: number): void {
 
 function notYours(directory: string, stat: Stats, asked: Share | undefined): Failure {
   const owner = userShown(stat.uid);
-  const told = `${directory} belongs to ${owner}, and this process runs as ${userShown(ownUid())}`;
+  const you = userShown(ownUid());
+  const told = `the store ${directory} belongs to ${owner}`;
+  const shared = `file:${directory}?share=group`;
   if (!isSharedDirectory(stat)) {
     return refused(
-      `${told}: a store is for its owner alone. Name one of your own in --store or SIGNALBOX_URL ` +
-        `(file:DIRECTORY; file:${join(directory, 'signalbox')} if you may write here); or let its owner share it with a ` +
-        `group that you are in, by opening it once as file:${directory}?share=group`,
+      `${told}, and you are ${you}, so you cannot use it. To use it together, its owner shares it with a group that ` +
+        `you are in (signalbox doctor --store '${shared}'), and you name it the same way. To use another one: ` +
+        `SIGNALBOX_URL=file:DIRECTORY, which does not exclude those who use this one`,
     );
   }
   const group = groupShown(stat.gid);
-  if (!isMember(stat.gid)) return refused(`${told}, who shares it with the group ${group}, which you are not in`);
-  const how = `name it as file:${directory}?share=group if you trust that group`;
+  if (!isMember(stat.gid)) {
+    return refused(`${told}, who shares it with the group ${group}. You (${you}) are not in that group`);
+  }
   return refused(
     asked === 'none'
-      ? `${told}: only its owner can end the sharing`
-      : `${told}, who shares it with the group ${group}: ${how}`,
+      ? `${told}, and only ${owner} can end the sharing`
+      : `${told}, who shares it with the group ${group}. You (${you}) are in that group: if you trust its members, ` +
+          `name it as '${shared}'`,
   );
 }
 

@@ -7,11 +7,14 @@ import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
 
 /** Only who owns a file in such a directory may move or remove it. */
 const STICKY = 0o1000;
+const BY_GROUP_WRITABLE = 0o020;
 
 /** Who can open the files of a store, as their modes say. */
 export interface Reach {
   readonly who: 'owner' | 'group' | 'everybody';
   readonly owner: string;
+  /** This user may use it as its owner. */
+  readonly isOurs: boolean;
   readonly group: string;
   readonly mode: string;
   /** A directory above it in which others could put another one in its place, and what is wrong with it. */
@@ -31,6 +34,7 @@ export function reachOf(directory: string, file: string): Reach | undefined {
   return {
     who,
     owner: userShown(stat.uid),
+    isOurs: isTrustedOwner(stat.uid),
     group: groupShown(stat.gid),
     mode: octal(stat.mode),
     weakAbove: weakAbove(directory),
@@ -52,6 +56,9 @@ function weakAbove(directory: string): string | undefined {
     if (stat === undefined) return undefined;
     const isSticky = (stat.mode & STICKY) !== 0;
     if ((stat.mode & BY_EVERYBODY_WRITABLE) !== 0 && !isSticky) return `${path} can be written by everybody`;
+    if ((stat.mode & BY_GROUP_WRITABLE) !== 0 && !isSticky && stat.gid !== 0) {
+      return `${path} can be written by the group ${groupShown(stat.gid)}`;
+    }
     if (stat.uid !== 0 && !isTrustedOwner(stat.uid)) return `${path} belongs to ${userShown(stat.uid)}`;
     if (path === dirname(path)) return undefined;
   }
