@@ -15,7 +15,8 @@ Examples:
   signalbox events tail lock:released -n 1           until the next release of any lock
   signalbox events tail --json --for 1h >> events.jsonl
 
-Patterns: an event (lock:acquired), all of a kind (${KINDS}), or everything ('*').`;
+Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
+  ${KINDS}`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -58,9 +58,9 @@ function sql<T>(text: string, ...values: unknown[]): T[] {
   }
 }
 
-/** A bell of an earlier boot, whose owner is gone: the next tidying removes it. */
+/** A bell whose owner has said nothing for long: the next tidying removes it. There has to be another one. */
 function plantBell(name: string | Buffer): void {
-  sql('INSERT INTO bell VALUES (?, NULL, ?, 0)', name, 'another boot');
+  sql('INSERT INTO bell SELECT ?, NULL, -1000000, clock FROM bell LIMIT 1', name);
 }
 
 function plantListener(bell: string | Buffer): void {
@@ -94,7 +94,7 @@ describe('a name in a store that is no bell', () => {
     await watching();
     for (const name of ODD_NAMES) plantListener(name);
     plantListener(Buffer.from('../../precious.txt'));
-    sql(`INSERT INTO bell SELECT '../../precious.txt', process, boot, heard FROM bell`);
+    sql(`INSERT INTO bell SELECT '../../precious.txt', process, heard, clock FROM bell`);
     plantBell(Buffer.from('../../precious.txt'));
     await clock.advance(5000);
     expect(sql('SELECT name FROM bell')).toHaveLength(1);
@@ -115,7 +115,7 @@ describe('a name in a store that is no bell', () => {
   it('does not keep bells of the gone from being removed, nor does an owner that makes no sense', async () => {
     await watching();
     plantBell('../../precious.txt');
-    sql(`INSERT INTO bell SELECT 'fedcba9876543210', 'no JSON', boot, heard FROM bell WHERE process IS NOT NULL`);
+    sql(`INSERT INTO bell SELECT 'fedcba9876543210', 'no JSON', heard, clock FROM bell WHERE process IS NOT NULL`);
     plantBell(HEX);
     writeFileSync(join(directory, 'bells', HEX), '');
     await clock.advance(5000);

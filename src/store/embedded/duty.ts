@@ -9,10 +9,12 @@
  *
  * Whoever is alone goes on rounds. Two may be for a while; the mark that each leaves keeps them from going twice.
  */
-import { closeSync, constants, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, constants, lchownSync, openSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { isMainThread } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.ts';
+import { type Access, MODES } from './share.ts';
 
 /** The most that fits into the address of a socket, less a few. */
 const LONGEST_PATH = 100;
@@ -22,6 +24,7 @@ const SEEK_AGAIN_MS = 2000;
 
 export class Duty {
   readonly #directory: string;
+  readonly #access: Access;
   readonly #name: string;
   readonly #clock: Clock;
   readonly #onAlone: () => void;
@@ -36,8 +39,9 @@ export class Duty {
   #isOver = false;
 
   /** `onAlone`: nobody else goes on rounds, as far as we know. */
-  constructor(directory: string, name: string, clock: Clock, onAlone: () => void) {
+  constructor(directory: string, access: Access, name: string, clock: Clock, onAlone: () => void) {
     this.#directory = directory;
+    this.#access = access;
     this.#name = name;
     this.#clock = clock;
     this.#onAlone = onAlone;
@@ -124,10 +128,27 @@ export class Duty {
     });
     try {
       if (isLeftBehind) rmSync(this.#path(), { force: true });
-      server.listen(this.#path());
+      this.#listen(server);
     } catch {
       this.#server = undefined;
     }
+  }
+
+  /** The socket is made with the mode of the other files: set afterwards, by its name, it could be that of another file. */
+  #listen(server: Server): void {
+    const { share, heir } = this.#access;
+    // Threads share their umask, so only the main one may change it. The directory of a private store is closed anyway.
+    if (!isMainThread) {
+      if (share === 'none') server.listen(this.#path());
+      return;
+    }
+    const before = process.umask(0o777 & ~MODES[share].file);
+    try {
+      server.listen(this.#path());
+    } finally {
+      process.umask(before);
+    }
+    if (heir !== undefined) lchownSync(this.#path(), heir.uid, heir.gid);
   }
 
   /** Closing it removes the file of that name, which may by now be another's: its clients would then come here no more. */

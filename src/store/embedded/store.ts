@@ -79,7 +79,7 @@ export class EmbeddedStore implements Store {
     // Time that is made up by a test passes for nobody else.
     const canShare = clock === systemClock && thisHost() !== undefined;
     this.#duty = canShare
-      ? new Duty(join(directory, 'bells'), basename(mark).replace('rounds', 'duty'), clock, () =>
+      ? new Duty(join(directory, 'bells'), access, basename(mark).replace('rounds', 'duty'), clock, () =>
           this.#sentry.goAtOnce(),
         )
       : undefined;
