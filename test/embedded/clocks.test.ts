@@ -16,6 +16,8 @@ const directory = mkdtempSync(join(tmpdir(), 'signalbox-clocks-'));
 const store = join(directory, 'store');
 const fakeBoot = join(directory, 'boot-id');
 writeFileSync(fakeBoot, '11111111-2222-3333-4444-555555555555\n');
+const youngUptime = join(directory, 'uptime');
+writeFileSync(youngUptime, '1.00 1.00\n');
 
 /** A way to start a command, and whether it can be done here: namespaces take root, faketime its package. */
 interface Elsewhere {
@@ -27,6 +29,17 @@ const ALL: readonly Elsewhere[] = [
   {
     where: 'in a container with a boot id of its own',
     prefix: ['unshare', '-m', 'sh', '-c', `mount --bind ${fakeBoot} ${BOOT_ID} && exec "$@"`, 'sh'],
+  },
+  {
+    where: 'in a container that lxcfs shows a boot of its own, a second ago',
+    prefix: [
+      'unshare',
+      '-m',
+      'sh',
+      '-c',
+      `mount --bind ${fakeBoot} ${BOOT_ID} && mount --bind ${youngUptime} /proc/uptime && exec "$@"`,
+      'sh',
+    ],
   },
   {
     where: 'in a time namespace that is ahead',
@@ -102,9 +115,9 @@ describe('a holder that lives', () => {
     });
   });
 
-  describe.each(ALL.filter(canBe).slice(0, 2))('and stops renewing', (elsewhere) => {
+  describe.each(ALL.filter(canBe).slice(0, 3))('and stops renewing', (elsewhere) => {
     it(`is followed by one that waited its full lease ${elsewhere.where}`, async () => {
-      const name = `y-${elsewhere.prefix.length}`;
+      const name = `y-${ALL.indexOf(elsewhere)}`;
       const before = await signalbox(
         { where: '', prefix: ['env'] },
         'lock',

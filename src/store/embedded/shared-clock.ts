@@ -4,9 +4,10 @@
  * stored with everything that could tell two clocks apart, and a deadline counts only where the clock is known to be shared.
  *
  *     same boot, same time namespace, as long in suspend, not back  ── shared    the deadline counts
- *     another boot, and the kernel's clock went back                ── rebooted  its lease is over
+ *     another boot of the kernel, and both its clocks went back     ── rebooted  its lease is over
  *     anything else                                                 ── apart     a full lease time from now on counts
  */
+import { areOfTwoBoots } from '../../host/index.ts';
 
 export interface ClockIdentity {
   /** The boot id; `faked` where a container shows one of its own. */
@@ -43,10 +44,16 @@ export function clockRelation(own: Reading, theirs: Reading): ClockRelation {
   return hasRebootedSince(own, theirs) ? 'rebooted' : 'apart';
 }
 
-/** Another boot id alone is no proof. The kernel's own clock went back as well: that happens in no running machine. */
+/**
+ * Another boot id alone is no proof, and a container may show its own one (`faked`). The time since boot is none either:
+ * lxcfs shows each container the time since that container started. The monotonic clock is the kernel's, but a library can
+ * shift it (faketime). In a running machine not all three of them change.
+ */
 function hasRebootedSince(own: Reading, theirs: Reading): boolean {
-  if (own.boot === theirs.boot) return false;
+  if (!areOfTwoBoots(own.boot, theirs.boot)) return false;
   if (own.timeSpace !== theirs.timeSpace || own.timeSpace !== FIRST_TIME_SPACE) return false;
   if (own.suspendedMs === null || theirs.suspendedMs === null) return false;
-  return own.monotonicMs + own.suspendedMs + BACK_TOLERANCE_MS < theirs.monotonicMs + theirs.suspendedMs;
+  const isMonotonicBack = own.monotonicMs + BACK_TOLERANCE_MS < theirs.monotonicMs;
+  const isUptimeBack = own.monotonicMs + own.suspendedMs + BACK_TOLERANCE_MS < theirs.monotonicMs + theirs.suspendedMs;
+  return isMonotonicBack && isUptimeBack;
 }
