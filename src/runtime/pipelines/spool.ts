@@ -132,6 +132,8 @@ function ownDirectory(): string {
 function removeOld(directory: string): void {
   for (const name of readdirSync(directory)) {
     const path = join(directory, name);
-    if (Date.now() - statSync(path).mtimeMs > OLD_MS) rmSync(path, { force: true });
+    // Another driver may remove or rename it meanwhile.
+    const modifiedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    if (modifiedMs !== undefined && Date.now() - modifiedMs > OLD_MS) rmSync(path, { force: true });
   }
 }
