@@ -9,6 +9,7 @@ export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } f
 export { type Bar, barTo, type Sight } from './permission.ts';
 export {
   areOfTwoBoots,
+  FIRST_TIME_SPACE,
   type Host,
   identify,
   isInSight,

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MARK } from './mark.ts';
 import { type Offspring, offspringOf, remainsOf, signalRemains } from './offspring.ts';
-import { identify, isProvenGone, readStat, thisHost } from './process.ts';
+import { identify, isProvenGone, type ProcessIdentity, readStat, thisHost } from './process.ts';
 
 describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
   const started: number[] = [];
@@ -54,6 +54,19 @@ describe.skipIf(thisHost() === undefined)('what is left of a child', () => {
     expect(signalRemains(own, remainsOf(own), 'SIGTERM')).toBe(true);
     await gone(own);
   });
+
+  it.each([true, false])(
+    'is found by the note of an older version, which names no time namespace: %s',
+    async (leads) => {
+      const { child, inner, own } = await start(WITH_CHILD, leads);
+      const { timeSpace: _, ...process } = own.process as ProcessIdentity;
+      const remains = remainsOf({ ...own, process });
+      expect(remains).toMatchObject({ kind: 'some', isCertain: true });
+      expect(remains.kind === 'some' && [...remains.pids].sort()).toEqual([child.pid, inner].sort());
+      // Whose start time may be another one's.
+      if (leads) expect(remainsOf({ ...own, process: { ...process, start: '1' } })).toEqual({ kind: 'out-of-sight' });
+    },
+  );
 
   it('is also what has a process group of its own, as jobs of a shell or under timeout', async () => {
     const script = `timeout 1000 sh -c 'echo $$; exec sleep 1000 >/dev/null' & read -r line`;

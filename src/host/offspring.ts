@@ -13,7 +13,7 @@ import { barTo, type Sight } from './permission.ts';
 import {
   canBeSignalled,
   identify,
-  isInSight,
+  isLikelyInSight,
   isSessionGone,
   living,
   membersOf,
@@ -57,12 +57,13 @@ export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   if (process === undefined || thisHost() === undefined) {
     return isOwn ? unidentified(offspring) : { kind: 'out-of-sight' };
   }
-  if (!isInSight(process)) return { kind: 'out-of-sight' };
+  if (!isLikelyInSight(process)) return { kind: 'out-of-sight' };
   const stat = readStat(pid);
   const isItself = stat?.start === process.start;
   if (!leads) return isItself || stat === undefined ? treeRemains(offspring, isItself) : withMarkOnly(offspring);
   // A number is not given out again while a group or a session has it: so nothing of it is left.
-  if (stat !== undefined && !isItself) return NONE;
+  // Without a time namespace in the note, it may also be the same process with another start time.
+  if (stat !== undefined && !isItself) return process.timeSpace === undefined ? { kind: 'out-of-sight' } : NONE;
   const pids = membersOf(pid);
   if (isSessionGone(pid, pids)) return NONE;
   return {

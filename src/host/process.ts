@@ -34,6 +34,8 @@ const PROC = 0x9fa0;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 /** For kernels that know of no time namespaces, where all processes share the one clock. */
 const NO_TIME_SPACES = 'none';
+/** The time namespace that every machine begins with, in which the kernel shows its clock as it is. */
+export const FIRST_TIME_SPACE = 'time:[4026531834]';
 
 let known: Host | null | undefined;
 
@@ -75,6 +77,16 @@ export function areOfTwoBoots(one: string, other: string): boolean {
 export function isInSight({ boot, space, timeSpace }: ProcessIdentity): boolean {
   const host = thisHost();
   return host !== undefined && boot === host.boot && space === host.space && timeSpace === host.timeSpace;
+}
+
+/**
+ * As `isInSight`, for looking for what older versions left: they noted no time namespace, and hardly any process is in
+ * another one than the first. It is enough to find a process by its start time, and not enough to find it dead.
+ */
+export function isLikelyInSight(identity: ProcessIdentity): boolean {
+  if (identity.timeSpace !== undefined) return isInSight(identity);
+  const timeSpace = thisHost()?.timeSpace;
+  return (timeSpace === FIRST_TIME_SPACE || timeSpace === NO_TIME_SPACES) && isInSight({ ...identity, timeSpace });
 }
 
 export function thisProcess(): ProcessIdentity | undefined {

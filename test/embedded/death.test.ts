@@ -7,8 +7,7 @@ import Database from 'better-sqlite3';
 import { openEmbedded, type ReadResult, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FIRST_TIME_SPACE } from '../../src/store/embedded/shared-clock.ts';
-import { identify, isProvenGone, type ProcessIdentity, thisProcess } from '../../src/host/index.ts';
+import { FIRST_TIME_SPACE, identify, isProvenGone, type ProcessIdentity, thisProcess } from '../../src/host/index.ts';
 
 const ours = thisProcess() as ProcessIdentity;
 

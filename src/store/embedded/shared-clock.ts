@@ -7,7 +7,7 @@
  *     another boot of the kernel, and both its clocks went back     ── rebooted  its lease is over
  *     anything else                                                 ── apart     a full lease time from now on counts
  */
-import { areOfTwoBoots } from '../../host/index.ts';
+import { areOfTwoBoots, FIRST_TIME_SPACE } from '../../host/index.ts';
 
 export interface ClockIdentity {
   /** The boot id; `faked` where a container shows one of its own. */
@@ -23,8 +23,6 @@ export interface Reading extends ClockIdentity {
 
 export type ClockRelation = 'shared' | 'rebooted' | 'apart';
 
-/** The time namespace that every machine begins with, in which the kernel shows its clock as it is. */
-export const FIRST_TIME_SPACE = 'time:[4026531834]';
 /** The kernel tells the one clock in steps of 10 ms, and a process may be held up between reading the two. */
 export const SUSPENDED_TOLERANCE_MS = 50;
 /** Another process may have read its clock, and then been held up before it wrote. */
