@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -16,6 +18,7 @@ import { Failure, open } from 'signalbox';
 import { networkFileSystem, openEmbedded, storeFile, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/clock.ts';
 import { errorOf } from '../support/outcome.ts';
 
 let directory: string;
@@ -171,6 +174,62 @@ describe('a file that is there already', () => {
     const read = await found.transaction({ compare: [], success: [{ do: 'read', key: 'kept' }], failure: [] });
     expect(read).toMatchObject({ revision, results: [{ pairs: [{ modRevision: revision }] }] });
     await found.close();
+  });
+});
+
+/** Of this process, as the kernel knows them: on what SQLite calls the shared range of a database. */
+function sharedLocks(): number {
+  const locks = readFileSync('/proc/locks', 'latin1').split('\n');
+  return locks.filter((lock) => lock.includes(` READ ${process.pid} `) && lock.includes(' 1073741826 ')).length;
+}
+
+// Closing any descriptor of a file takes away all locks that the process has on it.
+describe.skipIf(!existsSync('/proc/locks'))("SQLite's lock on the file", () => {
+  it('is kept when the store is opened a second time, by another thread or another copy of signalbox', async () => {
+    await makeStore();
+    const other = new Database(storeFile(directory));
+    other.prepare('SELECT count(*) FROM pair').get();
+    expect(sharedLocks()).toBe(1);
+    const store = await openEmbedded(directory);
+    expect(sharedLocks()).toBe(1);
+    await store.close();
+    expect(sharedLocks()).toBe(1);
+    other.close();
+    expect(sharedLocks()).toBe(0);
+  });
+
+  it('is kept when the file was busy while it was opened', async () => {
+    const old = new Database(storeFile(directory));
+    old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
+    old.pragma('journal_mode = WAL');
+    old.close();
+    const script = `
+      const database = new (require('better-sqlite3'))(process.argv[1]);
+      database.exec('BEGIN IMMEDIATE');
+      console.log('writing');
+      process.stdin.on('end', () => database.close()).resume();`;
+    const writer = spawn(process.execPath, ['-e', script, storeFile(directory)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    await once(writer.stdout, 'data');
+    let retries = 0;
+    const timer: Clock['timer'] = (delayMs, call) => {
+      if (++retries === 2) writer.stdin.end();
+      return systemClock.timer(delayMs, call);
+    };
+    const store = await openEmbedded(directory, { clock: { ...systemClock, timer }, busyMs: 60_000 });
+    expect(retries).toBeGreaterThan(1);
+    expect(sharedLocks()).toBe(1);
+    await store.close();
+  });
+
+  it('does not keep a later format from being refused, if this process has the file open', async () => {
+    await makeStore();
+    const later = new Database(storeFile(directory));
+    later.pragma('user_version = 99');
+    expect((await refusalToOpen()).message).toMatch(/format 99.*not touched/);
+    expect(sharedLocks()).toBe(1);
+    later.close();
   });
 });
 

@@ -47,6 +47,11 @@ export class Connection {
     return this.#database.pragma(text, { simple: true });
   }
 
+  /** Several statements, none of which answers anything. */
+  execute(text: string): void {
+    this.#database.exec(text);
+  }
+
   /** Gives up to so many unused pages back to the file system, in a transaction of its own. */
   shrink(pages: number): void {
     this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);

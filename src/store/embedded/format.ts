@@ -2,7 +2,7 @@
  * What a file says that it is, read without SQLite: to open a database of another version with it may already change the
  * file. The first page is in the file, or, if it was changed since, in the log beside it (`-wal`).
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
 
 /** As in SQLite's documentation of its file formats. */
 const MAGIC = 'SQLite format 3\0';
@@ -24,10 +24,31 @@ export interface FileFormat {
 
 /**
  * Undefined for what is empty or no database: SQLite will say. Never to be called for a file that SQLite has open in this
- * process: closing it here would take SQLite's locks on it away.
+ * process: closing it here would take SQLite's locks on it away. See `isOpenHere`.
  */
 export function formatOf(file: string): FileFormat | undefined {
   return formatIn(firstPageInLog(`${file}-wal`) ?? headOf(file));
+}
+
+/** Whether this process has it open, in any of its threads and by any copy of this module. Only Linux tells. */
+export function isOpenHere({ dev, ino }: Stats): boolean {
+  return descriptors().some((descriptor) => {
+    try {
+      const open = statSync(`/proc/self/fd/${descriptor}`, { throwIfNoEntry: false });
+      return open !== undefined && open.dev === dev && open.ino === ino;
+    } catch {
+      // It was closed meanwhile, or leads to where this user may not look.
+      return false;
+    }
+  });
+}
+
+function descriptors(): string[] {
+  try {
+    return readdirSync('/proc/self/fd');
+  } catch {
+    return [];
+  }
 }
 
 function formatIn(page: Buffer | undefined): FileFormat | undefined {

@@ -4,7 +4,6 @@
  */
 import { accessSync, constants, existsSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type Sqlite from 'better-sqlite3';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { type ProcessIdentity, thisHost } from '../../host/index.ts';
@@ -12,7 +11,7 @@ import { checkHistoryLimit } from '../check.ts';
 import { secure } from './access.ts';
 import { Connection } from './connection.ts';
 import { settleMade } from './entries.ts';
-import { formatOf } from './format.ts';
+import { type FileFormat, formatOf, isOpenHere } from './format.ts';
 import { networkFileSystem } from './network-file-system.ts';
 import { heirOf, isTrustedOwner, trustIn } from './owners.ts';
 import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
@@ -147,11 +146,12 @@ function refuseUnwritable(directory: string, file: string): void {
 
 async function connect(file: string, durability: Durability, clock: Clock, busyMs: number): Promise<Connection> {
   const since = clock.monotonic();
-  const database = await openDatabase(file);
+  const connection = await openDatabase(file);
   try {
     for (let attempt = 0; ; attempt++) {
       try {
-        return prepare(database, file, durability);
+        prepare(connection, file, durability);
+        return connection;
       } catch (error) {
         // Many may open a new file at the same time; all but one of them have to ask again.
         if (!isBusy(error)) throw error;
@@ -160,52 +160,50 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
       }
     }
   } catch (error) {
-    database.close();
+    connection.close();
     throw asFailure(error, file);
   }
 }
 
-async function openDatabase(file: string): Promise<Sqlite.Database> {
+async function openDatabase(file: string): Promise<Connection> {
+  let leave = (): void => undefined;
   try {
-    return await openSqlite(file, { timeout: 0 });
+    const database = await openSqlite(file, { timeout: 0 }, () => {
+      leave = enter(file);
+    });
+    return new Connection(database, leave);
   } catch (error) {
+    leave();
     const failure = asFailure(error, file);
     if (failure instanceof Failure) throw failure;
     throw new Failure('forbidden', `${file} cannot be opened: ${(error as Error).message}`, { cause: error });
   }
 }
 
-/** Files that this process has open, by device and inode: their format is known, and see `formatOf`. */
+/** Files that this process has open, by device and inode, and how often. */
 const inUse = new Map<string, number>();
 
-function prepare(database: Sqlite.Database, file: string, durability: Durability): Connection {
-  const place = placeOf(file);
-  if (!inUse.has(place)) refuseOtherFormats(file);
+/**
+ * Looks at the format before SQLite touches the file, but only while nothing in this process has it open: see `formatOf`.
+ * Otherwise SQLite is asked, in `prepare`. Answers what is to be called when SQLite has let go of the file.
+ */
+function enter(file: string): () => void {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat === undefined) return () => undefined;
+  const place = `${stat.dev}:${stat.ino}`;
+  if (!inUse.has(place) && !isOpenHere(stat)) refuseOtherFormats(file, formatOf(file));
   inUse.set(place, (inUse.get(place) ?? 0) + 1);
-  const leave = (): void => {
+  return () => {
     const left = (inUse.get(place) ?? 1) - 1;
     if (left > 0) inUse.set(place, left);
     else inUse.delete(place);
   };
-  try {
-    return prepareOwn(new Connection(database, leave), database, file, durability);
-  } catch (error) {
-    leave();
-    throw error;
-  }
 }
 
-function placeOf(file: string): string {
-  const { dev, ino } = statSync(file);
-  return `${dev}:${ino}`;
-}
-
-/** Before SQLite touches it. */
-function refuseOtherFormats(file: string): void {
-  const found = formatOf(file);
-  if (found === undefined) return;
-  const { applicationId, format } = found;
-  if (applicationId === APPLICATION_ID && format > FORMAT) {
+function refuseOtherFormats(file: string, found: FileFormat | undefined): void {
+  if (found?.applicationId !== APPLICATION_ID) return;
+  const { format } = found;
+  if (format > FORMAT) {
     throw new Failure(
       'corrupt',
       `${file} has format ${format}, and this version of signalbox knows ${FORMAT}: use a newer version; ` +
@@ -214,17 +212,15 @@ function refuseOtherFormats(file: string): void {
   }
 }
 
-function prepareOwn(
-  connection: Connection,
-  database: Sqlite.Database,
-  file: string,
-  durability: Durability,
-): Connection {
-  // Of one moment: somebody else may just be making it.
-  const [isOurs, isUsed] = connection.read(() => [
-    connection.pragma('application_id') === APPLICATION_ID,
-    hasTables(connection),
-  ]);
+function prepare(connection: Connection, file: string, durability: Durability): void {
+  // Of one moment: another process may just be making it.
+  const { isUsed, ...found } = connection.read(() => ({
+    applicationId: Number(connection.pragma('application_id')),
+    format: Number(connection.pragma('user_version')),
+    isUsed: hasTables(connection),
+  }));
+  refuseOtherFormats(file, found);
+  const isOurs = found.applicationId === APPLICATION_ID;
   if (!isOurs && isUsed) {
     throw new Failure('corrupt', `${file} is a database of another program; it was not touched`);
   }
@@ -238,31 +234,30 @@ function prepareOwn(
   if (!isOurs) {
     // Somebody else may have just made it.
     connection.write(() => {
-      if (!hasTables(connection)) database.exec(SCHEMA);
+      if (!hasTables(connection)) connection.execute(SCHEMA);
     });
   }
-  migrate(connection, database);
-  letShrink(connection, database);
-  return connection;
+  migrate(connection);
+  letShrink(connection);
 }
 
 /** Files of format 1 were made without it, and it takes a `VACUUM` to set. If the file is busy, the next one to open it tries. */
-function letShrink(connection: Connection, database: Sqlite.Database): void {
+function letShrink(connection: Connection): void {
   if (Number(connection.pragma('auto_vacuum')) !== 0) return;
   try {
     connection.pragma('auto_vacuum = INCREMENTAL');
-    database.exec('VACUUM');
+    connection.execute('VACUUM');
   } catch (error) {
     if (!isBusy(error)) throw error;
   }
 }
 
 /** Brings a file of an older format up to this one, in one transaction. */
-function migrate(connection: Connection, database: Sqlite.Database): void {
+function migrate(connection: Connection): void {
   if (Number(connection.pragma('user_version')) >= FORMAT) return;
   connection.write(() => {
     for (let format = Number(connection.pragma('user_version')); format < FORMAT; format++) {
-      database.exec(MIGRATIONS.get(format + 1) as string);
+      connection.execute(MIGRATIONS.get(format + 1) as string);
     }
   });
 }

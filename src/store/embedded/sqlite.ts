@@ -3,11 +3,17 @@ import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';
 import { Failure } from '../../failure.ts';
 
-export async function openSqlite(file: string, options: Sqlite.Options): Promise<Sqlite.Database> {
+/** `before` is called when SQLite is loaded, right before it opens the file. */
+export async function openSqlite(
+  file: string,
+  options: Sqlite.Options,
+  before: () => void = () => undefined,
+): Promise<Sqlite.Database> {
   const { default: Database } = await import('better-sqlite3').catch((cause: unknown) => {
     throw unusable('better-sqlite3 cannot be loaded, and a store in a file needs it: npm install', cause);
   });
   const nativeBinding = nativePart();
+  before();
   try {
     return new Database(file, { ...options, nativeBinding });
   } catch (error) {
