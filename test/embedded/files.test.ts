@@ -117,6 +117,29 @@ describe('a file that is there already', () => {
     now.close();
   });
 
+  it.each(['SQLITE_FULL', 'SQLITE_IOERR_WRITE'])(
+    'and is of format 1 is used although it cannot be made to shrink yet: %s',
+    async (code) => {
+      const old = new Database(storeFile(directory));
+      old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
+      old.close();
+      const { exec } = Database.prototype;
+      const spy = vi.spyOn(Database.prototype, 'exec').mockImplementation(function (this: Database.Database, sql) {
+        if (sql === 'VACUUM') throw new Database.SqliteError('no room', code);
+        return exec.call(this, sql);
+      });
+      onTestFinished(() => spy.mockRestore());
+      const store = await openEmbedded(directory);
+      expect(await store.health()).toMatchObject({ revision: expect.any(Number) as number });
+      await store.close();
+      spy.mockRestore();
+      await (await openEmbedded(directory)).close();
+      const now = new Database(storeFile(directory));
+      expect(now.pragma('auto_vacuum', { simple: true })).toBe(2);
+      now.close();
+    },
+  );
+
   it('and is damaged is told as such, and nothing is made up', async () => {
     await makeStore();
     const bytes = readFileSync(storeFile(directory));

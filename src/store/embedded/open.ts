@@ -241,14 +241,17 @@ function prepare(connection: Connection, file: string, durability: Durability): 
   letShrink(connection);
 }
 
-/** Files of format 1 were made without it, and it takes a `VACUUM` to set. If the file is busy, the next one to open it tries. */
+/**
+ * Files of format 1 were made without it, and it takes a `VACUUM` to set, which needs room for a copy of the file. Whatever
+ * goes wrong with that (the file is busy, the disk is full), the file is as good as before, and the next opening tries again.
+ */
 function letShrink(connection: Connection): void {
   if (Number(connection.pragma('auto_vacuum')) !== 0) return;
   try {
     connection.pragma('auto_vacuum = INCREMENTAL');
     connection.execute('VACUUM');
-  } catch (error) {
-    if (!isBusy(error)) throw error;
+  } catch {
+    // The next opening tries again.
   }
 }
 
