@@ -81,6 +81,21 @@ describe('a file that is there already', () => {
     expect(readdirSync(directory).filter((name) => /^store\.db.+/.test(name))).toEqual([]);
   });
 
+  it.each([0, -1])(
+    'and says that it has format %d, which never was, is told as damaged, and left as it is',
+    async (format) => {
+      await makeStore();
+      const odd = new Database(storeFile(directory));
+      odd.pragma(`user_version = ${format}`);
+      odd.close();
+      const before = readFileSync(storeFile(directory));
+      const failure = await refusalToOpen();
+      expect(failure.code).toBe('corrupt');
+      expect(failure.message).toMatch(new RegExp(`format ${format}, .*damaged.*not touched`));
+      expect(readFileSync(storeFile(directory)).equals(before)).toBe(true);
+    },
+  );
+
   it('and was left by a killed process of a later version is refused, with its log as it is', async () => {
     await makeStore();
     const later = new Database(storeFile(directory));

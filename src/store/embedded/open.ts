@@ -48,6 +48,7 @@ const DEFAULT_HISTORY_BYTES = 16 * 2 ** 20;
 const DEFAULT_BUSY_MS = 4000;
 /** SQLite's log is cut back to this after a burst. */
 const LOG_BYTES = 4 * 2 ** 20;
+const FIRST_FORMAT = 1;
 /** For directories above the store that are missing: others may pass, if the umask lets them. */
 const PARENT_MODE = 0o755;
 
@@ -208,6 +209,13 @@ function refuseOtherFormats(file: string, found: FileFormat | undefined): void {
       'corrupt',
       `${file} has format ${format}, and this version of signalbox knows ${FORMAT}: use a newer version; ` +
         `it was not touched`,
+    );
+  }
+  if (format < FIRST_FORMAT) {
+    throw new Failure(
+      'corrupt',
+      `${file} has format ${format}, which no version of signalbox writes: the store is damaged and was not touched; ` +
+        `move it away, or restore it from an export`,
     );
   }
 }
