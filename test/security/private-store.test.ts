@@ -210,6 +210,22 @@ describe.skipIf(why !== undefined)(`between two users${why === undefined ? '' : 
     expect(await asNobody('run', '--lock', 'y', ...store, '--', 'true')).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('the default store that root makes under sudo belongs to that user, with all directories above it', async () => {
+    const home = join(top, 'home');
+    mkdirSync(home);
+    chownSync(home, NOBODY.uid, NOBODY.gid);
+    const env = { HOME: home, XDG_STATE_HOME: undefined, SIGNALBOX_URL: undefined };
+    const sudo = { ...env, SUDO_UID: String(NOBODY.uid) };
+    expect(await start(['run', '--lock', 'y', '--', 'true'], { cwd: top, env: sudo }).ended).toMatchObject({ code: 0 });
+    const made = readdirSync(home, { recursive: true, encoding: 'utf8' });
+    expect(made).toContain('.local/state/signalbox');
+    expect(made.filter((path) => lstatSync(join(home, path)).uid !== NOBODY.uid)).toEqual([]);
+    expect(await signalboxAs(NOBODY, ['run', '--lock', 'y', '--', 'true'], { cwd: top, env }).ended).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+  });
+
   it.each(['store.db', 'store.db-wal', 'bells'])(
     '%s of another user in a directory of one’s own is refused',
     async (name) => {

@@ -2,7 +2,7 @@
  * From a directory to a store. A file that is not ours, is damaged, or was written by a later version is refused and
  * left as it is.
  */
-import { accessSync, constants, existsSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, lchownSync, mkdirSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -93,19 +93,35 @@ function makeDirectory(directory: string): string {
   }
 }
 
-/** Not by `recursive`: where nothing can be made although nothing is missing (`/proc`), Node goes round for ever. */
-function makeWithParents(directory: string, isStore: boolean): void {
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() === true) return;
+/**
+ * Not by `recursive`: where nothing can be made although nothing is missing (`/proc`), Node goes round for ever. Answers who
+ * gets what is made in it: as the nearest directory that was there says, for all that are made below it.
+ */
+function makeWithParents(directory: string, isStore: boolean): Access['heir'] {
+  const found = statSync(directory, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) return callerIn(found);
   const parent = dirname(directory);
-  if (parent !== directory) makeWithParents(parent, false);
+  const heir = parent === directory ? undefined : makeWithParents(parent, false);
   try {
     mkdirSync(directory, isStore ? MODES.none.directory : PARENT_MODE);
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     // Another process has just made it.
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST' && statSync(directory).isDirectory()) return;
-    throw error;
+    const made = statSync(directory);
+    if (!made.isDirectory()) throw error;
+    return callerIn(made) ?? heir;
   }
-  if (isStore) settleMade(directory, { share: 'none', heir: callerIn(statSync(parent)) });
+  if (isStore) settleMade(directory, { share: 'none', heir });
+  else if (heir !== undefined) bequeath(directory, heir);
+  return heir;
+}
+
+function bequeath(directory: string, { uid, gid }: NonNullable<Access['heir']>): void {
+  try {
+    lchownSync(directory, uid, gid);
+  } catch {
+    // A file system that keeps no owners.
+  }
 }
 
 /** What root makes in a directory of the user who called `sudo` is for that user. */
