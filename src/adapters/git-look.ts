@@ -3,7 +3,7 @@ import { lstat, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { WorktreeState } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { QUIET } from './git-environment.ts';
+import { QUIET } from '../host/index.ts';
 import { canLeaveUnfetched, type GitSettings, MINDED, parseSettings, withoutFilters } from './git-settings.ts';
 import { isThere } from './foreign-file.ts';
 import { operationIn } from './operation.ts';

@@ -12,7 +12,7 @@ import type { Git } from './adapters.ts';
 import { checkBranchName } from './branch-name.ts';
 import { within } from './deadline.ts';
 import { isThere } from './foreign-file.ts';
-import { gitEnvironment } from './git-environment.ts';
+import { gitEnvironment } from '../host/index.ts';
 import { GitLook } from './git-look.ts';
 
 export interface GitOptions {

@@ -31,3 +31,17 @@ function nameIn(file: string, id: number): string | undefined {
   }
   return undefined;
 }
+
+/**
+ * Whose files are as good as our own, as git sees it: the user's, and for root under `sudo` also those of the user who
+ * called it. Where the system knows no owners (Windows), everybody's.
+ */
+export function isTrustedOwner(
+  uid: number,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): boolean {
+  const own = process.geteuid?.();
+  if (own === undefined || uid === own) return true;
+  const caller = environment['SUDO_UID'] ?? '';
+  return own === 0 && /^\d{1,10}$/.test(caller) && uid === Number(caller);
+}

@@ -1,8 +1,10 @@
-export { groupShown, userShown } from './accounts.ts';
+export { groupShown, isTrustedOwner, userShown } from './accounts.ts';
 export { identityFrom, offspringFrom } from './claims.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';
 export { isTooLarge, tooLargeTold } from './exec-size.ts';
+export { beginningOfFile, readRegularFile } from './foreign-file.ts';
+export { gitEnvironment, QUIET } from './git-environment.ts';
 export { KeptOutput } from './kept-output.ts';
 export { MARK } from './mark.ts';
 export { type Offspring, offspringOf, type Remains, remainsOf, signalRemains } from './offspring.ts';

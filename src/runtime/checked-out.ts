@@ -6,14 +6,18 @@
  * git is started only if its index may list something of the store; most often a look at the index tells that it does not.
  */
 import { spawnSync } from 'node:child_process';
-import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { Failure, shown } from '../failure.ts';
+import { gitEnvironment, QUIET, readRegularFile } from '../host/index.ts';
 import { gitDirectoryAt } from './git-directory.ts';
+import { isOurs } from './git-ownership.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const GIT_TIMEOUT_MS = 10_000;
+/** A million files make some hundred. */
+const LARGEST_INDEX_BYTES = 512 << 20;
 /** What the embedded engine reads, by how it begins. A `.gitignore` beside it may well be tracked. */
 const OF_A_STORE = /^(?:store\.db|bells|rounds-)/;
 /** Older ones list whole paths; in later ones each path leaves out what it shares with the one before. */
@@ -40,7 +44,8 @@ function refuseTracked(store: string, folder: string, names: readonly string[], 
     const index = indexAt(place, environment);
     if (index !== undefined) {
       const paths = names.map((name) => relative(place, join(folder, name)).split(sep).join('/'));
-      const tracked = mayList(index, paths) ? trackedOf(place, paths, environment) : [];
+      const mayBe = mayList(index, paths);
+      const tracked = mayBe === true ? trackedOf(place, paths, environment) : mayBe === false ? [] : undefined;
       if (tracked === undefined || tracked.length > 0) throw refusal(store, place, tracked?.[0]);
       return;
     }
@@ -65,26 +70,31 @@ interface Index {
   readonly file: string;
 }
 
-/** Of the worktree whose root this is; undefined if it is none. */
+/**
+ * Of the worktree whose root this is; undefined if it is none. That of another user is none: it could name programs that
+ * git runs, and list whatever is to be refused. What it checked out belongs to that user, and is refused for that.
+ */
 function indexAt(place: string, environment: Environment): Index | undefined {
   try {
     // What the environment says of other repositories is no matter here.
-    const gitDirectory = gitDirectoryAt(place, place, { PATH: environment['PATH'] })?.directory;
-    return gitDirectory === undefined ? undefined : { gitDirectory, file: join(gitDirectory, 'index') };
+    const found = gitDirectoryAt(place, place, { PATH: environment['PATH'] });
+    const isTrusted = [place, found?.gitFile, found?.directory].every(
+      (path) => path === undefined || isOurs(path, environment),
+    );
+    return found === undefined || !isTrusted
+      ? undefined
+      : { gitDirectory: found.directory, file: join(found.directory, 'index') };
   } catch {
     // A `.git` that git cannot use either.
     return undefined;
   }
 }
 
-/** False is certain. */
-function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boolean {
-  let index: Buffer;
-  try {
-    index = readFileSync(file);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
-  }
+/** False is certain; undefined: what is in place of an index is none, and git would wait for it. */
+function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boolean | undefined {
+  if (!isThere(file)) return false;
+  const index = readRegularFile(file, LARGEST_INDEX_BYTES);
+  if (index === undefined) return undefined;
   const isPlain =
     index.length >= 12 &&
     index.toString('latin1', 0, 4) === 'DIRC' &&
@@ -94,18 +104,17 @@ function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boole
   return !isPlain || paths.some((path) => index.includes(path));
 }
 
-/** Those of these paths, or below them, that git tracks; undefined if it does not say. */
+/** Those of these paths, or below them, that git tracks; undefined if it does not say, or says that it could not look. */
 function trackedOf(place: string, paths: readonly string[], environment: Environment): readonly string[] | undefined {
-  const env = Object.fromEntries(Object.entries(environment).filter(([name]) => !name.startsWith('GIT_')));
-  const args = ['-c', 'core.fsmonitor=false', '--literal-pathspecs', 'ls-files', '-z', '--', ...paths];
-  const { status, stdout } = spawnSync('git', args, {
+  const args = [...QUIET, '--literal-pathspecs', 'ls-files', '-z', '--', ...paths];
+  const { status, stdout, stderr } = spawnSync('git', args, {
     cwd: place,
-    // Whose worktree it is does not matter for what is tracked in it; nothing of it is run.
-    env: { ...env, GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' },
+    env: gitEnvironment(environment),
     encoding: 'utf8',
     timeout: GIT_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
   });
-  return status === 0 ? stdout.split('\0').slice(0, -1) : undefined;
+  return status === 0 && !/^(?:error|fatal):/m.test(stderr) ? stdout.split('\0').slice(0, -1) : undefined;
 }
 
 function entriesOf(directory: string): readonly string[] {
@@ -113,6 +122,14 @@ function entriesOf(directory: string): readonly string[] {
     return readdirSync(directory);
   } catch {
     return [];
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
   }
 }
 

@@ -12,10 +12,10 @@
  * `safe.bareRepository=explicit`). A checkout cannot contain a `.git`, but it can contain a directory that looks like a
  * bare repository and carries a store of somebody's choice.
  */
-import { accessSync, closeSync, constants, lstatSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs';
-import { realpathSync, type Stats, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { Failure, shown } from '../failure.ts';
+import { beginningOfFile, readRegularFile } from '../host/index.ts';
 import { refuseForeign } from './git-ownership.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -35,7 +35,7 @@ export function gitDirectoryAt(place: string, from: string, environment: Environ
   const dotGit = join(place, '.git');
   const stat = statOf(dotGit);
   if (stat === undefined) return undefined;
-  if (stat.isFile()) return { gitFile: dotGit, directory: leadsTo(dotGit, stat, from, environment) };
+  if (stat.isFile()) return { gitFile: dotGit, directory: leadsTo(dotGit, from, environment) };
   return isRepository(dotGit, from, environment) ? { directory: dotGit } : undefined;
 }
 
@@ -48,7 +48,7 @@ export interface Found {
 /** git asks nobody whether a directory that was named can be trusted, and neither do we. */
 function explicit(directory: string, named: string, from: string, environment: Environment): string {
   const stat = named === '' ? undefined : statOf(directory);
-  if (stat?.isFile() === true) return leadsTo(directory, stat, from, environment);
+  if (stat?.isFile() === true) return leadsTo(directory, from, environment);
   if (stat !== undefined && isRepository(directory, from, environment)) return directory;
   throw new Failure(
     'forbidden',
@@ -121,8 +121,8 @@ function realOrMissing(path: string): string {
  * A file that does not lead to a repository: those who share it are elsewhere, and a store of our own would be the worst
  * answer.
  */
-function leadsTo(gitFile: string, stat: Stats, from: string, environment: Environment): string {
-  const text = stat.size > LARGEST_GIT_FILE_BYTES ? '' : (readText(gitFile) ?? '');
+function leadsTo(gitFile: string, from: string, environment: Environment): string {
+  const text = readText(gitFile) ?? '';
   const named = /^gitdir: ([^]+?)[\r\n]*$/.exec(text)?.[1];
   if (named === undefined) {
     throw new Failure(
@@ -165,20 +165,7 @@ function isHead(path: string): boolean {
   const stat = lstatOf(path);
   if (stat?.isSymbolicLink() === true) return readlinkSync(path).startsWith('refs/');
   if (stat?.isFile() !== true) return false;
-  return /^(?:ref:\s*refs\/|[0-9a-fA-F]{40})/.test(beginningOf(path));
-}
-
-function beginningOf(path: string): string {
-  let file: number | undefined;
-  try {
-    file = openSync(path, 'r');
-    const buffer = Buffer.alloc(HEAD_BYTES);
-    return buffer.toString('latin1', 0, readSync(file, buffer));
-  } catch {
-    return '';
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
+  return /^(?:ref:\s*refs\/|[0-9a-fA-F]{40})/.test(beginningOfFile(path, HEAD_BYTES)?.toString('latin1') ?? '');
 }
 
 function canEnter(path: string): boolean {
@@ -214,12 +201,9 @@ function lstatOf(path: string): Stats | undefined {
   }
 }
 
+/** Others may have put it there, or a FIFO in its place. */
 function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
-  }
+  return readRegularFile(path, LARGEST_GIT_FILE_BYTES)?.toString('utf8');
 }
 
 function real(path: string): string {

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { lstatSync, realpathSync } from 'node:fs';
 import { isAbsolute, join, sep } from 'node:path';
 import { Failure } from '../failure.ts';
-import { userShown } from '../host/index.ts';
+import { isTrustedOwner, userShown } from '../host/index.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -24,10 +24,7 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
   const uid = process.geteuid?.();
   // Windows has no user ids.
   if (uid === undefined) return;
-  const trusted = trustedUids(uid, environment);
-  const foreign = [gitFile, worktree, directory].find(
-    (path) => path !== undefined && !trusted.includes(ownerOf(path) ?? -1),
-  );
+  const foreign = [gitFile, worktree, directory].find((path) => path !== undefined && !isOurs(path, environment));
   const path = worktree ?? directory;
   if (foreign === undefined || isSafe(path, environment)) return;
   const owner = ownerOf(foreign);
@@ -46,9 +43,9 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
 }
 
 /** Under sudo, root may be in a repository of the user who called it. */
-function trustedUids(uid: number, environment: Environment): readonly number[] {
-  const caller = environment['SUDO_UID'] ?? '';
-  return uid === 0 && /^\d+$/.test(caller) ? [uid, Number(caller)] : [uid];
+export function isOurs(path: string, environment: Environment): boolean {
+  const owner = ownerOf(path);
+  return owner !== undefined && isTrustedOwner(owner, environment);
 }
 
 function ownerOf(path: string): number | undefined {

@@ -42,7 +42,7 @@ function etcdUrl(host: string | undefined, port: string | undefined): string | u
   if (host === undefined && port === undefined) return undefined;
   if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
     const accepted = 'accepted is the name or address of one host, without its port, which is IF_ETCD_PORT';
-    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(withoutPassword(host))}; ${accepted}`);
+    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(withoutPassword(host).replace(/:[^]*/, ':…'))}; ${accepted}`);
   }
   if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
     throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);

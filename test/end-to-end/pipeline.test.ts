@@ -221,7 +221,7 @@ phases:
     const refused = await pipeline('resume', 'sb');
     expect(refused).toMatchObject({
       code: 75,
-      stderr: expect.stringMatching(/^signalbox: driver:.* drives it, .* --wait stands by/) as string,
+      stderr: expect.stringMatching(/^signalbox: pipeline\/.*: driver:.* drives it, .* resume .* --wait$/m) as string,
     });
     const second = scratch.start('pipeline', 'resume', 'sb', '--wait');
     first.child.kill('SIGKILL');

@@ -47,6 +47,33 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
+// Only root can give files to another user.
+describe.skipIf(process.getuid?.() !== 0)('the repository of another user above a store', () => {
+  const NOBODY = 65_534;
+
+  it('is not asked anything: it could name programs to run, and refuse what it does not have', async () => {
+    const theirs = at('theirs');
+    mkdirSync(join(theirs, 'mine'), { recursive: true });
+    git(theirs, 'init', '-q', '.');
+    await opened(`file:${join(theirs, 'mine')}`);
+    git(theirs, 'add', '-A', '-f');
+    await expect(opened(`file:${join(theirs, 'mine')}`)).rejects.toThrow('git tracks');
+    execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, join(theirs, '.git')]);
+    await opened(`file:${join(theirs, 'mine')}`);
+  });
+});
+
+describe('a repository above a store', () => {
+  it('with a FIFO for an index makes nobody wait', async () => {
+    const odd = at('odd');
+    mkdirSync(join(odd, 'store'), { recursive: true });
+    git(odd, 'init', '-q', '.');
+    await opened(`file:${join(odd, 'store')}`);
+    execFileSync('mkfifo', [join(odd, '.git/index')]);
+    await expect(opened(`file:${join(odd, 'store')}`)).rejects.toThrow('git cannot say whether it came with');
+  });
+});
+
 describe('a store that came with a checkout', () => {
   it.each(['coordination', 'vendor/signalbox', 'bells-only', ''])(
     'is refused where a URL names it: %s',

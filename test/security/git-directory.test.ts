@@ -258,6 +258,16 @@ describe('the repository is the one that git finds', () => {
     expect(ours(at(directory), environment)).toBe(judged(at(directory), environment));
   });
 
+  describe('a FIFO in a repository', () => {
+    it('is not waited for', () => {
+      mkdirSync(at('piped/.git/objects'), { recursive: true });
+      mkdirSync(at('piped/.git/refs'));
+      writeFileSync(at('piped/.git/HEAD'), 'ref: refs/heads/main\n');
+      execFileSync('mkfifo', [at('piped/.git/commondir')]);
+      expect(() => gitCommonDirectory(at('piped'), clean())).toThrow('does not say where the repository is');
+    });
+  });
+
   // Only root can give files to another user.
   it.skipIf(!isRoot).each(OWNERS)('and trusts: one $told', ({ directory, added }) => {
     const environment = environmentOf(added);

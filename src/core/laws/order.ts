@@ -94,8 +94,8 @@ export function follow<State extends Resource>(seen: Seen<State>, rules: Rules<S
     const wrong = rules.wrongWith(step.state, hold, own, others);
     if (wrong !== undefined) return { wrong, passed };
 
-    // Force is used before anybody looks who has left the queue.
-    const [oldest] = isForced ? before.waiting : rest;
+    // A newcomer's force is used before anybody looks who has left the queue; who becomes more by force has looked.
+    const [oldest] = isForced && own === undefined ? before.waiting : rest;
     if (oldest === undefined || oldest.id === wish.id) passed = null;
     else passed = { id: oldest.id, times: passed?.id === oldest.id ? passed.times + 1 : 1 };
     waiting = rest.filter(

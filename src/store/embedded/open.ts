@@ -6,14 +6,14 @@ import { accessSync, constants, existsSync, lchownSync, mkdirSync, realpathSync,
 import { dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { type ProcessIdentity, thisHost } from '../../host/index.ts';
+import { isTrustedOwner, type ProcessIdentity, thisHost } from '../../host/index.ts';
 import { checkHistoryLimit } from '../check.ts';
 import { secure } from './access.ts';
 import { Connection } from './connection.ts';
 import { settleMade } from './entries.ts';
 import { type FileFormat, formatOf, isOpenHere } from './format.ts';
 import { networkFileSystem } from './network-file-system.ts';
-import { heirOf, isTrustedOwner, trustIn } from './owners.ts';
+import { heirOf, trustIn } from './owners.ts';
 import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
 import { type Access, MODES, type Share } from './share.ts';
 import { openSqlite } from './sqlite.ts';

@@ -1,26 +1,17 @@
-/** Whose files this process trusts. Where the system knows no owners (Windows), everybody's. */
+/** Whose store this process trusts, and whose the files become that it makes there. */
 import type { Stats } from 'node:fs';
+import { isTrustedOwner } from '../../host/index.ts';
 import type { Access, Share } from './share.ts';
 
 /** Whether files of this user are as good as our own. */
 export type Trust = (uid: number) => boolean;
 
-/** As git does: the user's own, and for root under `sudo` also those of the user who called it. */
-export function isTrustedOwner(uid: number): boolean {
-  const own = process.geteuid?.();
-  if (own === undefined || uid === own) return true;
-  return own === 0 && uid === sudoUser();
-}
-
 /** For root also those of another user whom it has reason to trust: nobody else could open a store that is closed. */
 export function trustIn(also: (() => number | undefined) | undefined): Trust {
-  if (also === undefined || process.geteuid?.() !== 0) return isTrustedOwner;
-  return (uid) => isTrustedOwner(uid) || uid === also();
-}
-
-function sudoUser(): number | undefined {
-  const named = process.env['SUDO_UID'];
-  return named !== undefined && /^\d{1,10}$/.test(named) ? Number(named) : undefined;
+  if (also === undefined || process.geteuid?.() !== 0) return (uid) => isTrustedOwner(uid);
+  // To ask takes a start of git: once is enough.
+  let trusted: { readonly uid: number | undefined } | undefined;
+  return (uid) => isTrustedOwner(uid) || uid === (trusted ??= { uid: also() }).uid;
 }
 
 /** Root may enter whatever is shared. */

@@ -2,7 +2,7 @@
 import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { groupShown, userShown } from '../../host/index.ts';
-import { isTrustedOwner } from './owners.ts';
+import { isTrustedOwner } from '../../host/index.ts';
 import { BY_EVERYBODY_WRITABLE, octal } from './share.ts';
 
 /** Only who owns a file in such a directory may move or remove it. */

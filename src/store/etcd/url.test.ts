@@ -116,6 +116,7 @@ describe('a store on etcd', () => {
     expect(withoutPassword('me:secret@a:1')).toBe('me@a:1');
     expect(withoutPassword('etcd://me@a:1/x')).toBe('etcd://me@a:1/x');
     expect(withoutPassword('etcd:me:secret')).toBe('etcd:me');
+    expect(withoutPassword('ETCD//me:secret')).toBe('ETCD//me');
     expect(withoutPassword('etcd:localhost:2379')).toBe('etcd:localhost:2379');
     expect(withoutPassword('etcd://[::1]:1/x')).toBe('etcd://[::1]:1/x');
     expect(withoutPassword('etcds://me@a?password-file=/x&ca=y')).toBe('etcds://me@a?password-file=/x&ca=y');

@@ -45,7 +45,9 @@ export function withoutPassword(url: string): string {
   // With no scheme, or with one that is mistyped.
   if (url.includes('@')) return withoutUnknown(url.replace(/^([^:@/]*)[:/][^]*@/, '$1@'));
   // What is no port may be a password whose @ is missing.
-  return withoutUnknown(url.replace(/^((?:(?:[a-z][a-z0-9+.-]*:)?\/\/|etcds?:)[^:@/[\]]*):(?!\d+(?:[,/?]|$))[^]*/i, '$1'));
+  return withoutUnknown(
+    url.replace(/^((?:(?:[a-z][a-z0-9+.-]*:?)?\/\/|etcds?:)[^:@/[\]]*):(?!\d+(?:[,/?]|$))[^]*/i, '$1'),
+  );
 }
 
 /** Nor values of settings that do not exist: one of them may be the password. */
