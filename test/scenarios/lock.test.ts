@@ -1,7 +1,9 @@
 /** SPEC 1, row by row and sentence by sentence, as far as the bare machine can show it. */
-import { describe } from 'vitest';
-import { aLock } from './settings.ts';
+import { afterAll, describe } from 'vitest';
+import { aLock, stopServer } from './settings.ts';
 import { story } from './story.ts';
+
+afterAll(stopServer);
 
 describe('asking for a lock', () => {
   story('a free lock is acquired', aLock)`

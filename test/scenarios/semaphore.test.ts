@@ -1,7 +1,9 @@
 /** SPEC 2, row by row and sentence by sentence, as far as the bare machine can show it. */
-import { describe } from 'vitest';
-import { aSemaphore } from './settings.ts';
+import { afterAll, describe } from 'vitest';
+import { aSemaphore, stopServer } from './settings.ts';
 import { story } from './story.ts';
+
+afterAll(stopServer);
 
 describe('asking for slots', () => {
   story('there is room: the lowest free slots are acquired', aSemaphore(4))`

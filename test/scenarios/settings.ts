@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openEmbedded, openEtcdUrl, openMemory, type Store } from 'signalbox/store';
-import { afterAll } from 'vitest';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 import { onLock, onSemaphore } from './machines.ts';
@@ -19,7 +18,16 @@ export const aSemaphore = (capacity: number): Setting => ({
 
 let etcd: Promise<EtcdServer> | undefined;
 let told = 0;
-afterAll(async () => (await etcd)?.stop());
+
+/**
+ * For `afterAll` of every file that tells stories on stores. Test files share this module, so a hook registered here would
+ * run for the first of them alone.
+ */
+export async function stopServer(): Promise<void> {
+  const server = await etcd;
+  etcd = undefined;
+  await server?.stop();
+}
 
 export const stores: readonly {
   readonly name: string;
