@@ -16,7 +16,8 @@ export interface WantedSlots {
 }
 
 export type Wanted<Want> =
-  { readonly ok: true; readonly want: Want } | { readonly ok: false; readonly problem: string };
+  | { readonly ok: true; readonly want: Want }
+  | { readonly ok: false; readonly problem: string };
 
 const PREFIXES = { lock: /^lock\/(?=.)/s, semaphore: /^sem(aphore)?\/(?=.)/s } as const;
 

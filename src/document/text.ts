@@ -4,7 +4,8 @@ import { Lines, type PlacedProblem } from './place.ts';
 export const LARGEST_BYTES = 1_048_576;
 
 export type ReadText =
-  { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
 
 /** What YAML allows nowhere: control characters but tabs and the ends of lines, halves of characters, non-characters. */
 const UNSEEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\r(?!\n)|\p{Cs}/u;

@@ -38,7 +38,13 @@ export type PipelineEventType =
 export type MemberEventType = `member:${'joined' | 'left'}`;
 export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
 export type EventType =
-  LockEventType | SemaphoreEventType | TaskEventType | PipelineEventType | MemberEventType | GuardEventType | 'resync';
+  | LockEventType
+  | SemaphoreEventType
+  | TaskEventType
+  | PipelineEventType
+  | MemberEventType
+  | GuardEventType
+  | 'resync';
 export type EventPattern = EventType | `${EventKind}:*` | '*';
 
 export interface SignalboxEvent {

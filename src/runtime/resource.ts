@@ -65,10 +65,14 @@ export interface DetachedHold extends HoldClaim {
 }
 
 export type RenewOutcome =
-  { readonly kind: 'refreshed'; readonly ttlMs: number } | { readonly kind: 'lost' } | { readonly kind: 'not-owner' };
+  | { readonly kind: 'refreshed'; readonly ttlMs: number }
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'not-owner' };
 
 export type ClaimReleaseOutcome =
-  { readonly kind: 'released' } | { readonly kind: 'not-owner' } | { readonly kind: 'already-free' };
+  | { readonly kind: 'released' }
+  | { readonly kind: 'not-owner' }
+  | { readonly kind: 'already-free' };
 
 export interface HolderView {
   readonly holder: string;

@@ -3,11 +3,10 @@
  * run as it stands; what is not meant to run is printed as something else (`sh`, `text`). A block that is followed by
  * one marked `text prints` must print exactly that.
  */
-import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import ts from 'typescript';
+import { join, relative } from 'node:path';
 import { root } from '../house/sources.ts';
 
 export interface Block {
@@ -70,30 +69,52 @@ export function programsOf(blocks: readonly Block[]): readonly Program[] {
 }
 
 function compile(blocks: readonly Block[]): ReadonlyMap<Block, Program> {
-  const sources = new Map(blocks.map((block) => [block, write(block, 'ts', paddedCode(block))]));
-  const program = ts.createProgram([...sources.values()], compilerOptions());
-  const programs = new Map<Block, Program>();
-  for (const [block, path] of sources) {
-    const source = program.getSourceFile(path);
-    const diagnostics = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
-    let text = '';
-    program.emit(source, (_, emitted) => (text = emitted));
-    const problems = diagnostics.map((diagnostic) => told(block, diagnostic));
-    programs.set(block, { block, file: write(block, 'mjs', text), problems });
+  if (blocks.length === 0) return new Map();
+  const sources = blocks.map((block) => ({ block, path: write(block, 'ts', paddedCode(block)) }));
+  const outDir = join(FOLDER, `made-${process.pid}`);
+  const problems = compileTo(
+    outDir,
+    sources.map(({ path }) => path),
+  );
+  const programs = sources.map(({ block, path }): [Block, Program] => {
+    const made = readFileSync(join(outDir, relative(root, path).replace(/ts$/, 'js')), 'utf8');
+    const told = problems
+      .filter((problem) => problem.path === path)
+      .map(({ line, text }) => `${block.page}:${line}: ${text}`);
+    return [block, { block, file: write(block, 'mjs', made), problems: told }];
+  });
+  rmSync(outDir, { recursive: true });
+  return new Map(programs);
+}
+
+interface Problem {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Compiles with the project's own settings, and answers what the compiler has against these files. */
+function compileTo(outDir: string, files: readonly string[]): readonly Problem[] {
+  const project = join(FOLDER, `tsconfig-${process.pid}.json`);
+  const maps = { inlineSourceMap: true, inlineSources: true };
+  const compilerOptions = { noEmit: false, incremental: false, tsBuildInfoFile: null, rootDir: root, outDir, ...maps };
+  writeFileSync(project, JSON.stringify({ extends: '../../tsconfig.json', compilerOptions, include: [], files }));
+  const tsc = join(root, 'node_modules', '.bin', 'tsc');
+  const { stdout, error } = spawnSync(tsc, ['--project', project, '--pretty', 'false'], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  rmSync(project);
+  if (error !== undefined) throw error;
+  const problems: { -readonly [K in keyof Problem]: Problem[K] }[] = [];
+  for (const printed of stdout.split('\n')) {
+    const [, path, line, text] = /^(\S.*)\((\d+),\d+\): error TS\d+: (.*)$/.exec(printed) ?? [];
+    const last = problems.at(-1);
+    if (path !== undefined) problems.push({ path: join(root, path), line: Number(line), text: text ?? '' });
+    else if (/^\s/.test(printed) && last !== undefined) last.text += `\n${printed}`;
+    else if (/^error/.test(printed)) throw new Error(printed);
   }
-  return programs;
-}
-
-function compilerOptions(): ts.CompilerOptions {
-  const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile) as { config: object };
-  const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
-  const { tsBuildInfoFile: _, ...rest } = options;
-  return { ...rest, noEmit: false, incremental: false, inlineSourceMap: true, inlineSources: true };
-}
-
-function told({ page, line }: Block, { file, start, messageText }: ts.Diagnostic): string {
-  const at = file === undefined || start === undefined ? line : file.getLineAndCharacterOfPosition(start).line + 1;
-  return `${page}:${at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`;
+  return problems;
 }
 
 /** Moved down, so that its line numbers are those of the page. */

@@ -1,8 +1,7 @@
 // What keeps `src/core` pure: a decision may depend on its arguments only, because the runtime runs it again on newer
 // state after losing a race, and the simulator runs it under a time and a chance of its own.
 
-import ts from 'typescript';
-import { importsOf, isTest, lineOf, parse, type Source } from './sources.ts';
+import { importsOf, isNode, isTest, lineOf, parse, type Source, type SyntaxNode, walk } from './sources.ts';
 
 const CORE = 'src/core/';
 
@@ -48,72 +47,81 @@ function strayImports(source: Source): string[] {
 }
 
 function effects(source: Source): string[] {
-  const file = parse(source);
   const found: string[] = [];
-  const visit = (node: ts.Node): void => {
-    const effect = effectOf(node);
-    if (effect !== undefined) found.push(`${source.path}:${lineOf(file, node)} ${effect}`);
-    ts.forEachChild(node, visit);
-  };
-  visit(file);
+  walk(parse(source), (node, parents) => {
+    const effect = effectOf(node, parents);
+    if (effect !== undefined) found.push(`${source.path}:${lineOf(source, node)} ${effect}`);
+  });
   return found;
 }
 
-function effectOf(node: ts.Node): string | undefined {
-  if (ts.isIdentifier(node)) return effectOfName(node);
-  if (ts.isAwaitExpression(node) || node.kind === ts.SyntaxKind.AwaitKeyword) return 'awaits';
-  if (node.kind === ts.SyntaxKind.AsyncKeyword) return 'is async';
-  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) return 'imports at run time';
-  if (ts.isMetaProperty(node) && node.keywordToken === ts.SyntaxKind.ImportKeyword)
-    return 'asks where it is (import.meta)';
-  if (ts.isVariableDeclarationList(node)) return effectOfVariables(node);
-  return undefined;
+function effectOf(node: SyntaxNode, parents: readonly SyntaxNode[]): string | undefined {
+  if (node['async'] === true) return 'is async';
+  switch (node.type) {
+    case 'Identifier':
+      return effectOfName(node, parents[0]);
+    case 'AwaitExpression':
+      return 'awaits';
+    case 'ForOfStatement':
+      return node['await'] === true ? 'awaits' : undefined;
+    case 'ImportExpression':
+      return 'imports at run time';
+    case 'MetaProperty':
+      return nameOf(node['meta']) === 'import' ? 'asks where it is (import.meta)' : undefined;
+    case 'VariableDeclaration':
+      return effectOfVariables(node, parents);
+    default:
+      return undefined;
+  }
 }
 
-function effectOfName(name: ts.Identifier): string | undefined {
-  if (isMemberName(name)) {
-    return /^(localeCompare|toLocale\w+)$/.test(name.text)
-      ? `depends on the machine's locale (${name.text})`
-      : undefined;
+function effectOfName(identifier: SyntaxNode, parent: SyntaxNode | undefined): string | undefined {
+  const name = nameOf(identifier) ?? '';
+  if (isMemberName(identifier, parent)) {
+    return /^(localeCompare|toLocale\w+)$/.test(name) ? `depends on the machine's locale (${name})` : undefined;
   }
-  if (name.text === 'Math') return effectOfMath(name);
-  const what = FORBIDDEN_NAMES.get(name.text);
-  return what === undefined ? undefined : `touches ${what} (${name.text})`;
+  if (name === 'Math') return effectOfMath(identifier, parent);
+  const what = FORBIDDEN_NAMES.get(name);
+  return what === undefined ? undefined : `touches ${what} (${name})`;
 }
 
 /** `Math` is pure but for one member; taken apart or passed on, it may be that one. */
-function effectOfMath(math: ts.Identifier): string | undefined {
-  const { parent } = math;
-  if (ts.isPropertyAccessExpression(parent) && parent.expression === math) {
-    return parent.name.text === 'random' ? 'touches randomness (Math.random)' : undefined;
+function effectOfMath(math: SyntaxNode, parent: SyntaxNode | undefined): string | undefined {
+  if (parent?.type === 'MemberExpression' && parent['object'] === math && parent['computed'] === false) {
+    return nameOf(parent['property']) === 'random' ? 'touches randomness (Math.random)' : undefined;
   }
   return 'may touch randomness (Math other than as Math.name)';
 }
 
-function effectOfVariables(list: ts.VariableDeclarationList): string | undefined {
-  if ((list.flags & ts.NodeFlags.AwaitUsing) === ts.NodeFlags.AwaitUsing) return 'awaits (await using)';
-  const isConstant = (list.flags & ts.NodeFlags.BlockScoped) !== 0 && (list.flags & ts.NodeFlags.Let) === 0;
-  const isOfModule = ts.isVariableStatement(list.parent) && ts.isSourceFile(list.parent.parent);
-  return isOfModule && !isConstant ? 'remembers between calls (a variable of the module)' : undefined;
+function effectOfVariables({ kind }: SyntaxNode, [parent, above]: readonly SyntaxNode[]): string | undefined {
+  if (kind === 'await using') return 'awaits (await using)';
+  const statement = parent?.type === 'ExportNamedDeclaration' ? above : parent;
+  const isOfModule = statement?.type === 'Program';
+  return isOfModule && kind !== 'const' && kind !== 'using'
+    ? 'remembers between calls (a variable of the module)'
+    : undefined;
 }
 
 /** `name` in `thing.name`, `{ name: … }` or `interface { name: … }` is a word of ours and no global. */
-function isMemberName(name: ts.Identifier): boolean {
-  const { parent } = name;
-  if (ts.isPropertyAccessExpression(parent)) return parent.name === name;
-  if (ts.isQualifiedName(parent)) return parent.right === name;
-  if (ts.isBindingElement(parent) || ts.isImportSpecifier(parent) || ts.isExportSpecifier(parent)) {
-    return parent.propertyName === name;
+function isMemberName(name: SyntaxNode, parent: SyntaxNode | undefined): boolean {
+  switch (parent?.type) {
+    case 'MemberExpression':
+      return parent['property'] === name && parent['computed'] === false;
+    case 'TSQualifiedName':
+      return parent['right'] === name;
+    case 'ImportSpecifier':
+      return parent['imported'] === name;
+    case 'ExportSpecifier':
+      return parent['exported'] === name;
+    case 'TSNamedTupleMember':
+      return parent['label'] === name;
+    case undefined:
+      return false;
+    default:
+      return parent?.['key'] === name && parent['computed'] !== true;
   }
-  return (
-    (ts.isPropertyAssignment(parent) ||
-      ts.isPropertySignature(parent) ||
-      ts.isPropertyDeclaration(parent) ||
-      ts.isMethodSignature(parent) ||
-      ts.isMethodDeclaration(parent) ||
-      ts.isGetAccessor(parent) ||
-      ts.isSetAccessor(parent) ||
-      ts.isNamedTupleMember(parent)) &&
-    parent.name === name
-  );
+}
+
+function nameOf(part: unknown): string | undefined {
+  return isNode(part) && typeof part['name'] === 'string' ? part['name'] : undefined;
 }

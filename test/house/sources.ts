@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { parseSync } from 'rolldown/utils';
 
 /** A file by its path from the repository's root, with forward slashes: `src/core/lock.ts`. */
 export interface Source {
@@ -37,38 +37,71 @@ export function isTest(source: Source): boolean {
   return source.path.endsWith('.test.ts');
 }
 
-export function parse(source: Source): ts.SourceFile {
-  return ts.createSourceFile(source.path, source.text, ts.ScriptTarget.ESNext, true);
+/** A node of a file's syntax tree, as ESTree names it. */
+export interface SyntaxNode {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [part: string]: unknown;
 }
 
-export function lineOf(file: ts.SourceFile, node: ts.Node): number {
-  return file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1;
+export function parse({ path, text }: Source): SyntaxNode {
+  const { program, errors } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
+  if (errors.length > 0)
+    throw new Error(`${path} cannot be parsed: ${errors.map(({ message }) => message).join(', ')}`);
+  return program as unknown as SyntaxNode;
+}
+
+/** Calls `visit` with every node of a tree, each after the node that it is a part of. */
+export function walk(
+  node: SyntaxNode,
+  visit: (node: SyntaxNode, parents: readonly SyntaxNode[]) => void,
+  parents: readonly SyntaxNode[] = [],
+): void {
+  visit(node, parents);
+  const above = [node, ...parents];
+  for (const part of Object.values(node)) {
+    for (const child of Array.isArray(part) ? part : [part]) if (isNode(child)) walk(child, visit, above);
+  }
+}
+
+export function isNode(part: unknown): part is SyntaxNode {
+  return typeof part === 'object' && part !== null && typeof (part as Partial<SyntaxNode>).type === 'string';
+}
+
+export function lineOf({ text }: Source, { start }: SyntaxNode): number {
+  return text.slice(0, start).split('\n').length;
 }
 
 export function importsOf(source: Source): Import[] {
-  const file = parse(source);
   const found: Import[] = [];
-  const visit = (node: ts.Node): void => {
+  walk(parse(source), (node) => {
     const specifier = specifierIn(node);
-    if (specifier !== undefined) {
-      const target = /^\.\.?(\/|$)/.test(specifier) ? posix.join(posix.dirname(source.path), specifier) : undefined;
-      found.push({ specifier, line: lineOf(file, node), target });
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(file);
+    if (specifier === undefined) return;
+    const target = /^\.\.?(\/|$)/.test(specifier) ? posix.join(posix.dirname(source.path), specifier) : undefined;
+    found.push({ specifier, line: lineOf(source, node), target });
+  });
   return found;
 }
 
-function specifierIn(node: ts.Node): string | undefined {
-  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return textOf(node.moduleSpecifier);
-  if (ts.isImportTypeNode(node)) return ts.isLiteralTypeNode(node.argument) ? textOf(node.argument.literal) : undefined;
-  if (ts.isExternalModuleReference(node)) return textOf(node.expression);
-  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
-    return textOf(node.arguments[0]);
-  return undefined;
+function specifierIn(node: SyntaxNode): string | undefined {
+  switch (node.type) {
+    case 'ImportDeclaration':
+    case 'ExportNamedDeclaration':
+    case 'ExportAllDeclaration':
+    case 'ImportExpression':
+    case 'TSImportType':
+      return textOf(node['source']);
+    case 'TSExternalModuleReference':
+      return textOf(node['expression']);
+    default:
+      return undefined;
+  }
 }
 
-function textOf(node: ts.Node | undefined): string | undefined {
-  return node !== undefined && ts.isStringLiteralLike(node) ? node.text : undefined;
+function textOf(part: unknown): string | undefined {
+  if (!isNode(part)) return undefined;
+  if (part.type === 'Literal') return typeof part['value'] === 'string' ? part['value'] : undefined;
+  const [text, ...more] = part.type === 'TemplateLiteral' ? (part['quasis'] as { value: { cooked: string } }[]) : [];
+  return more.length === 0 ? text?.value.cooked : undefined;
 }

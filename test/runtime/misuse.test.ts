@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 
 /** As plain JavaScript calls it, which no type holds back. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// oxlint-disable-next-line typescript/no-explicit-any
 type Anything = any;
 
 describe('what makes no sense is told, with what is accepted, and never taken for something else', () => {

@@ -35,7 +35,16 @@ type CommonCommand = Extract<
   LockCommand,
   {
     kind:
-      'release' | 'heartbeat' | 'extend' | 'break' | 'cancel' | 'refuse' | 'settle' | 'tick' | 'maintain' | 'configure';
+      | 'release'
+      | 'heartbeat'
+      | 'extend'
+      | 'break'
+      | 'cancel'
+      | 'refuse'
+      | 'settle'
+      | 'tick'
+      | 'maintain'
+      | 'configure';
   }
 >;
 

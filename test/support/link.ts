@@ -20,7 +20,14 @@ import type {
 } from 'signalbox/store';
 
 type Call =
-  'transaction' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease' | 'leaseState' | 'compact' | 'health' | 'watch';
+  | 'transaction'
+  | 'grantLease'
+  | 'keepLeaseAlive'
+  | 'revokeLease'
+  | 'leaseState'
+  | 'compact'
+  | 'health'
+  | 'watch';
 
 /**
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.

@@ -81,7 +81,8 @@ export type Input<Kind extends InputKind = InputKind> = {
 }[Kind];
 
 export type Gathered<Kind extends InputKind = InputKind> =
-  { readonly value: InputValues[Kind] } | { readonly error: string };
+  | { readonly value: InputValues[Kind] }
+  | { readonly error: string };
 
 /** What was gathered, by key. */
 export type Inputs = { readonly [Kind in InputKind as InputKey<Kind>]: Gathered<Kind> };

@@ -19,7 +19,8 @@ import {
 } from '../shape.ts';
 
 export type ParsedCondition =
-  { readonly ok: true; readonly condition: Condition } | { readonly ok: false; readonly problems: readonly Problem[] };
+  | { readonly ok: true; readonly condition: Condition }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** Deep enough for anything a person writes, shallow enough for every recursion over a condition. */
 export const MAX_DEPTH = 64;

@@ -11,7 +11,8 @@ import type { ManagerClock, ResourceName } from './manager.ts';
 export type ManagerCommand = ResourceCommand | AcquireTogether | Renew;
 
 export type ResourceCommand =
-  ({ readonly resource: `lock/${string}` } & LockAsk) | ({ readonly resource: `semaphore/${string}` } & SemaphoreAsk);
+  | ({ readonly resource: `lock/${string}` } & LockAsk)
+  | ({ readonly resource: `semaphore/${string}` } & SemaphoreAsk);
 
 /** `refuse` is not among them: the manager looks for deadlocks by itself. */
 export type LockAsk =
@@ -60,7 +61,8 @@ export type TogetherPart =
 
 /** Somebody is alive: everything that a holder holds and waits for, or that hangs on a lease, lives on. */
 export type Renew =
-  { readonly kind: 'renew'; readonly holder: string } | { readonly kind: 'renew'; readonly lease: string };
+  | { readonly kind: 'renew'; readonly holder: string }
+  | { readonly kind: 'renew'; readonly lease: string };
 
 /** What is wrong with a command, whoever sent it; undefined if nothing is. */
 export function commandProblem(command: ManagerCommand): string | undefined {

@@ -5,7 +5,8 @@ import { guardOf } from './guards.ts';
 import { Reading } from './reading.ts';
 
 export type ParsedGuard =
-  { readonly ok: true; readonly guard: Guard } | { readonly ok: false; readonly problems: readonly Problem[] };
+  | { readonly ok: true; readonly guard: Guard }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 const GUARD = 'a condition such as {lockFree: main}, or a guard {id, condition, onFailure, wakeOn}';
 

@@ -9,7 +9,8 @@ import { DEFAULT_BACKOFF_MS, type Phase, type PhaseWork, type Runbook } from './
 import { environment, idempotent, onFailure, retries, timeout, wakeOn } from './settings.ts';
 
 export type ParsedRunbook =
-  { readonly ok: true; readonly runbook: Runbook } | { readonly ok: false; readonly problems: readonly Problem[] };
+  | { readonly ok: true; readonly runbook: Runbook }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export const MOST_PHASES = 200;
 /** So that what is made of it, `NAME-TIME` or `NAME.pre.2`, is a name too. */

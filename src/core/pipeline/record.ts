@@ -130,7 +130,8 @@ export type StoredRecord = Omit<PipelineRecord, 'version' | 'lastQuestion'> & {
 };
 
 export type ReadRecord =
-  { readonly ok: true; readonly record: PipelineRecord } | { readonly ok: false; readonly version: unknown };
+  | { readonly ok: true; readonly record: PipelineRecord }
+  | { readonly ok: false; readonly version: unknown };
 
 /** The record of today out of one that was stored. One of a newer version is refused rather than misread. */
 export function readRecord(stored: StoredRecord): ReadRecord {

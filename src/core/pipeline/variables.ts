@@ -9,7 +9,8 @@ import type { Condition } from '../guard/index.ts';
 import type { Phase, PhaseHold, Runbook } from './runbook.ts';
 
 export type Filled =
-  { readonly ok: true; readonly runbook: Runbook } | { readonly ok: false; readonly problem: string };
+  | { readonly ok: true; readonly runbook: Runbook }
+  | { readonly ok: false; readonly problem: string };
 
 /** `$${` stands for `${`. */
 const VARIABLE = /\$(\$\{)|\$\{([^}]*)\}/g;

@@ -28,7 +28,8 @@ const FIELDS = ['capabilities', 'priority', 'dependsOn', 'retries'] as const;
 
 /** Terms as they were found, or what is wrong with them and what is accepted. */
 export type ReadTerms =
-  { readonly terms: Terms; readonly problem?: undefined } | { readonly terms: Terms; readonly problem: string };
+  | { readonly terms: Terms; readonly problem?: undefined }
+  | { readonly terms: Terms; readonly problem: string };
 
 export function termsOf(data: unknown): ReadTerms {
   if (!isObject(data)) return { terms: NO_TERMS };

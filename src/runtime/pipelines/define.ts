@@ -53,7 +53,11 @@ export type GuardDefinition =
     };
 
 export type OnFailureDefinition =
-  'block' | 'warn' | { readonly retry: string } | { readonly retryMs: number } | { readonly fail: string };
+  | 'block'
+  | 'warn'
+  | { readonly retry: string }
+  | { readonly retryMs: number }
+  | { readonly fail: string };
 
 export interface HoldsDefinition {
   /** `main`, `docs:shared`. */

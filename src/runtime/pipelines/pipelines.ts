@@ -126,7 +126,8 @@ export interface CancelOptions {
 export type ListedPipeline = PipelineRecord & Pick<PipelineView, 'isDriven'>;
 
 export type StartOutcome =
-  { readonly kind: 'started'; readonly id: string } | { readonly kind: 'exists'; readonly id: string };
+  | { readonly kind: 'started'; readonly id: string }
+  | { readonly kind: 'exists'; readonly id: string };
 
 export type DriveOutcome =
   /** It is over, or blocked and left so, or it was stopped: the record says which. */

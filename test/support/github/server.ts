@@ -18,7 +18,8 @@ export interface Asked {
 
 /** Instead of the answer; `undefined` cuts the line. */
 export type Fault =
-  { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown } | undefined;
+  | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly body?: unknown }
+  | undefined;
 
 export interface GitHubState {
   readonly repository?: string;
