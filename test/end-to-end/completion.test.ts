@@ -28,6 +28,28 @@ async function run(shell: string, script: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
+/** What one shell offers for each of these lines; `ask` is the script for one line, and `before` is done once. */
+async function offersOf(
+  shell: string,
+  before: string,
+  lines: readonly string[],
+  ask: (line: string) => string,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const AFTER_EACH = '-- that was it --';
+  const script = [before, ...lines.map((line) => `${ask(line)}\necho '${AFTER_EACH}'`), 'exit 0'].join('\n');
+  const offers = new Map<string, readonly string[]>();
+  let offered: string[] = [];
+  for (const printed of await run(shell, script)) {
+    if (printed !== AFTER_EACH) offered.push(printed);
+    else {
+      offers.set(lines[offers.size] ?? '', offered);
+      offered = [];
+    }
+  }
+  expect(offers.size).toBe(lines.length);
+  return offers;
+}
+
 /** Each line of input, and what has to be offered for it. */
 const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lo', ['lock']],
@@ -43,32 +65,41 @@ const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lock acquire main-branch --ttl ', []],
 ];
 
-describe.skipIf(isMissing('bash'))('bash', () => {
-  const offered = (line: string): Promise<string[]> =>
-    run(
-      'bash',
-      `source <(signalbox completion bash); COMP_LINE='${line}'; COMP_POINT=\${#COMP_LINE}; _signalbox
-       for one in "\${COMPREPLY[@]}"; do echo "$one"; done; exit 0`,
-    );
+const LINES = EXPECTED.map(([line]) => line);
 
-  it.each(EXPECTED)('completes %j', async (line, words) => {
-    expect(await offered(line)).toEqual(words);
+describe.skipIf(isMissing('bash'))('bash', () => {
+  const OTHERS = ['pipeline run rel', 'lock show ', 'lock show docs:p', 'events tail lock:ac'] as const;
+  let offers: ReadonlyMap<string, readonly string[]>;
+  const offered = (line: (typeof OTHERS)[number]): readonly string[] => offers.get(`signalbox ${line}`) ?? [];
+  beforeAll(async () => {
+    const lines = [...LINES, ...OTHERS.map((line) => `signalbox ${line}`)];
+    offers = await offersOf(
+      'bash',
+      'source <(signalbox completion bash)',
+      lines,
+      (line) => `COMP_LINE='${line}'; COMP_POINT=\${#COMP_LINE}; COMPREPLY=(); _signalbox
+        for one in "\${COMPREPLY[@]}"; do echo "$one"; done`,
+    );
   });
 
-  it('completes files where a runbook is wanted', async () => {
-    expect(await offered('signalbox pipeline run rel')).toEqual(['release.yaml']);
+  it.each(EXPECTED)('completes %j', (line, words) => {
+    expect(offers.get(line)).toEqual(words);
+  });
+
+  it('completes files where a runbook is wanted', () => {
+    expect(offered('pipeline run rel')).toEqual(['release.yaml']);
   });
 
   it('offers names as they are, quoted, and never runs what is in them', async () => {
-    const names = await offered('signalbox lock show ');
+    const names = offered('lock show ');
     expect(names).toContain('main-branch');
     expect(names.some((name) => name.startsWith('\\$\\(touch'))).toBe(true);
     expect(await run('bash', 'ls was-run 2>/dev/null; exit 0')).toEqual([]);
   });
 
-  it('goes on after a colon, where bash has split the word', async () => {
-    expect(await offered('signalbox lock show docs:p')).toEqual(['public']);
-    expect(await offered("signalbox events tail 'lock:ac".replace("'", ''))).toEqual(['acquired']);
+  it('goes on after a colon, where bash has split the word', () => {
+    expect(offered('lock show docs:p')).toEqual(['public']);
+    expect(offered('events tail lock:ac')).toEqual(['acquired']);
   });
 
   it('is registered for signalbox', async () => {
@@ -83,21 +114,32 @@ describe.skipIf(isMissing('zsh'))('zsh', () => {
   const STUBS = `compdef() { :; }
     compadd() { [[ $1 == -a ]] && print -l -- \${(P)2}; }
     _describe() { [[ $1 == -o ]] && shift; print -l -- \${(P)2%%:*}; }`;
-  const offered = async (line: string): Promise<string[]> => {
-    const words = line.split(' ');
-    const script = `${STUBS}\nsource <(signalbox completion zsh)
-      words=(${words.map((word) => `'${word}'`).join(' ')}); CURRENT=${words.length}; _signalbox; exit 0`;
-    return (await run('zsh', script)).filter((word) => word.startsWith(words.at(-1) ?? ''));
-  };
+  let offers: ReadonlyMap<string, readonly string[]>;
+  beforeAll(async () => {
+    offers = await offersOf('zsh', `${STUBS}\nsource <(signalbox completion zsh)`, LINES, (line) => {
+      const words = line.split(' ');
+      return `words=(${words.map((word) => `'${word}'`).join(' ')}); CURRENT=${words.length}; _signalbox`;
+    });
+  });
 
-  it.each(EXPECTED)('completes %j', async (line, words) => {
-    expect(await offered(line)).toEqual(words);
+  it.each(EXPECTED)('completes %j', (line, words) => {
+    const begun = line.split(' ').at(-1) ?? '';
+    expect(offers.get(line)?.filter((word) => word.startsWith(begun))).toEqual(words);
   });
 });
 
 describe.skipIf(isMissing('fish'))('fish', () => {
-  it.each(EXPECTED)('completes %j', async (line, words) => {
-    const lines = await run('fish', `signalbox completion fish | source; complete -C '${line}'`);
-    expect(lines.map((offer) => offer.split('\t')[0]).sort()).toEqual([...words].sort());
+  let offers: ReadonlyMap<string, readonly string[]>;
+  beforeAll(async () => {
+    offers = await offersOf('fish', 'signalbox completion fish | source', LINES, (line) => `complete -C '${line}'`);
+  });
+
+  it.each(EXPECTED)('completes %j', (line, words) => {
+    expect(
+      offers
+        .get(line)
+        ?.map((offer) => offer.split('\t')[0])
+        .sort(),
+    ).toEqual([...words].sort());
   });
 });
