@@ -35,6 +35,9 @@ import { Script } from 'node:vm';
 const MAIN = 'HASH-OF-MAIN';
 const OLD_MS = 30 * 86_400_000;
 
+/** Those with kept code of their own, which holds what that command needed. */
+const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events']);
+
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const MOST_LINKS = 8;
@@ -44,7 +47,7 @@ const HAS_MODES = process.platform !== 'win32';
 const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
 
-const kept = keptFile(process.argv[2]);
+const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const cachedData = kept === undefined ? undefined : readIfSound(kept);
 // It is plain ASCII, which V8 keeps in half the room.
 const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
@@ -58,8 +61,8 @@ if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected
 const module = { exports: {} };
 (script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, createRequire(main), module, main);
 
-/** One for each command, because it holds what that command needed; undefined where it could not be trusted. */
-function keptFile(command = ''): string | undefined {
+/** Undefined where it could not be trusted. */
+function keptFile(command = 'other'): string | undefined {
   try {
     const directory = cacheDirectory();
     // What is written relative to wherever we are is not ours.
@@ -67,8 +70,7 @@ function keptFile(command = ''): string | undefined {
     // Not even a sticky one: a link to another file of ours could be put there. And in root's we could keep nothing.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
-    const name = /^(run|lock|sem|who|events)$/.test(command) ? command : 'other';
-    return join(directory, `${name}-${MAIN}-${process.version}-${process.arch}.v8`);
+    return join(directory, `${command}-${MAIN}-${process.version}-${process.arch}.v8`);
   } catch {
     return undefined;
   }
