@@ -29,7 +29,7 @@ export function ticketOf(command: Request & AnyCommand & { force?: true; capacit
 export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   command: Command;
   /** On the monotonic clock: when to give up on a store that cannot be reached. */
-  readonly until: number;
+  until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
   asked = 0;
   /** How often it was tried. */

@@ -35,6 +35,8 @@ export class Presence {
   #session: Session | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
+  /** Of the sessions that this process had before. */
+  readonly #former = new Set<string>();
   /** Leases of our own besides the session's, by name. */
   readonly #leaseIds = new Map<string, string>();
 
@@ -56,6 +58,11 @@ export class Presence {
   /** The session if there is a valid one at this very moment. */
   get session(): Session | undefined {
     return this.#session?.isValid() === true ? this.#session : undefined;
+  }
+
+  /** Whether a lease is the session of this process, or was. */
+  isOwn(lease: string): boolean {
+    return this.#session?.id === lease || this.#former.has(lease);
   }
 
   async ready(): Promise<Session> {
@@ -235,6 +242,7 @@ export class Presence {
   }
 
   #ended(session: Session, why: SessionEnd): void {
+    this.#former.add(session.id);
     if (this.#session === session) {
       this.#session = undefined;
       this.#sender = this.#nobody;

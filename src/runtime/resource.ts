@@ -144,6 +144,12 @@ export abstract class Resource<
     return this.desk as unknown as AnyDesk;
   }
 
+  /** As it is handed out: with its limit, or, of a hold of another process, with that one's record followed. */
+  protected given(hold: H, maxHoldMs: number | undefined): H | Promise<H> {
+    if (hold.isReentry) return hold.isKnown ? hold : hold.handedOut();
+    return maxHoldMs === undefined ? hold : this.limited(hold, maxHoldMs);
+  }
+
   /** Gives a hold its limit before it is handed out: the store measures it, by a lease that nobody renews. */
   protected async limited(hold: H, maxHoldMs: number): Promise<H> {
     try {
