@@ -161,7 +161,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
   /** For the runtime: the process gives it up. */
   async surrender(): Promise<void> {
-    if (this.#releasing !== undefined) return void (await this.release());
+    if (this.#releasing !== undefined) return void (await this.release().catch(() => undefined));
     this.lose({ why: 'released-elsewhere' });
     if (this.#reentry) return;
     const command = { kind: 'release', holder: this.grant.holder, id: this.grant.id } as AnyCommand;

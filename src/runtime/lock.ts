@@ -13,6 +13,7 @@ import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
 import { lockMachine } from './machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from './options.ts';
+import { ownCopy } from './own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { HoldLost, type Refusal } from './refusal.ts';
 import {
@@ -97,7 +98,7 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
         mode,
         priority,
         reason,
-        metadata,
+        metadata: ownCopy(metadata),
       })),
     };
   }

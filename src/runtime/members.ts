@@ -6,6 +6,7 @@ import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } fr
 import { Failure, shown } from '../failure.ts';
 import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import { anchorKey, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
+import { frozenCopy, ownCopy } from './own-copy.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
 import { checked, isObject, isTime, type ListOptions, readEach } from './stored.ts';
@@ -53,7 +54,7 @@ export class Members {
       const record: MemberRecord = {
         v: 1,
         id,
-        metadata: metadata ?? null,
+        metadata: frozenCopy(metadata ?? null),
         joinedAt: runtime.clock.now(),
         session: session.id,
         attempt,
@@ -176,7 +177,7 @@ function memberIn(pair: KeyValue): MemberRecord {
 }
 
 function shownMember({ id, metadata, joinedAt }: Member): Member {
-  return { id, metadata: metadata ?? undefined, joinedAt };
+  return { id, metadata: ownCopy(metadata ?? undefined), joinedAt };
 }
 
 function refuseUnlessNamed(id: string): void {

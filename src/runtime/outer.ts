@@ -66,7 +66,10 @@ export function followOuter(
       ])
         .then(look)
         // Our own session tells if the store stays out of reach.
-        .then(() => resolve(), () => void clock.timer(RETRY_MS, begin));
+        .then(
+          () => resolve(),
+          () => void clock.timer(RETRY_MS, begin),
+        );
     };
     begin();
   });

@@ -11,13 +11,14 @@ import {
 import { Failure } from '../failure.ts';
 import { Acquisition, type AnyDesk, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { Desk } from './desk.ts';
-import type { Hold } from './hold.ts';
+import type { Hold, ReleaseOutcome } from './hold.ts';
 import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { optionsProblem } from './options.ts';
+import { frozenCopy, ownCopy } from './own-copy.ts';
 import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
-import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
+import { HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from './session.ts';
 import type { View } from './view.ts';
@@ -335,7 +336,7 @@ export abstract class Resource<
       lastHeartbeat: state === null ? undefined : this.runtime.clock.now() - (state.ttlMs - state.remainingMs),
       isStale: isStale(hold, { now: 0, revision: 0, gone: (lease) => gone.has(lease) }),
       reason: hold.reason,
-      metadata: hold.metadata,
+      metadata: ownCopy(hold.metadata),
     };
   }
 
@@ -354,11 +355,16 @@ export abstract class Resource<
   }
 }
 
+/** What `run` has to know of what it holds. */
+interface Releasable {
+  readonly resource: string;
+  readonly isValid: boolean;
+  readonly lost: HoldLost | undefined;
+  release(): Promise<ReleaseOutcome | readonly ReleaseOutcome[]>;
+}
+
 /** Does `work` under what is held, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
-export async function runUnder<H extends { release(): Promise<unknown>; readonly lost: HoldLost | undefined }, T>(
-  held: H,
-  work: (held: H) => T | Promise<T>,
-): Promise<T> {
+export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await work(held);
@@ -367,8 +373,13 @@ export async function runUnder<H extends { release(): Promise<unknown>; readonly
     await held.release().catch(() => undefined);
     throw error;
   }
-  await held.release();
+  // Looks at the clock: after a stall of the event loop this is the first to notice that the lease had ended.
+  void held.isValid;
+  const released = [await held.release()].flat();
   if (held.lost !== undefined) throw held.lost;
+  // Or the store knew first, and said so when it was released.
+  const lost = released.find((outcome) => outcome.kind === 'already-lost');
+  if (lost !== undefined) throw new HoldLost(held.resource, lost);
   return result;
 }
 
@@ -385,9 +396,9 @@ export function requestFields(
     lease,
     priority,
     ...(reason !== undefined && { reason }),
-    ...(metadata !== undefined && { metadata }),
+    ...(metadata !== undefined && { metadata: frozenCopy(metadata) }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
-    ...(within !== undefined && { within }),
+    ...(within !== undefined && { within: frozenCopy(within) }),
     ...(strategy === 'steal-stale' && { steal: true as const }),
     ...(strategy === 'force' && { force: true as const }),
   };

@@ -223,10 +223,11 @@ export class Runtime implements Office {
     const over = released.then(() => Promise.all([...this.#desks.values()].map((desk) => desk.idle())));
     await new Promise<void>((resolve) => {
       const limit = this.later(this.options.requestTimeoutMs, resolve);
-      void over.finally(() => {
+      const done = (): void => {
         limit.cancel();
         resolve();
-      });
+      };
+      over.then(done, done);
     });
     const session = this.#presence.lastSession;
     session?.end('closed');

@@ -62,6 +62,11 @@ export class HoldSet implements AsyncDisposable {
     this.holds = holds;
   }
 
+  /** Of all of them, in one line. */
+  get resource(): string {
+    return this.holds.map(({ resource }) => resource).join(', ');
+  }
+
   /** Aborts as soon as one of them is lost. */
   get signal(): AbortSignal {
     return AbortSignal.any(this.holds.map((hold) => hold.signal));

@@ -75,7 +75,11 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     const slots = one.box.semaphore('slots', { capacity: 1 });
     await slots.acquire({ holder: 'X', maxHoldMs: 10_000 });
     await fleet.advance(9_100);
-    expect(await slots.tryAcquire({ holder: 'X' })).toMatchObject({ kind: 'full', free: 0, holders: [{ holder: 'X' }] });
+    expect(await slots.tryAcquire({ holder: 'X' })).toMatchObject({
+      kind: 'full',
+      free: 0,
+      holders: [{ holder: 'X' }],
+    });
   });
 
   it('ends with the time of the outer hold, also if nobody looked at that one after a stall', async () => {

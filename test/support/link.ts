@@ -44,6 +44,7 @@ export class Link implements Store {
   readonly #held: (() => void)[] = [];
   #down: 'refusing' | 'silent' | undefined;
   #newsHeld = false;
+  #forbidden: (transaction: Transaction) => boolean = () => false;
   readonly transactionNow?: (transaction: Transaction) => TransactionResult;
   /** Everything that was asked, in order. */
   readonly asked: { readonly call: Call; readonly transaction: Transaction }[] = [];
@@ -56,6 +57,11 @@ export class Link implements Store {
   /** The next such call meets with this trouble. */
   next(call: Call, trouble: Trouble, matches: (transaction: Transaction) => boolean = () => true): void {
     this.#scripted.push({ call, trouble, matches });
+  }
+
+  /** From now on such transactions are refused for good: this process may not write them. */
+  forbid(matches: (transaction: Transaction) => boolean): void {
+    this.#forbidden = matches;
   }
 
   /** From now on nothing gets through: every call is refused, or none is ever answered. */
@@ -154,6 +160,7 @@ export class Link implements Store {
       return transactionNow.call(this.#inner, transaction);
     };
     if (this.#down !== undefined || trouble === 'refused') throw notReached();
+    if (this.#forbidden(transaction)) throw forbidden();
     if (trouble === undefined || trouble === 'held') return apply();
     if (trouble === 'unanswered') apply();
     if (trouble === 'late') this.#late.push(apply);
@@ -164,6 +171,7 @@ export class Link implements Store {
     const trouble = this.#troubleOf(call, transaction);
     if (this.#down === 'silent') return new Promise<T>(() => {});
     if (this.#down === 'refusing' || trouble === 'refused') return Promise.reject(notReached());
+    if (this.#forbidden(transaction)) return Promise.reject(forbidden());
     switch (trouble) {
       case undefined:
         return apply();
@@ -243,6 +251,10 @@ function notReached(): Failure {
 
 function noAnswer(): Failure {
   return new Failure('outcome-unknown', 'no answer came');
+}
+
+function forbidden(): Failure {
+  return new Failure('forbidden', 'this process may not write the store');
 }
 
 // Which transaction: told by what it would change.
