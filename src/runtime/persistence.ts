@@ -26,10 +26,12 @@ export interface Attempt {
   failed(error: unknown): void;
   /** The process must not end before the next attempt. */
   readonly keepsAlive: boolean;
+  /** Ends a pause. */
+  readonly cut?: AbortSignal | undefined;
 }
 
 interface Host {
-  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer | void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
 }
 
 /** The store was not reached, or did not answer; the next attempt may do better. */
@@ -87,12 +89,13 @@ export class Persistence {
 
   #later(error: unknown, failures: number, attempt: Attempt, call: () => void): void {
     if (!attempt.isWanted(error)) return;
-    this.#host.later(
-      backoffMs(failures),
-      () => {
-        if (attempt.isWanted(error)) call();
-      },
-      attempt.keepsAlive,
-    );
+    const { cut, keepsAlive } = attempt;
+    const over = (): void => {
+      cut?.removeEventListener('abort', over);
+      timer?.cancel();
+      if (attempt.isWanted(error)) call();
+    };
+    const timer = this.#host.later(backoffMs(failures), over, keepsAlive);
+    cut?.addEventListener('abort', over, { once: true });
   }
 }

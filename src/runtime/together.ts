@@ -268,7 +268,7 @@ function restingOnNothing(
 async function handedOut(holds: readonly Hold[]): Promise<HoldSet> {
   const set = new HoldSet(holds);
   try {
-    await Promise.all(holds.map((hold) => (hold.isKnown ? hold : hold.handedOut())));
+    await Promise.all(holds.filter(({ isKnown }) => !isKnown).map((hold) => hold.handedOut()));
     return set;
   } catch (error) {
     await set.release().catch(() => undefined);

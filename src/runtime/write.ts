@@ -6,7 +6,7 @@
 import type { Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import type { Transaction, TransactionResult } from '../store/index.ts';
-import { type Attempt, Persistence } from './persistence.ts';
+import { type Attempt, isTrouble, Persistence } from './persistence.ts';
 
 export type Decision<View, Answer> =
   /** Nothing is written: this is the answer, and rests on what was read. */
@@ -18,7 +18,7 @@ export type Decision<View, Answer> =
       readonly transaction: Transaction;
       readonly landed: (result: TransactionResult) => Answer | Promise<Answer>;
       /** What the failure branch brought; undefined if it has to be read. */
-      readonly overtaken?: (result: TransactionResult) => View | undefined;
+      readonly overtaken?: (result: TransactionResult) => View | Promise<View> | undefined;
     }
   /** A write on the way, harmless to repeat: what is known after it is decided on next. */
   | {
@@ -38,15 +38,17 @@ export interface Intent<View, Answer> {
   readonly fence?: (done: () => void, failed: (error: unknown) => void) => void;
   /** On the monotonic clock, or until it aborts: when to give up on a store that cannot be reached. */
   readonly until: number | AbortSignal;
-  /** Given up, and it may have been applied: nobody will know of it. What is thrown then. */
-  abandoned?(doubt: Failure): unknown;
+  /** A lease that the transaction would have put something on is gone; certainly nothing was applied. */
+  gone?(view: View): void;
+  /** Given up because of `error`, and it may have been applied: nobody will know of it. What is thrown then. */
+  abandoned?(doubt: Failure, error: unknown): unknown;
 }
 
 export interface WriteHost {
   readonly clock: { monotonic(): number };
   readonly stopped: AbortSignal;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
-  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer | void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
 }
 
 export function write<View, Answer>(host: WriteHost, intent: Intent<View, Answer>): Promise<Answer> {
@@ -61,6 +63,21 @@ export function persistently<T>(
 ): Promise<Awaited<T>> {
   const decide = (answer: Awaited<T>): Decision<Awaited<T>, Awaited<T>> => ({ kind: 'answer', answer });
   return write(host, { read: async () => await work(), decide, until });
+}
+
+/** The same for what may be stopped meanwhile: undefined then. */
+export async function unlessStopped<T>(
+  host: WriteHost,
+  stop: AbortSignal,
+  work: () => T | Promise<T>,
+): Promise<Awaited<T> | undefined> {
+  if (stop.aborted) return undefined;
+  try {
+    return await persistently(host, stop, work);
+  } catch (error) {
+    if (!stop.aborted || !isTrouble(error)) throw error;
+    return undefined;
+  }
 }
 
 export function send(host: Pick<WriteHost, 'commit'>, transaction: Transaction): Promise<TransactionResult> {
@@ -122,6 +139,7 @@ class Writing<View, Answer> implements Attempt {
         decision.transaction,
         (result) => this.#answered(result, decision),
         (error) => {
+          if (Failure.is(error, 'not-found')) this.#intent.gone?.(view);
           if (decision.kind === 'write') this.#persistence.failed(error, this);
           else this.#persistence.unread(error, this);
         },
@@ -137,6 +155,7 @@ class Writing<View, Answer> implements Attempt {
       if (sent.kind === 'write' && result.succeeded) return this.#resolve(sent.landed(result));
       const view = sent.kind === 'write' ? sent.overtaken?.(result) : sent.then(result);
       if (view === undefined) this.look(false);
+      else if (view instanceof Promise) view.then((seen: View) => this.#decide(seen), this.failed);
       else this.#decide(view);
     } catch (error) {
       this.#reject(error);
@@ -145,6 +164,11 @@ class Writing<View, Answer> implements Attempt {
 
   doubted(error: Failure): void {
     this.#doubt = error;
+  }
+
+  get cut(): AbortSignal | undefined {
+    const { until } = this.#intent;
+    return typeof until === 'number' ? undefined : until;
   }
 
   fence(done: () => void, failed: (error: unknown) => void): void {
@@ -161,9 +185,9 @@ class Writing<View, Answer> implements Attempt {
   }
 
   /** That the last attempt was certainly not applied says nothing of an earlier one that nobody answered. */
-  failed(error: unknown): void {
+  readonly failed = (error: unknown): void => {
     const doubt = this.#doubt;
     if (doubt === undefined) return this.#reject(error);
-    this.#reject(this.#intent.abandoned?.(doubt) ?? doubt);
-  }
+    this.#reject(this.#intent.abandoned?.(doubt, error) ?? doubt);
+  };
 }

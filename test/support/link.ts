@@ -25,8 +25,9 @@ type Call =
 /**
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.
  * `late`: nobody knows, and it is applied when the test says so. `held`: applied, and answered when the test says so.
+ * `severed`: unanswered, and from then on nothing gets through.
  */
-export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held';
+export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'severed';
 
 interface Scripted {
   readonly call: Call;
@@ -162,7 +163,8 @@ export class Link implements Store {
     if (this.#down !== undefined || trouble === 'refused') throw notReached();
     if (this.#forbidden(transaction)) throw forbidden();
     if (trouble === undefined || trouble === 'held') return apply();
-    if (trouble === 'unanswered') apply();
+    if (trouble === 'unanswered' || trouble === 'severed') apply();
+    if (trouble === 'severed') this.cutOff('refusing');
     if (trouble === 'late') this.#late.push(apply);
     throw noAnswer();
   }
@@ -179,6 +181,11 @@ export class Link implements Store {
         return Promise.reject(noAnswer());
       case 'unanswered':
         return apply().then(() => Promise.reject(noAnswer()));
+      case 'severed':
+        return apply().then(() => {
+          this.cutOff('refusing');
+          return Promise.reject(noAnswer());
+        });
       case 'late':
         this.#late.push(() => void apply().catch(() => undefined));
         return Promise.reject(noAnswer());

@@ -16,8 +16,7 @@ import { Failure } from '../../failure.ts';
 import type { Compare, Operation, ReadResult, Revision, Transaction } from '../../store/index.ts';
 import { anchorKey, encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isTrouble } from '../persistence.ts';
-import { type Decision, persistently, send, write } from '../write.ts';
+import { type Decision, send, unlessStopped, write } from '../write.ts';
 import { recordIn, type Seen } from './feed.ts';
 import { pipelineKeys, pipelineResource } from './keys.ts';
 
@@ -70,11 +69,7 @@ export class Ledger {
 
   /** Something was missed: asks until there is an answer, or `until` aborts. */
   async read(until: AbortSignal): Promise<void> {
-    try {
-      await persistently(this.#runtime, until, () => this.#read());
-    } catch (error) {
-      if (!until.aborted || !isTrouble(error)) throw error;
-    }
+    await unlessStopped(this.#runtime, until, () => this.#read());
   }
 
   async #read(): Promise<void> {

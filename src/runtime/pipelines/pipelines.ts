@@ -47,7 +47,7 @@ import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import { surveyOf } from '../survey/index.ts';
-import { send } from '../tasks/sending.ts';
+import { send } from '../write.ts';
 import { type Book, bookIn, thisMachine } from './book.ts';
 import { Callbacks } from './callbacks.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
