@@ -179,9 +179,14 @@ export abstract class Resource<
     hold.endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
   }
 
-  protected submit(command: object): Promise<Outcome> {
+  protected submit(command: object, mark?: string): Promise<Outcome> {
     this.runtime.refuseIfClosed();
-    return outcomeOf(this.desk, command as unknown as Command, this.runtime.giveUpAt());
+    return outcomeOf(this.desk, command as unknown as Command, this.runtime.giveUpAt(), mark);
+  }
+
+  /** What must not be done twice, nor over what somebody else did since: known by a mark if its answer gets lost. */
+  protected submitOnce(command: object): Promise<Outcome> {
+    return this.submit(command, this.runtime.options.newId());
   }
 
   // Detached holds: they have a lease of their own, and whoever knows holder and token renews and releases them.
@@ -304,14 +309,14 @@ export abstract class Resource<
   async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const outcome = await this.submit({ kind: 'break', holder: by.holder, reason: by.reason } as AnyCommand);
+    const outcome = await this.submitOnce({ kind: 'break', holder: by.holder, reason: by.reason });
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
   async configure(settings: { readonly onStale: OnStale }): Promise<void> {
     const problem = requestProblem({ onStale: settings.onStale }, ['onStale']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submit({ kind: 'configure', onStale: settings.onStale } as AnyCommand);
+    await this.submitOnce({ kind: 'configure', onStale: settings.onStale });
   }
 
   // Looking

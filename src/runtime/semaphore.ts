@@ -98,7 +98,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submit({ kind: 'resize', capacity });
+    await this.submitOnce({ kind: 'resize', capacity });
     if (this.#capacity !== undefined) this.#capacity = capacity;
   }
 
