@@ -4,6 +4,7 @@
  */
 import type { Timer } from '../clock.ts';
 import type { Hold, Request } from '../core/index.ts';
+import { backoffMs } from './backoff.ts';
 import type { Desk } from './desk.ts';
 import type { Coordinated } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
@@ -42,6 +43,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #timer: Timer | undefined;
   #onAbort: (() => void) | undefined;
   #isExpected = false;
+  #toldWaiting = false;
+  /** How often it was asked anew, because what it was given rested on nothing. */
+  #anew = 0;
   /** Answered: whatever comes after that is old news. Given up: whatever comes after that has to go back. */
   #end: 'answered' | 'given-up' | undefined;
 
@@ -125,7 +129,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     if (!this.#isExpected) this.#expect();
     try {
-      this.#options?.onWaiting?.(outcome as Waiting);
+      if (!this.#toldWaiting) this.#options?.onWaiting?.(outcome as Waiting);
+      this.#toldWaiting = true;
     } catch (error) {
       // Its own bug: told to the one who asked. Thrown on, it would stop the desk for everybody.
       this.#finish('given-up');
@@ -149,6 +154,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     const { id } = this.command;
     if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.isInHand(id ?? '')) this.#withdraw();
     if (this.isOver) return;
+    const { hold } = granted;
+    if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
     this.#finish('answered');
     // Checked here and not earlier: this is the last moment before control goes back to the one who asked.
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
@@ -161,6 +168,27 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     const value = this.#deliver(granted, this.#options);
     if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, granted as unknown as Refusal));
     else this.#resolve(value);
+  }
+
+  /**
+   * It would re-enter a hold of this process that has ended here and is still in the record: given back, released or lost,
+   * and soon gone. Who waits asks again until then; who does not is told who has it.
+   */
+  #askAnew(hold: Hold): void {
+    if (this.#runtime.session?.id !== this.process) return this.sessionEnded();
+    const anew = this.#anew++;
+    if (this.command.wait !== true && anew > 0) {
+      const isLock = this.desk.resource.startsWith('lock/');
+      const holders = [hold];
+      return this.answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
+    }
+    const ask = (): void => {
+      this.until = this.#runtime.giveUpAt();
+      if (!this.isOver) this.desk.submit(this);
+    };
+    // The first time at once: what ends it is on its way to the same desk already.
+    if (anew === 0) ask();
+    else this.#runtime.later(backoffMs(anew - 1), ask);
   }
 
   sessionEnded(): void {

@@ -25,6 +25,7 @@ import { type KeyValue, type Operation, prefixed, type ReadResult } from '../sto
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from './held-records.ts';
 import type { Hold } from './hold.ts';
 import { decode, encode } from './layout.ts';
+import { unlessStopped } from './write.ts';
 import type { Runtime } from './runtime.ts';
 import { isOfOneMachine } from './session.ts';
 
@@ -101,6 +102,11 @@ export class Children {
   /** Those of these holds of others that are still there. */
   stillHeld(told: readonly HoldTold[]): Promise<readonly { readonly resource: string; readonly grant: Grant }[]> {
     return stillHeld(this.#runtime, told);
+  }
+
+  /** `enter`, where a store that is away for a moment is asked again. Undefined if it was stopped meanwhile. */
+  enterUnless(stop: AbortSignal, ...given: Parameters<Children['enter']>): Promise<Entered | undefined> {
+    return unlessStopped(this.#runtime, stop, () => this.enter(...given));
   }
 
   /**

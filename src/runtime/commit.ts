@@ -5,7 +5,16 @@
 import { nextInLine, NONE } from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import type { Draft } from './draft.ts';
-import { anchorKey, encode, mailboxKey, type Report, type ResourceKeys, ticketClass, ticketKey } from './layout.ts';
+import {
+  anchorKey,
+  encode,
+  mailboxKey,
+  type RecordDocument,
+  type Report,
+  type ResourceKeys,
+  ticketClass,
+  ticketKey,
+} from './layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
@@ -78,7 +87,7 @@ function plainCommit<State extends Coordinated>(
 ): Commit {
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: view.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
-  const value = encode({ record: draft.state.record, events: draft.events, by: sender.id });
+  const value = encode(documentOf(draft, sender));
   const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
   let compare: readonly Compare[];
   if (draft.newcomers.length > 0) {
@@ -98,6 +107,14 @@ function plainCommit<State extends Coordinated>(
     changesRecord: true,
     looksAtQueue: false,
   };
+}
+
+function documentOf<State extends Coordinated>(
+  { state, events, marks }: Draft<State>,
+  { id }: Sender,
+): RecordDocument<State['record']> {
+  if (marks.length === 0) return { record: state.record, events, by: id };
+  return { record: state.record, events, by: id, marks };
 }
 
 class Writing<State extends Coordinated> {
@@ -126,10 +143,10 @@ class Writing<State extends Coordinated> {
 
   record(): void {
     const { record: key } = this.#keys;
-    const { state, events, restsOnRecord } = this.#draft;
+    const { restsOnRecord } = this.#draft;
     if (this.#changesRecord || restsOnRecord) this.#compare.push({ key, target: 'mod', is: '=', than: this.#view.mod });
     if (!this.#changesRecord) return;
-    this.#success.push({ do: 'put', key, value: encode({ record: state.record, events, by: this.#sender.id }) });
+    this.#success.push({ do: 'put', key, value: encode(documentOf(this.#draft, this.#sender)) });
   }
 
   liveness(): void {

@@ -34,6 +34,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     }
     if (!pending.effective) continue;
     draft.take(step);
+    if (pending.mark !== undefined) draft.marks = [...draft.marks, pending.mark];
     if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
     if (outcome.kind === 'queued') {
       // Somebody who may hold it already must not queue behind itself: that decision rests on the record.

@@ -12,7 +12,6 @@
  * yielding once.
  */
 import type { Answer, Loss, Moment } from '../core/index.ts';
-import { Failure } from '../failure.ts';
 import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
 import { fitting, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
 import { type Commit, commitOf } from './commit.ts';
@@ -24,13 +23,12 @@ import { Knowledge } from './knowledge.ts';
 import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys, ticketKey } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { Office } from './office.ts';
+import { type Attempt, Persistence } from './persistence.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
 import { learn, type View, viewReads, writerOf } from './view.ts';
 
 /** So many of those who wait are served by one transaction; stores limit its operations. */
 const SERVED = 32;
-const RETRY_MS = 20;
-const LONGEST_RETRY_MS = 1000;
 
 export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome> implements Leaving<
   Command,
@@ -46,7 +44,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   #pending: Pending<Command, Outcome>[] = [];
   #busy = false;
   #onIdle: (() => void)[] = [];
-  #failures = 0;
+  readonly #persistence: Persistence;
   /** A write without an answer may land for as long as the record is still the one of this revision. */
   #inDoubt: Revision | undefined;
   /** Left to another process, and not answered. */
@@ -59,6 +57,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.keys = resourceKeys(machine.kind, name);
     this.#known = new Knowledge(machine, office);
     this.#crowd = new Crowd(this, office);
+    this.#persistence = new Persistence(office);
   }
 
   submit(pending: Pending<Command, Outcome>): void {
@@ -163,6 +162,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (needsWhole(pending) && pending.asked > this.#known.wholeSince) return this.#learn(batch, true);
     }
     if (batch.length === 0) return this.#next();
+    if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
+      const rest = this.#withoutMarked(batch);
+      if (rest.length < batch.length) return this.#attempt(rest);
+    }
     if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
       return this.#attempt(batch.filter((pending, place) => !isRepeat(pending, place, batch)));
     }
@@ -190,7 +193,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     office.commit(
       sent.transaction,
       (result) => {
-        this.#failures = 0;
+        this.#persistence.answered();
         if (result.succeeded) this.#landed(batch, draft, sent, result, asked);
         else this.#overtaken(batch, sent, result, asked, agedMs);
       },
@@ -207,9 +210,9 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
 
   /** Tells whoever asked. */
   settled(pending: Pending<Command, Outcome>): void {
-    if (pending.uncertain && pending.command.kind === 'release' && pending.outcome?.hold === undefined) {
+    if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.sent?.outcome) {
       // It was there when it was sent the first time, and is not any more.
-      pending.outcome = { kind: 'released' } as Outcome;
+      pending.outcome = pending.sent.outcome;
     }
     if (pending.events.length > 0) this.#office.emit(this.resource, pending.events);
     pending.settled(pending.outcome as Outcome);
@@ -225,14 +228,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#office.commit(
       { compare: [], success: [...viewReads(this.keys, whole), ...reads], failure: [] },
       (result) => {
-        this.#failures = 0;
+        this.#persistence.read();
         this.#known.sawLeases(leases, result.results.slice(3), result.revision);
         this.#adopt(batch, result.results, result.revision, asked, () => {
           if (whole) this.#known.wholeSince = asked;
           this.#attempt(batch);
         });
       },
-      (error) => this.#failed(batch, error),
+      (error) => this.#persistence.unread(error, this.#again(batch)),
     );
   }
 
@@ -279,7 +282,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
         this.#known.sawLeases(unknown, result.results, result.revision);
         go();
       },
-      (error) => this.#failed(batch, error),
+      (error) => this.#persistence.unread(error, this.#again(batch)),
     );
   }
 
@@ -381,37 +384,39 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   #failed(batch: Pending<Command, Outcome>[], error: unknown): void {
-    if (Failure.is(error, 'unavailable') || Failure.is(error, 'not-found')) {
-      return this.#later(batch, error, (rest) => this.#learn(rest, false));
-    }
-    if (Failure.is(error, 'outcome-unknown')) return this.#recover(batch, error);
-    this.#fail(batch, error);
+    this.#persistence.failed(error, this.#again(batch));
   }
 
-  /** Certainly not applied: the same again in a moment, until each command's time is up. */
-  #later(
-    batch: readonly Pending<Command, Outcome>[],
-    error: unknown,
-    again: (rest: Pending<Command, Outcome>[]) => void,
-  ): void {
-    const rest = this.#inTime(batch, error);
-    if (rest.length === 0) return this.#next();
-    const delayMs = Math.min(RETRY_MS * 2 ** this.#failures, LONGEST_RETRY_MS);
-    this.#failures += 1;
-    const somebodyListens = rest.some((pending) => !(pending instanceof Unheard || pending instanceof ErrandPending));
-    this.#office.later(
-      delayMs,
-      () => {
-        // Whoever asked meanwhile comes along: their time may be up before the store comes back.
+  /** How a batch goes on that the store did not answer. */
+  #again(batch: Pending<Command, Outcome>[]): Attempt {
+    let rest = batch;
+    return {
+      doubted: (error) => {
+        const { mod } = this.#known.view;
+        this.#inDoubt = mod;
+        for (const pending of rest) pending.doubted(error, mod);
+      },
+      fence: (done, failed) => this.#office.fence(done, failed),
+      isWanted: (error) => {
+        rest = this.#inTime(rest, error);
+        // Those who have asked meanwhile are told too: their time may be up before the store comes back.
         this.#pending = this.#inTime(this.#pending, error);
         for (const returned of this.#returned) returned.batch = this.#inTime(returned.batch, returned.error);
+        if (rest.length > 0) return true;
+        this.#next();
+        return false;
+      },
+      look: (afterDoubt) => {
+        if (afterDoubt) return this.#learn(rest, true);
+        // Whoever asked meanwhile comes along.
         const all = [...rest, ...this.#pending];
         const count = Math.max(rest.length, fitting(all));
         this.#pending = all.slice(count);
-        again(all.slice(0, count));
+        this.#learn(all.slice(0, count), false);
       },
-      somebodyListens,
-    );
+      failed: (error) => this.#fail(rest, error),
+      keepsAlive: rest.some((pending) => !(pending instanceof Unheard || pending instanceof ErrandPending)),
+    };
   }
 
   /** Those whose time is not up yet. The others are told. */
@@ -426,33 +431,25 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       // Whoever asked is told that nobody knows. Should it have been granted, the grant must not stay behind.
       const isWanted = !pending.isOver && pending.leavesRequest;
       if (pending.uncertain && (isWanted || pending.wasGivenUp)) rest.push(withdrawal(pending));
-      pending.failed(error);
+      pending.failed(pending.sent?.error ?? error);
     }
     return rest;
   }
 
   /**
-   * No answer came, so it may have been applied, and may still be. First nothing of it must be able to land later;
-   * then the decision is made again on what the store shows: a request that already holds or waits is recognised by
-   * its id. To send it again blindly could apply it twice.
+   * What became of commands that can only be known by their mark. If the record is the one that was decided on, nothing of
+   * it has landed, and it can be sent again: of two writes that rest on one record only one lands. If somebody else has
+   * written since, nobody knows: sent again, it could undo what they did.
    */
-  #recover(batch: Pending<Command, Outcome>[], error: unknown): void {
-    for (const pending of batch) pending.doubt();
-    this.#inDoubt = this.#known.view.mod;
-    this.#office.fence(
-      () => {
-        const rest = batch.filter((pending) => {
-          // Sent again, it could end the hold of somebody who came since.
-          if (pending.command.kind === 'break') pending.failed(error);
-          return pending.command.kind !== 'break';
-        });
-        this.#learn(rest, true);
-      },
-      (again) => {
-        if (!Failure.is(again, 'unavailable') && !Failure.is(again, 'outcome-unknown')) return this.#fail(batch, again);
-        this.#later(batch, error, (rest) => this.#recover(rest, error));
-      },
-    );
+  #withoutMarked(batch: Pending<Command, Outcome>[]): Pending<Command, Outcome>[] {
+    const { mod, marks } = this.#known.view;
+    return batch.filter((pending) => {
+      const { mark, sent } = pending;
+      if (mark === undefined || sent?.outcome === undefined || sent.mod === mod) return true;
+      if (marks.includes(mark)) pending.settled(sent.outcome);
+      else pending.failed(sent.error);
+      return false;
+    });
   }
 
   #fail(batch: readonly Pending<Command, Outcome>[], error: unknown): void {

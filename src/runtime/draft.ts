@@ -21,6 +21,8 @@ export class Draft<State extends Coordinated> {
   usesOwnLease = false;
   /** Holds that their own holders changed: they must be alive. */
   kept: readonly Hold[] = NONE;
+  /** The marks of commands that can be known by nothing else. */
+  marks: readonly string[] = NONE;
   /** Requests to be taken out of the queue, known or not. */
   withdrawn: readonly Ticket[] = NONE;
 

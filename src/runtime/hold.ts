@@ -2,10 +2,9 @@
 import type { Hold as Grant, LossReason, Token } from '../core/index.ts';
 import type { Timer } from '../clock.ts';
 import type { AnyDesk } from './acquisition.ts';
-import { processOf } from './layout.ts';
 import { followOuter } from './outer.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, Pending } from './pending.ts';
-import { HoldLost } from './refusal.ts';
+import { HoldLost, NotAcquired } from './refusal.ts';
 import type { LeaseId } from '../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from './runtime.ts';
@@ -23,8 +22,10 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   readonly process: string;
   protected readonly runtime: Runtime;
   protected readonly desk: AnyDesk;
-  protected grant: G;
   readonly #reentry: boolean;
+  #grant: G;
+  /** Of a re-entry: the hold that it is, where that one is in the hands of this process. */
+  #outer: Hold<G> | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
@@ -33,17 +34,43 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #limitLease: LeaseId | undefined;
   /** For how long it may be held at most, and since when. */
   #time: { readonly sent: Sent; readonly validMs: number } | undefined;
-  #following: AbortController | undefined;
+  #following: { readonly over: AbortController; readonly begun: Promise<void> } | undefined;
 
   constructor(runtime: Runtime, desk: AnyDesk, grant: G, process: string, reentry: boolean) {
     this.runtime = runtime;
     this.desk = desk;
-    this.grant = grant;
+    this.#grant = grant;
     this.process = process;
     this.resource = desk.resource;
     this.#reentry = reentry;
     if (!reentry) runtime.holds.set(grant.id, this);
     else this.#restOn(grant.id);
+  }
+
+  /** A re-entry has no grant of its own: whatever becomes of the outer one becomes of it. */
+  protected get grant(): G {
+    return this.#outer?.grant ?? this.#grant;
+  }
+
+  /** For the runtime: the same hold is more now, or less. */
+  changed(grant: G): void {
+    if (this.#outer === undefined) this.#grant = grant;
+    else this.#outer.changed(grant);
+  }
+
+  /**
+   * For the runtime: asked before a re-entry is handed out that rests on a hold of another process. Throws if that hold has
+   * ended meanwhile; from then on its record is followed.
+   */
+  async handedOut(): Promise<this> {
+    await this.#following?.begun;
+    if (!this.isValid) throw new NotAcquired(this.resource, { kind: 'lost' });
+    return this;
+  }
+
+  /** For the runtime: it may be handed out at once. */
+  get isKnown(): boolean {
+    return this.#following === undefined;
   }
 
   get id(): string {
@@ -82,6 +109,10 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** Whether it is still ours, by the clock of this very moment. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
+    if (this.#outer !== undefined) {
+      if (!this.#outer.isValid) this.lose(this.#outer.lost?.loss ?? { why: 'released-elsewhere' });
+      return this.#lost === undefined;
+    }
     // After a stall of the event loop, this may be the first to notice that the time is up.
     if (this.#limitLease !== undefined && this.#isTimeUp) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
@@ -130,7 +161,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
   /** For the runtime: the process gives it up. */
   async surrender(): Promise<void> {
-    if (this.#releasing !== undefined) return void (await this.release());
+    if (this.#releasing !== undefined) return void (await this.release().catch(() => undefined));
     this.lose({ why: 'released-elsewhere' });
     if (this.#reentry) return;
     const command = { kind: 'release', holder: this.grant.holder, id: this.grant.id } as AnyCommand;
@@ -193,16 +224,22 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     this.#limit?.cancel();
   }
 
-  #restOn(outer: string): void {
-    const { reentries } = this.runtime;
-    reentries.set(outer, (reentries.get(outer) ?? new Set()).add(this));
-    if (processOf(outer) === this.process) return;
-    this.#following = new AbortController();
-    followOuter(this.runtime, this.desk.keys.record, this.grant, this, this.#following.signal);
+  #restOn(id: string): void {
+    const { reentries, holds } = this.runtime;
+    reentries.set(id, (reentries.get(id) ?? new Set()).add(this));
+    const outer = holds.get(id);
+    if (outer instanceof Hold) {
+      this.#outer = outer as Hold<G>;
+      return;
+    }
+    const over = new AbortController();
+    const changed = (grant: Grant): void => this.changed(grant as G);
+    const begun = followOuter(this.runtime, this.desk.keys.record, this.#grant, this, changed, over.signal);
+    this.#following = { over, begun };
   }
 
   #restNoMore(outer: string): void {
-    this.#following?.abort();
+    this.#following?.over.abort();
     const inner = this.runtime.reentries.get(outer);
     inner?.delete(this);
     if (inner?.size === 0) this.runtime.reentries.delete(outer);

@@ -12,6 +12,7 @@ export interface Held {
   readonly process: string;
   readonly holder: string;
   readonly token: Token;
+  readonly isValid: boolean;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
   /** The process gives it up: whoever uses it is told, and it is released. */
   surrender(): Promise<void>;

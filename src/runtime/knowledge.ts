@@ -97,6 +97,7 @@ export class Knowledge<State extends Coordinated> {
     if (commit.changesRecord) {
       view.mod = revision;
       view.by = this.#office.sender.id;
+      view.marks = draft.marks;
       if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
     }
     view.revision = revision;

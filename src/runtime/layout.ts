@@ -122,6 +122,8 @@ export interface RecordDocument<R> {
   readonly events: readonly Event[];
   /** The process that wrote it. */
   readonly by?: string;
+  /** The marks of the commands it was written by, of those that leave nothing else to know them by. */
+  readonly marks?: readonly string[];
 }
 
 /** A ticket that appears is itself the news that somebody waits. */

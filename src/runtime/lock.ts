@@ -13,6 +13,7 @@ import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
 import { lockMachine } from './machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from './options.ts';
+import { ownCopy } from './own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { HoldLost, type Refusal } from './refusal.ts';
 import {
@@ -97,7 +98,7 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
         mode,
         priority,
         reason,
-        metadata,
+        metadata: ownCopy(metadata),
       })),
     };
   }
@@ -131,20 +132,14 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     const { runtime } = this;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as LockGrant;
-    const outer = outcome.kind === 'upgraded' ? runtime.holds.get(grant.id) : undefined;
-    if (outer instanceof LockHold) outer.grew(grant);
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const hold = new LockHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
-    return options?.maxHoldMs === undefined || reentry ? hold : this.limited(hold, options.maxHoldMs);
+    if (outcome.kind === 'upgraded') hold.changed(grant);
+    return this.given(hold, options?.maxHoldMs);
   };
 }
 
 export class LockHold extends Hold<LockGrant> {
-  /** For the runtime: the same hold may write now. */
-  grew(grant: LockGrant): void {
-    this.grant = grant;
-  }
-
   get mode(): LockMode {
     return this.grant.mode;
   }
@@ -172,7 +167,9 @@ export class LockHold extends Hold<LockGrant> {
       }
       throw refused(this.resource, outcome);
     }
-    this.grant = outcome.hold as LockGrant;
+    this.changed(outcome.hold as LockGrant);
+    // It may have been taken while the answer was on its way.
+    this.check();
     return this;
   }
 
@@ -186,8 +183,8 @@ export class LockHold extends Hold<LockGrant> {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });
     }
+    this.changed(outcome.hold as LockGrant);
     this.check();
-    this.grant = outcome.hold as LockGrant;
     return this;
   }
 }

@@ -4,12 +4,13 @@
  */
 import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
+import { type Compare, type KeyValue, prefixed, type ReadResult, type Revision } from '../store/index.ts';
 import { anchorKey, encode, type RecordDocument, resourceOfState, stateKey, STATES } from './layout.ts';
+import { frozenCopy, ownCopy } from './own-copy.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
 import { checked, isObject, isTime, type ListOptions, readEach } from './stored.ts';
-import { Sending } from './tasks/sending.ts';
+import { type Decision, persistently, send, write } from './write.ts';
 
 export interface Member {
   readonly id: string;
@@ -30,6 +31,12 @@ interface MemberRecord extends Member {
   readonly attempt: string;
 }
 
+/** What a join rests on. */
+interface JoinView {
+  readonly session: Session;
+  readonly pair: KeyValue | undefined;
+}
+
 const MEMBERS = `${STATES}member/`;
 
 export class Members {
@@ -46,55 +53,62 @@ export class Members {
     const problem = requestProblem({ metadata });
     if (problem !== undefined) throw new Failure('invalid', `member/${id}: ${problem}`);
     const runtime = this.#runtime;
-    const attempt = runtime.options.newId();
-    const sending = new Sending(runtime);
-    return sending.persistently(async () => {
-      const session = await runtime.ready();
-      const record: MemberRecord = {
-        v: 1,
-        id,
-        metadata: metadata ?? null,
-        joinedAt: runtime.clock.now(),
-        session: session.id,
-        attempt,
-      };
-      return this.#tryJoin(sending, session, record);
+    const about = { v: 1 as const, id, metadata: frozenCopy(metadata ?? null), attempt: runtime.options.newId() };
+    return write(runtime, {
+      // The first time, nobody is known to have this id: the write compares it.
+      read: async (isFirst) => {
+        const session = await runtime.ready();
+        if (isFirst) return { session, pair: undefined };
+        const { pairs } = await this.#read({ key: stateKey('member', id) });
+        return { session, pair: pairs[0] };
+      },
+      decide: (seen) => this.#decideJoin(about, seen),
+      found: ({ session, pair }) => {
+        const there = pair === undefined ? undefined : memberIn(pair);
+        if (pair === undefined || there?.attempt !== about.attempt || there.session !== session.id) return undefined;
+        return this.#joined(session, there, pair.createRevision);
+      },
+      fence: (done, failed) => runtime.fence(done, failed),
+      until: runtime.giveUpAt(),
     });
   }
 
-  async #tryJoin(sending: Sending, session: Session, record: MemberRecord): Promise<JoinOutcome> {
+  #decideJoin(
+    about: Pick<MemberRecord, 'v' | 'id' | 'metadata' | 'attempt'>,
+    { session, pair }: JoinView,
+  ): Decision<JoinView, JoinOutcome> {
+    if (pair !== undefined) return { kind: 'answer', answer: { kind: 'taken', member: shownMember(memberIn(pair)) } };
     const runtime = this.#runtime;
-    const key = stateKey('member', record.id);
+    const key = stateKey('member', about.id);
     const anchor = anchorKey(session.id);
+    const record: MemberRecord = { ...about, joinedAt: runtime.clock.now(), session: session.id };
     const events: Event[] = [{ type: 'member:joined', at: record.joinedAt, holder: record.id }];
     const document: RecordDocument<MemberRecord> = { record, events, by: session.id };
-    const result = await sending.send({
-      compare: [
-        { key, target: 'version', is: '=', than: 0 },
-        { key: anchor, target: 'version', is: '=', than: session.epoch },
-      ],
-      success: [{ do: 'put', key, value: encode(document), lease: session.leaseId }],
-      failure: [
-        { do: 'read', key },
-        { do: 'read', key: anchor },
-      ],
-    });
-    const joined = (member: MemberRecord, since: Revision): JoinOutcome => ({
-      kind: 'joined',
-      membership: new Membership(runtime, session, member, since),
-    });
-    if (result.succeeded) return joined(record, result.revision);
-    const [found, own] = result.results as readonly [ReadResult, ReadResult];
-    const [pair] = found.pairs;
-    if (pair !== undefined) {
-      const there = memberIn(pair);
-      // An earlier attempt of ours, whose answer got lost.
-      if (there.attempt === record.attempt && there.session === session.id) return joined(there, pair.createRevision);
-      return { kind: 'taken', member: shownMember(there) };
-    }
-    // Our session is over, or a fence has raised its epoch: with what was learnt, once more.
-    runtime.sawLease(session.id, own.pairs[0]?.version, result.revision);
-    throw new Failure('unavailable', `member/${record.id}: the session of this process ended; try again`);
+    return {
+      kind: 'write',
+      transaction: {
+        compare: [
+          { key, target: 'version', is: '=', than: 0 },
+          { key: anchor, target: 'version', is: '=', than: session.epoch },
+        ],
+        success: [{ do: 'put', key, value: encode(document), lease: session.leaseId }],
+        failure: [
+          { do: 'read', key },
+          { do: 'read', key: anchor },
+        ],
+      },
+      landed: ({ revision }) => this.#joined(session, record, revision),
+      overtaken: ({ results, revision }) => {
+        const [found, own] = results as readonly [ReadResult, ReadResult];
+        // Our session is over, or a fence has raised its epoch.
+        runtime.sawLease(session.id, own.pairs[0]?.version, revision);
+        return found.pairs.length === 0 ? undefined : { session, pair: found.pairs[0] };
+      },
+    };
+  }
+
+  #joined(session: Session, member: MemberRecord, since: Revision): JoinOutcome {
+    return { kind: 'joined', membership: new Membership(this.#runtime, session, member, since) };
   }
 
   /** By id. `onMalformed` hears of keys that are passed over, because what they hold cannot be read. */
@@ -143,14 +157,12 @@ export class Membership implements AsyncDisposable {
   /** Leaving twice, or after the session ended, changes nothing; nor for whoever has joined by this id since. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
+    const runtime = this.#runtime;
     const key = stateKey('member', this.id);
-    const sending = new Sending(this.#runtime);
-    await sending.persistently(() =>
-      sending.send({
-        compare: [{ key, target: 'create', is: '=', than: this.#since }],
-        success: [{ do: 'delete', key }],
-        failure: [],
-      }),
+    const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.#since }];
+    // Once is as good as twice: only this very membership is compared with.
+    await persistently(runtime, runtime.giveUpAt(), () =>
+      send(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }),
     );
   }
 
@@ -176,7 +188,7 @@ function memberIn(pair: KeyValue): MemberRecord {
 }
 
 function shownMember({ id, metadata, joinedAt }: Member): Member {
-  return { id, metadata: metadata ?? undefined, joinedAt };
+  return { id, metadata: ownCopy(metadata ?? undefined), joinedAt };
 }
 
 function refuseUnlessNamed(id: string): void {

@@ -1,4 +1,5 @@
 /** What a desk needs of the process it works in. */
+import type { Timer } from '../clock.ts';
 import type { Answer, Event, Loss, Moment } from '../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../store/index.ts';
 import type { Sender } from './commit.ts';
@@ -16,7 +17,7 @@ export interface Office {
   monotonic(): number;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
   /** `keepsAlive`: the process must not end before that, for want of anything else to do. */
-  later(delayMs: number, call: () => void, keepsAlive: boolean): void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
   /** A read at `revision` found this lease alive, or not there. */
   sawLease(lease: string, version: number | undefined, revision: Revision): void;
   knowsLease(lease: string): boolean;

@@ -17,7 +17,7 @@ import {
 import { refuseCheckedOut } from './checked-out.ts';
 import { withDeadlines } from './deadline.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location.ts';
-import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues } from './options.ts';
+import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues, sessionTime } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
@@ -41,7 +41,7 @@ export interface OpenOptions {
 }
 
 const OPTIONS = {
-  sessionTtlMs: milliseconds,
+  sessionTtlMs: sessionTime,
   requestTimeoutMs: milliseconds,
   maintenanceMs: milliseconds,
   reclaim: flag,

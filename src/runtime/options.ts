@@ -62,6 +62,12 @@ export const milliseconds: Accepted = {
   words: 'a number of milliseconds above zero',
   fits: (value) => Number.isFinite(value) && (value as number) > 0,
 };
+/** A process that has nothing to do renews in time; one that runs a long step does not. */
+const SHORTEST_SESSION_MS = 100;
+export const sessionTime: Accepted = {
+  words: `a number of milliseconds from ${SHORTEST_SESSION_MS} on`,
+  fits: (value) => Number.isFinite(value) && (value as number) >= SHORTEST_SESSION_MS,
+};
 export const millisecondsFromZero: Accepted = {
   words: 'a number of milliseconds that is not negative',
   fits: (value) => Number.isFinite(value) && (value as number) >= 0,

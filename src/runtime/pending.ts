@@ -1,5 +1,6 @@
 /** A command on its way: what is asked, and who is to be told. */
 import { type Event, type Hold, NONE, type Request } from '../core/index.ts';
+import type { Revision } from '../store/index.ts';
 
 /** What the runtime has to see in any command to commit it. */
 export interface AnyCommand {
@@ -29,7 +30,7 @@ export function ticketOf(command: Request & AnyCommand & { force?: true; capacit
 export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   command: Command;
   /** On the monotonic clock: when to give up on a store that cannot be reached. */
-  readonly until: number;
+  until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
   asked = 0;
   /** How often it was tried. */
@@ -41,12 +42,24 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   effective = false;
   /** An earlier attempt got no answer: the command now says so too. */
   uncertain = false;
+  /** What that attempt would have answered, and on which record it was decided. */
+  sent: { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown } | undefined;
+  /**
+   * Of a command that leaves nothing in the state to know it by, and must not be done twice: the record says by which of
+   * them it was written last.
+   */
+  mark: string | undefined;
   /** Left to another process that has not answered yet: to ask for it as well could have it granted twice. */
   isLeft = false;
 
   constructor(command: Command, until: number) {
     this.command = command;
     this.until = until;
+  }
+
+  doubted(error: unknown, mod: Revision): void {
+    this.sent = { outcome: this.effective ? this.outcome : undefined, mod, error };
+    this.doubt();
   }
 
   doubt(): void {
@@ -101,8 +114,11 @@ export function outcomeOf<Command, Outcome>(
   desk: { submit(pending: Pending<Command, Outcome>): void },
   command: Command,
   until: number,
+  mark?: string,
 ): Promise<Outcome> {
   return new Promise<Outcome>((resolve, reject) => {
-    desk.submit(new Asked<Command, Outcome>(command, until, resolve, reject));
+    const asked = new Asked<Command, Outcome>(command, until, resolve, reject);
+    asked.mark = mark;
+    desk.submit(asked);
   });
 }

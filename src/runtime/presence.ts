@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
 import type { Anchors } from './anchors.ts';
+import { backoffMs } from './backoff.ts';
 import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from './layout.ts';
@@ -35,6 +36,8 @@ export class Presence {
   #session: Session | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
+  /** Of the sessions that this process had before. */
+  readonly #former = new Set<string>();
   /** Leases of our own besides the session's, by name. */
   readonly #leaseIds = new Map<string, string>();
 
@@ -58,11 +61,19 @@ export class Presence {
     return this.#session?.isValid() === true ? this.#session : undefined;
   }
 
+  /** Whether a lease is the session of this process, or was. */
+  isOwn(lease: string): boolean {
+    return this.#session?.id === lease || this.#former.has(lease);
+  }
+
   async ready(): Promise<Session> {
-    for (;;) {
+    const giveUpAt = this.#host.giveUpAt();
+    for (let failures = 0; ; failures++) {
       this.#host.refuseIfClosed();
       const session = this.session ?? (await (this.#starting ??= this.#start()));
       if (session.isValid()) return session;
+      if (this.#host.clock.monotonic() >= giveUpAt) throw tooShort(session.ttlMs);
+      await new Promise<void>((resolve) => this.#host.later(backoffMs(failures), resolve));
     }
   }
 
@@ -235,6 +246,7 @@ export class Presence {
   }
 
   #ended(session: Session, why: SessionEnd): void {
+    this.#former.add(session.id);
     if (this.#session === session) {
       this.#session = undefined;
       this.#sender = this.#nobody;
@@ -252,4 +264,9 @@ export class Presence {
     if (read?.do === 'read') anchors.list(read.pairs, result.revision);
     return result.revision;
   }
+}
+
+function tooShort(ttlMs: number): Failure {
+  const told = `the session's lease of ${ttlMs} ms ends before the store has answered; open with a longer sessionTtlMs`;
+  return new Failure('unavailable', told);
 }

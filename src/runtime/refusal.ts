@@ -21,7 +21,7 @@ export type Refusal =
   | { readonly kind: 'upgrade-conflict'; readonly by: string }
   | { readonly kind: 'impossible'; readonly why: string; readonly capacity: number }
   | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
-  /** The hold that was to become more has ended. */
+  /** The hold that it was to rest on, or to become more of, has ended. */
   | { readonly kind: 'lost' }
   /** This process closed its signalbox while it waited. */
   | { readonly kind: 'closed' }
@@ -60,6 +60,12 @@ export class HoldLost extends Failure {
     this.by = loss.by;
     this.reason = loss.reason;
   }
+
+  /** For the runtime: the same for whatever rests on that hold. */
+  get loss(): { readonly why: LossReason; readonly by?: string; readonly reason?: string } {
+    const { why, by, reason } = this;
+    return { why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };
+  }
 }
 
 function explained(refusal: Refusal): string {
@@ -86,7 +92,7 @@ function explained(refusal: Refusal): string {
     case 'capacity-mismatch':
       return `the capacity is ${refusal.capacity}, not ${refusal.asked}; change it with resize, or name the same one everywhere`;
     case 'lost':
-      return 'the hold that was to become more has ended';
+      return 'the hold that it was to rest on has ended';
     case 'closed':
       return 'the signalbox was closed while it waited';
     case 'session-lost':

@@ -11,13 +11,14 @@ import {
 import { Failure } from '../failure.ts';
 import { Acquisition, type AnyDesk, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { Desk } from './desk.ts';
-import type { Hold } from './hold.ts';
+import type { Hold, ReleaseOutcome } from './hold.ts';
 import { anchorKey, processOf } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import { optionsProblem } from './options.ts';
+import { frozenCopy, ownCopy } from './own-copy.ts';
 import { sessionWithin } from './patience.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
-import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
+import { HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from './session.ts';
 import type { View } from './view.ts';
@@ -148,6 +149,12 @@ export abstract class Resource<
     return this.desk as unknown as AnyDesk;
   }
 
+  /** As it is handed out: with its limit, or, of a hold of another process, with that one's record followed. */
+  protected given(hold: H, maxHoldMs: number | undefined): H | Promise<H> {
+    if (hold.isReentry) return hold.isKnown ? hold : hold.handedOut();
+    return maxHoldMs === undefined ? hold : this.limited(hold, maxHoldMs);
+  }
+
   /** Gives a hold its limit before it is handed out: the store measures it, by a lease that nobody renews. */
   protected async limited(hold: H, maxHoldMs: number): Promise<H> {
     try {
@@ -176,9 +183,14 @@ export abstract class Resource<
     hold.endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
   }
 
-  protected submit(command: object): Promise<Outcome> {
+  protected submit(command: object, mark?: string): Promise<Outcome> {
     this.runtime.refuseIfClosed();
-    return outcomeOf(this.desk, command as unknown as Command, this.runtime.giveUpAt());
+    return outcomeOf(this.desk, command as unknown as Command, this.runtime.giveUpAt(), mark);
+  }
+
+  /** What must not be done twice, nor over what somebody else did since: known by a mark if its answer gets lost. */
+  protected submitOnce(command: object): Promise<Outcome> {
+    return this.submit(command, this.runtime.options.newId());
   }
 
   // Detached holds: they have a lease of their own, and whoever knows holder and token renews and releases them.
@@ -301,14 +313,14 @@ export abstract class Resource<
   async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const outcome = await this.submit({ kind: 'break', holder: by.holder, reason: by.reason } as AnyCommand);
+    const outcome = await this.submitOnce({ kind: 'break', holder: by.holder, reason: by.reason });
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
   async configure(settings: { readonly onStale: OnStale }): Promise<void> {
     const problem = requestProblem({ onStale: settings.onStale }, ['onStale']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submit({ kind: 'configure', onStale: settings.onStale } as AnyCommand);
+    await this.submitOnce({ kind: 'configure', onStale: settings.onStale });
   }
 
   // Looking
@@ -333,7 +345,7 @@ export abstract class Resource<
       lastHeartbeat: state === null ? undefined : this.runtime.clock.now() - (state.ttlMs - state.remainingMs),
       isStale: isStale(hold, { now: 0, revision: 0, gone: (lease) => gone.has(lease) }),
       reason: hold.reason,
-      metadata: hold.metadata,
+      metadata: ownCopy(hold.metadata),
     };
   }
 
@@ -352,11 +364,16 @@ export abstract class Resource<
   }
 }
 
+/** What `run` has to know of what it holds. */
+interface Releasable {
+  readonly resource: string;
+  readonly isValid: boolean;
+  readonly lost: HoldLost | undefined;
+  release(): Promise<ReleaseOutcome | readonly ReleaseOutcome[]>;
+}
+
 /** Does `work` under what is held, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
-export async function runUnder<H extends { release(): Promise<unknown>; readonly lost: HoldLost | undefined }, T>(
-  held: H,
-  work: (held: H) => T | Promise<T>,
-): Promise<T> {
+export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await work(held);
@@ -365,8 +382,13 @@ export async function runUnder<H extends { release(): Promise<unknown>; readonly
     await held.release().catch(() => undefined);
     throw error;
   }
-  await held.release();
+  // Looks at the clock: after a stall of the event loop this is the first to notice that the lease had ended.
+  void held.isValid;
+  const released = [await held.release()].flat();
   if (held.lost !== undefined) throw held.lost;
+  // Or the store knew first, and said so when it was released.
+  const lost = released.find((outcome) => outcome.kind === 'already-lost');
+  if (lost !== undefined) throw new HoldLost(held.resource, lost);
   return result;
 }
 
@@ -383,9 +405,9 @@ export function requestFields(
     lease,
     priority,
     ...(reason !== undefined && { reason }),
-    ...(metadata !== undefined && { metadata }),
+    ...(metadata !== undefined && { metadata: frozenCopy(metadata) }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
-    ...(within !== undefined && { within }),
+    ...(within !== undefined && { within: frozenCopy(within) }),
     ...(strategy === 'steal-stale' && { steal: true as const }),
     ...(strategy === 'force' && { force: true as const }),
   };

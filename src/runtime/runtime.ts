@@ -3,7 +3,7 @@
  * carries out what the desks decide, and brings them what the store tells.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Event, Loss, LossReason, Moment, Token } from '../core/index.ts';
+import type { Answer, Event, Hold, Loss, LossReason, Moment, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
@@ -170,6 +170,14 @@ export class Runtime implements Office {
     return this.#holdings.has(id);
   }
 
+  /**
+   * A grant on a session of this process that nobody here has in hand: it was given back, lost or released, and what is in
+   * the record of it is about to go. Nothing may rest on it.
+   */
+  isForsaken({ id, lease }: Hold): boolean {
+    return this.#presence.isOwn(lease) && this.holds.get(id)?.isValid !== true;
+  }
+
   wasLostEarly(id: string, token: Token): boolean {
     return this.#holdings.wasLostEarly(id, token);
   }
@@ -215,10 +223,11 @@ export class Runtime implements Office {
     const over = released.then(() => Promise.all([...this.#desks.values()].map((desk) => desk.idle())));
     await new Promise<void>((resolve) => {
       const limit = this.later(this.options.requestTimeoutMs, resolve);
-      void over.finally(() => {
+      const done = (): void => {
         limit.cancel();
         resolve();
-      });
+      };
+      over.then(done, done);
     });
     const session = this.#presence.lastSession;
     session?.end('closed');

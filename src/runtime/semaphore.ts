@@ -98,7 +98,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submit({ kind: 'resize', capacity });
+    await this.submitOnce({ kind: 'resize', capacity });
     if (this.#capacity !== undefined) this.#capacity = capacity;
   }
 
@@ -157,20 +157,14 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     const { runtime } = this;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as SemaphoreGrant;
-    const outer = outcome.kind === 'increased' ? runtime.holds.get(grant.id) : undefined;
-    if (outer instanceof SemaphoreHold) outer.grew(grant);
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
     const hold = new SemaphoreHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
-    return options?.maxHoldMs === undefined || reentry ? hold : this.limited(hold, options.maxHoldMs);
+    if (outcome.kind === 'increased') hold.changed(grant);
+    return this.given(hold, options?.maxHoldMs);
   };
 }
 
 export class SemaphoreHold extends Hold<SemaphoreGrant> {
-  /** For the runtime: the same hold has more slots now. */
-  grew(grant: SemaphoreGrant): void {
-    this.grant = grant;
-  }
-
   get weight(): number {
     return this.grant.weight;
   }

@@ -233,15 +233,13 @@ export class Signalbox implements AsyncDisposable {
 
   readonly #parts = {
     hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
-      const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
-      const outer = reentry ? this.#runtime.holds.get(outcome.hold?.id ?? '') : undefined;
-      if (outer instanceof LockHold || outer instanceof SemaphoreHold) outer.grew(outcome.hold as never);
-      if ('lock' in want) {
-        const desk = this.lock(want.lock).desk as unknown as AnyDesk;
-        return new LockHold(this.#runtime, desk, outcome.hold as never, process, reentry);
-      }
-      const desk = this.semaphore(want.semaphore).desk as unknown as AnyDesk;
-      return new SemaphoreHold(this.#runtime, desk, outcome.hold as never, process, reentry);
+      const isMore = outcome.kind === 'upgraded' || outcome.kind === 'increased';
+      const reentry = isMore || outcome.kind === 'extended' || outcome.kind === 'already-held';
+      const desk = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore)).desk as unknown as AnyDesk;
+      const made = 'lock' in want ? LockHold : SemaphoreHold;
+      const hold = new made(this.#runtime, desk, outcome.hold as never, process, reentry);
+      if (isMore) hold.changed(outcome.hold as never);
+      return hold;
     },
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {

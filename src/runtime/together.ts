@@ -7,6 +7,7 @@ import {
   acquireTogether,
   type LockMode,
   type LockOutcome,
+  type NamedStep,
   nameProblem,
   type Part,
   type Request,
@@ -59,6 +60,11 @@ export class HoldSet implements AsyncDisposable {
 
   constructor(holds: readonly Hold[]) {
     this.holds = holds;
+  }
+
+  /** Of all of them, in one line. */
+  get resource(): string {
+    return this.holds.map(({ resource }) => resource).join(', ');
   }
 
   /** Aborts as soon as one of them is lost. */
@@ -187,6 +193,8 @@ async function attempt(
       runtime.moment(runtime.revision),
     );
     if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
+    const forsaken = decided.kind === 'granted' ? restingOnNothing(runtime, decided.steps, commands) : [];
+    if (forsaken.length > 0) return { kind: 'refused', refusals: forsaken };
     if (decided.kind === 'refused') {
       for (const { name, events } of decided.refusals) runtime.emit(name, events);
       refusals = decided.refusals.map(({ name, outcome }) => ({
@@ -234,12 +242,38 @@ async function attempt(
       throw new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
     }
     const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
-    return { kind: 'acquired', holds: new HoldSet(holds) };
+    return { kind: 'acquired', holds: await handedOut(holds) };
   }
   return {
     kind: 'refused',
     refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })),
   };
+}
+
+/** Those that would re-enter a hold of this process that has ended here, and is still in its record. */
+function restingOnNothing(
+  runtime: Runtime,
+  steps: readonly NamedStep[],
+  commands: readonly Command[],
+): Extract<TogetherAttempt, { kind: 'refused' }>['refusals'] {
+  return steps.flatMap(({ name, step }) => {
+    const { hold } = step.outcome as AnyOutcome;
+    if (hold === undefined || commands.some(({ id }) => id === hold.id) || !runtime.isForsaken(hold)) return [];
+    const holders = [hold] as never;
+    const refusal: Refusal = name.startsWith('lock/') ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders };
+    return [{ resource: name, refusal }];
+  });
+}
+
+async function handedOut(holds: readonly Hold[]): Promise<HoldSet> {
+  const set = new HoldSet(holds);
+  try {
+    await Promise.all(holds.filter(({ isKnown }) => !isKnown).map((hold) => hold.handedOut()));
+    return set;
+  } catch (error) {
+    await set.release().catch(() => undefined);
+    throw error;
+  }
 }
 
 function sessionLost(pieces: readonly Piece[]): NotAcquired {

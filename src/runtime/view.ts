@@ -1,4 +1,5 @@
 /** What one process knows of one resource, and how it learns it. */
+import { NONE } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../store/index.ts';
 import {
@@ -24,6 +25,8 @@ export interface View<State extends Coordinated> {
   mod: Revision;
   /** The process that wrote the record, if that is known. */
   by: string | undefined;
+  /** By which marked commands it was written last. */
+  marks: readonly string[];
   /** The record was so at this revision. */
   revision: Revision;
   /** The queue was read at this revision; those who arrived later may be missing. */
@@ -42,6 +45,7 @@ export function unknownView<State extends Coordinated>(unused: State, revision: 
     state: unused,
     mod: 0,
     by: undefined,
+    marks: NONE,
     revision,
     queueRevision: 0,
     complete: false,
@@ -63,6 +67,7 @@ export function heardView<State extends Coordinated>(
     state: { ...machine.unused, record, waiting },
     mod: revision,
     by: report.by,
+    marks: NONE,
     revision,
     queueRevision: report.queueRevision,
     complete: false,
@@ -102,6 +107,7 @@ export function learn<State extends Coordinated>(
     state: queue.waiting.length === 0 ? state : { ...state, waiting: queue.waiting },
     mod: pair?.modRevision ?? 0,
     by: pair === undefined ? undefined : writerOf(pair),
+    marks: pair === undefined ? NONE : marksOf(pair),
     revision,
     queueRevision: revision,
     complete: queue.complete,
@@ -154,6 +160,11 @@ export function writerOf(pair: KeyValue): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+function marksOf(pair: KeyValue): readonly string[] {
+  const { marks } = decode<{ readonly marks?: unknown }>(pair);
+  return Array.isArray(marks) ? marks.filter((mark) => typeof mark === 'string') : NONE;
 }
 
 function allOfOneClass(waiting: Coordinated['waiting'], first: KeyValue | undefined): boolean {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
 import { transports } from '../support/fleet.ts';
-import { isPending, settled } from '../support/outcome.ts';
+import { errorOf, isPending, settled } from '../support/outcome.ts';
 import { book, guard, phase, shell } from './books.ts';
 import { left, Stage, until } from './stage.ts';
 
@@ -47,6 +47,21 @@ describe.each(inMemory)('a pipeline on $transport', ({ atOnce }) => {
     expect(await driver.box.pipelines.logs('p')).toMatchObject([{ phase: 'work', run: 1, text: 'works on 7\n' }]);
     expect((await driver.box.lock('pipeline:p').inspect()).holders).toEqual([]);
   });
+
+  it.each(['onChange', 'onOutput'] as const)(
+    'runs to its end although %s throws, and tells the caller of it then',
+    async (callback) => {
+      const on = stage();
+      const driver = await on.fleet.start('driver');
+      const bug = new Error('bug in a progress callback');
+      const throws = (): void => {
+        throw bug;
+      };
+      const running = on.run(driver, book(shell('work', 'echo printed'), phase('next')), { [callback]: throws });
+      expect(await errorOf(running)).toBe(bug);
+      expect((await driver.box.pipelines.show('p'))?.phases.map(({ state }) => state)).toEqual(['done', 'done']);
+    },
+  );
 
   it('tells a command where it is, and under which tokens it works', async () => {
     const on = stage();

@@ -47,6 +47,38 @@ describe('what makes no sense is told, with what is accepted, and never taken fo
     await box.close();
   });
 
+  it.each(['memory:', 'memory:shared'])('metadata is kept as it was given, and read as a copy, on %s', async (url) => {
+    await using box = await open(url);
+    const lock = box.lock('copies');
+    const metadata = { change: 1, deep: { list: [1] } };
+    const hold = await lock.acquire({ holder: 'A', metadata });
+    metadata.change = 2;
+    metadata.deep.list.push(2);
+    const seen = (await lock.inspect()).holders[0]?.metadata as Anything;
+    expect(seen).toEqual({ change: 1, deep: { list: [1] } });
+    seen.deep.list.push('by a reader');
+    seen.self = seen;
+    const surveyed = (await box.survey()).locks.find(({ name }) => name === 'copies')?.holds[0]?.metadata as Anything;
+    surveyed.change = 'by a reader';
+    expect((await lock.inspect()).holders[0]?.metadata).toEqual({ change: 1, deep: { list: [1] } });
+    const refused = (await lock.tryAcquire({ holder: 'B' })) as Anything;
+    expect(() => (refused.holders[0].metadata.change = 'by a rival')).toThrow(TypeError);
+    expect((await lock.inspect()).holders[0]?.metadata).toEqual({ change: 1, deep: { list: [1] } });
+    expect(await hold.release()).toEqual({ kind: 'released' });
+  });
+
+  it('what a member says of itself, and the data of a task, are copies too', async () => {
+    await using box = await open('memory:');
+    const metadata = { port: 1 };
+    await box.members.join('m', metadata);
+    metadata.port = 2;
+    ((await box.members.list())[0]?.metadata as Anything).port = 3;
+    expect((await box.members.list())[0]?.metadata).toEqual({ port: 1 });
+    await box.tasks.publish('t', { deep: { a: 1 } });
+    ((await box.tasks.show('t'))?.data as Anything).deep.a = 2;
+    expect((await box.tasks.show('t'))?.data).toEqual({ deep: { a: 1 } });
+  });
+
   it('a hold that is printed shows what matters of it', async () => {
     await using box = await open('memory:');
     const hold = await box.lock('a').acquire({ holder: 'worker:1' });

@@ -1,6 +1,6 @@
 import { open, type Signalbox } from 'signalbox';
-import { openMemory } from 'signalbox/store';
-import { afterEach, describe, expect, it } from 'vitest';
+import { openMemory, type Transaction } from 'signalbox/store';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Fleet, transports } from '../support/fleet.ts';
 import { changesRecord, Link } from '../support/link.ts';
 import { errorOf, isPending, lossOf, settled } from '../support/outcome.ts';
@@ -71,7 +71,51 @@ describe('opening', () => {
   );
 });
 
+describe('a session', () => {
+  it.each([0.01, 1, 99])(
+    'of %d ms is refused: its lease would be over before it could be used',
+    async (sessionTtlMs) => {
+      const error = await errorOf(open('memory:', { sessionTtlMs }));
+      expect(error).toMatchObject({ code: 'invalid' });
+      expect((error as Error).message).toContain(`sessionTtlMs is ${sessionTtlMs}; accepted is`);
+    },
+  );
+
+  it('whose lease is over whenever the store has answered is told as unavailable, not tried for ever', async () => {
+    const fleet = new Fleet(false);
+    const slow = { sessionTtlMs: 1_000, requestTimeoutMs: 5_000 };
+    const { box, link } = await fleet.start('slow', slow);
+    // Each session is granted, and its registration answered only when its lease is over.
+    const registers = ({ success }: Transaction): boolean =>
+      success.some((operation) => operation.do === 'put' && operation.key.startsWith('a/'));
+    for (let time = 0; time < 20; time++) link.next('transaction', 'held', registers);
+    const acquiring = errorOf(box.lock('a').acquire());
+    for (let time = 0; time < 20; time++) {
+      await fleet.advance(3_000);
+      link.answerHeld();
+    }
+    expect(await isPending(acquiring)).toBe(false);
+    expect(await acquiring).toMatchObject({ code: 'unavailable' });
+  });
+});
+
 describe.each(transports)('closing on $transport', ({ atOnce }) => {
+  it('is over although a release under way is refused for good, and throws nothing at anybody', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box, link } = await fleet.start('leaving');
+    const hold = await box.lock('a').acquire();
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    process.on('unhandledRejection', note);
+    onTestFinished(() => void process.off('unhandledRejection', note));
+    link.forbid(changesRecord);
+    const releasing = errorOf(hold.release());
+    await box.close();
+    expect(await releasing).toMatchObject({ code: 'forbidden' });
+    await settled();
+    expect(unhandled).toEqual([]);
+  });
+
   it('releases everything at once: others find it free, and whoever waits has it', async () => {
     const fleet = new Fleet(atOnce);
     const [leaving, next] = await fleet.startAll('leaving', 'next');

@@ -101,20 +101,16 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
   it('are not said to be unchanged if the one answer that mattered got lost', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, other] = await fleet.startAll('worker', 'other');
-    worker!.link.next('transaction', 'unanswered', publishes);
+    worker!.link.next('transaction', 'severed', publishes);
     const publishing = errorOf(worker!.box.tasks.publish('a', null));
-    await settled();
-    worker!.link.cutOff('refusing');
     await fleet.advance(6000);
     expect(await publishing).toMatchObject({ code: 'outcome-unknown' });
     expect(await other!.box.tasks.status('a')).toBe('pending');
     worker!.link.reconnect();
 
     const claim = await worker!.box.tasks.claim('a');
-    worker!.link.next('transaction', 'unanswered', ends);
+    worker!.link.next('transaction', 'severed', ends);
     const completing = errorOf(claim.complete(7));
-    await settled();
-    worker!.link.cutOff('refusing');
     await fleet.advance(6000);
     expect(await completing).toMatchObject({ code: 'outcome-unknown' });
     worker!.link.reconnect();
@@ -126,11 +122,12 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
   it('that were published by us are not said to be those of another because somebody was quick', async () => {
     const fleet = new Fleet(atOnce);
     const [worker, other] = await fleet.startAll('worker', 'other');
-    worker!.link.next('transaction', 'unanswered', publishes);
+    worker!.link.next('transaction', 'severed', publishes);
     const publishing = worker!.box.tasks.publish('a', { x: 1 });
     const outcome = publishing.catch((error: unknown) => error);
     await settled();
     expect((await other!.box.tasks.tryClaim('a')).kind).toBe('claimed');
+    worker!.link.reconnect();
     await fleet.advance(6000);
     expect(await outcome).toMatchObject({ code: 'outcome-unknown' });
     // Of another's there is no doubt.
@@ -167,10 +164,11 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
     const [worker, other] = await fleet.startAll('worker', 'other');
     await other!.box.tasks.publish('a', { retries: 3 });
     const claim = await worker!.box.tasks.claim('a');
-    worker!.link.next('transaction', 'unanswered', ends);
+    worker!.link.next('transaction', 'severed', ends);
     const failing = errorOf(claim.fail('broken'));
     await settled();
     await (await other!.box.tasks.claim('a')).complete();
+    worker!.link.reconnect();
     await fleet.advance(6000);
     expect(await failing).toMatchObject({ code: 'outcome-unknown' });
   });
@@ -182,7 +180,7 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
     await settled();
     const second = box.tasks.claimNext({ holder: 'second' });
     await settled();
-    for (let attempt = 0; attempt < 2; attempt++) link.next('transaction', 'refused', claims);
+    link.next('transaction', 'refused', claims);
     const { store } = fleet;
     await foreign(store, put('a', 'data', '1'));
     await fleet.advance(100);

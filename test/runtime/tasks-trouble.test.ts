@@ -55,10 +55,8 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     const fleet = new Fleet(atOnce);
     const [worker, other] = await fleet.startAll('worker', 'other');
     await other!.box.tasks.publish('a', null);
-    worker!.link.next('transaction', 'unanswered', claims);
+    worker!.link.next('transaction', 'severed', claims);
     const failing = errorOf(worker!.box.tasks.claim('a'));
-    await settled();
-    worker!.link.cutOff('refusing');
     await fleet.advance(6000);
     expect(await failing).toMatchObject({ code: 'outcome-unknown' });
     expect(await other!.box.tasks.status('a')).toBe('running');

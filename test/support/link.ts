@@ -32,8 +32,9 @@ type Call =
 /**
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.
  * `late`: nobody knows, and it is applied when the test says so. `held`: applied, and answered when the test says so.
+ * `severed`: unanswered, and from then on nothing gets through.
  */
-export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held';
+export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'severed';
 
 interface Scripted {
   readonly call: Call;
@@ -51,6 +52,7 @@ export class Link implements Store {
   readonly #held: (() => void)[] = [];
   #down: 'refusing' | 'silent' | undefined;
   #newsHeld = false;
+  #forbidden: (transaction: Transaction) => boolean = () => false;
   readonly transactionNow?: (transaction: Transaction) => TransactionResult;
   /** Everything that was asked, in order. */
   readonly asked: { readonly call: Call; readonly transaction: Transaction }[] = [];
@@ -63,6 +65,11 @@ export class Link implements Store {
   /** The next such call meets with this trouble. */
   next(call: Call, trouble: Trouble, matches: (transaction: Transaction) => boolean = () => true): void {
     this.#scripted.push({ call, trouble, matches });
+  }
+
+  /** From now on such transactions are refused for good: this process may not write them. */
+  forbid(matches: (transaction: Transaction) => boolean): void {
+    this.#forbidden = matches;
   }
 
   /** From now on nothing gets through: every call is refused, or none is ever answered. */
@@ -161,8 +168,10 @@ export class Link implements Store {
       return transactionNow.call(this.#inner, transaction);
     };
     if (this.#down !== undefined || trouble === 'refused') throw notReached();
+    if (this.#forbidden(transaction)) throw forbidden();
     if (trouble === undefined || trouble === 'held') return apply();
-    if (trouble === 'unanswered') apply();
+    if (trouble === 'unanswered' || trouble === 'severed') apply();
+    if (trouble === 'severed') this.cutOff('refusing');
     if (trouble === 'late') this.#late.push(apply);
     throw noAnswer();
   }
@@ -171,6 +180,7 @@ export class Link implements Store {
     const trouble = this.#troubleOf(call, transaction);
     if (this.#down === 'silent') return new Promise<T>(() => {});
     if (this.#down === 'refusing' || trouble === 'refused') return Promise.reject(notReached());
+    if (this.#forbidden(transaction)) return Promise.reject(forbidden());
     switch (trouble) {
       case undefined:
         return apply();
@@ -178,6 +188,11 @@ export class Link implements Store {
         return Promise.reject(noAnswer());
       case 'unanswered':
         return apply().then(() => Promise.reject(noAnswer()));
+      case 'severed':
+        return apply().then(() => {
+          this.cutOff('refusing');
+          return Promise.reject(noAnswer());
+        });
       case 'late':
         this.#late.push(() => void apply().catch(() => undefined));
         return Promise.reject(noAnswer());
@@ -250,6 +265,10 @@ function notReached(): Failure {
 
 function noAnswer(): Failure {
   return new Failure('outcome-unknown', 'no answer came');
+}
+
+function forbidden(): Failure {
+  return new Failure('forbidden', 'this process may not write the store');
 }
 
 // Which transaction: told by what it would change.

@@ -13,14 +13,11 @@ import type { Children, Entered } from '../children.ts';
 import type { HoldTold } from '../held-records.ts';
 import type { Hold } from '../hold.ts';
 import { clearLeftovers } from '../leftovers.ts';
-import { isTrouble } from '../tasks/sending.ts';
 import { Stop } from './stop.ts';
 
 /** After the last process of the command has gone, somebody outside may still have its output open. */
 const LAST_WORDS_MS = 500;
 const GIVE_UP_MS = 10_000;
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
 
 export interface CommandTerms {
   readonly children: Children;
@@ -121,19 +118,9 @@ export class PhaseCommand {
    * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
    * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
    */
-  async #enter(
-    child: GatedChild,
-    { children, holds, outer, graceMs, stop }: CommandTerms,
-  ): Promise<Entered | undefined> {
-    for (let attempt = 0; !stop.aborted; attempt++) {
-      try {
-        return await children.enter(holds, child.offspring, { graceMs, outlivesHold: false, isAlone: true }, outer);
-      } catch (error) {
-        if (!isTrouble(error)) throw error;
-        await pause(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
-      }
-    }
-    return undefined;
+  #enter(child: GatedChild, { children, holds, outer, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
+    const terms = { graceMs, outlivesHold: false, isAlone: true };
+    return children.enterUnless(stop, holds, child.offspring, terms, outer);
   }
 
   /** What came of it, and whether nothing of it is left. */

@@ -21,7 +21,7 @@ import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../lock.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { isTrouble } from '../tasks/sending.ts';
+import { unlessStopped } from '../write.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
 import { type Book, variablesOf } from './book.ts';
 import type { PipelineFeed } from './feed.ts';
@@ -56,8 +56,6 @@ export interface DriveTerms {
 
 /** Somebody who held it with the same name has not let go of it yet. */
 const REENTRY_PAUSE_MS = 200;
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
 
 export class PipelineDriver {
   readonly #parts: DriverParts;
@@ -362,16 +360,8 @@ export class PipelineDriver {
   // The rest
 
   /** A store that is away for a moment is asked again. Undefined if there is nothing left for this driver. */
-  async #patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
-    for (let attempt = 0; !this.#over.aborted; attempt++) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!isTrouble(error) || this.#parts.runtime.isClosed) throw error;
-        await this.#rest(Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS));
-      }
-    }
-    return undefined;
+  #patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
+    return unlessStopped(this.#parts.runtime, this.#over, work);
   }
 
   async #pause(ms: number): Promise<Effect | undefined> {

@@ -16,12 +16,9 @@ import { Failure } from '../../failure.ts';
 import type { Compare, Operation, ReadResult, Revision, Transaction } from '../../store/index.ts';
 import { anchorKey, encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isTrouble, pause, send } from '../tasks/sending.ts';
+import { type Decision, send, unlessStopped, write } from '../write.ts';
 import { recordIn, type Seen } from './feed.ts';
 import { pipelineKeys, pipelineResource } from './keys.ts';
-
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1_000;
 
 /** A command without its id. */
 export type Ask = PipelineCommand extends infer Each
@@ -72,16 +69,13 @@ export class Ledger {
 
   /** Something was missed: asks until there is an answer, or `until` aborts. */
   async read(until: AbortSignal): Promise<void> {
+    await unlessStopped(this.#runtime, until, () => this.#read());
+  }
+
+  async #read(): Promise<void> {
     const success: Operation[] = [{ do: 'read', key: this.#key }];
-    for (let attempt = 0; !until.aborted; attempt++) {
-      try {
-        const { results, revision } = await send(this.#runtime, { compare: [], success, failure: [] });
-        return this.#take((results[0] as ReadResult).pairs[0], revision);
-      } catch (error) {
-        if (!isTrouble(error) || this.#runtime.stopped.aborted) throw error;
-        await pause(this.#runtime, pauseBefore(attempt));
-      }
-    }
+    const { results, revision } = await send(this.#runtime, { compare: [], success, failure: [] });
+    this.#take((results[0] as ReadResult).pairs[0], revision);
   }
 
   /**
@@ -90,34 +84,41 @@ export class Ledger {
    */
   async ask(command: Ask, until?: AbortSignal, also: readonly Operation[] = []): Promise<Answered> {
     const whole = { ...command, command: this.#runtime.options.newId() } as PipelineCommand;
-    const giveUpAt = this.#runtime.giveUpAt();
-    let doubt: unknown;
-    for (let attempt = 0; ;) {
-      const { record } = this.#seen;
-      // An earlier attempt has landed, whose answer got lost.
-      if (doubt !== undefined && record !== undefined && isBy(record, whole.command)) return this.#landed(record);
-      const step = pipelineTransition(this.#runbook, record, whole, this.#moment());
-      const { state, outcome, effect, events } = step;
-      if (state === record || state === undefined) {
-        this.#runtime.emit(pipelineResource(this.id), events);
-        return { outcome, effect, record };
-      }
-      try {
-        const result = await send(this.#runtime, this.#transaction(state, events, also));
-        if (result.succeeded) {
-          this.saw({ record: state, mod: result.revision });
-          return { outcome, effect, record: state };
-        }
-        this.#take((result.results[0] as ReadResult).pairs[0], result.revision);
-        this.#refuseIfGone(result.results[1] as ReadResult | undefined);
-      } catch (error) {
-        if (!isTrouble(error)) throw error;
-        if (Failure.is(error, 'outcome-unknown')) doubt = error;
-        const isOver = until === undefined ? this.#runtime.clock.monotonic() >= giveUpAt : until.aborted;
-        if (isOver || this.#runtime.stopped.aborted) throw doubt ?? error;
-        await pause(this.#runtime, pauseBefore(attempt++));
-      }
+    return write<Seen, Answered>(this.#runtime, {
+      // What the watch has told meanwhile may be newer than what was read.
+      read: async (isFirst) => {
+        if (!isFirst) await this.#read();
+        return this.#seen;
+      },
+      decide: () => this.#decide(whole, also),
+      found: ({ record }) => {
+        return record !== undefined && isBy(record, whole.command) ? this.#landed(record) : undefined;
+      },
+      // No fence: the record is compared, so of two attempts that rest on the same one only one lands.
+      until: until ?? this.#runtime.giveUpAt(),
+    });
+  }
+
+  #decide(command: PipelineCommand, also: readonly Operation[]): Decision<Seen, Answered> {
+    const { record } = this.#seen;
+    const { state, outcome, effect, events } = pipelineTransition(this.#runbook, record, command, this.#moment());
+    if (state === record || state === undefined) {
+      this.#runtime.emit(pipelineResource(this.id), events);
+      return { kind: 'answer', answer: { outcome, effect, record } };
     }
+    return {
+      kind: 'write',
+      transaction: this.#transaction(state, events, also),
+      landed: ({ revision }) => {
+        this.saw({ record: state, mod: revision });
+        return { outcome, effect, record: state };
+      },
+      overtaken: ({ results, revision }) => {
+        this.#take((results[0] as ReadResult).pairs[0], revision);
+        this.#refuseIfGone(results[1] as ReadResult | undefined);
+        return this.#seen;
+      },
+    };
   }
 
   #landed(record: PipelineRecord): Answered {
@@ -160,8 +161,4 @@ export class Ledger {
 
 function isBy({ last, lastDriven }: PipelineRecord, command: string): boolean {
   return last === command || lastDriven === command;
-}
-
-function pauseBefore(attempt: number): number {
-  return Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS);
 }

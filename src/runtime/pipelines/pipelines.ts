@@ -47,8 +47,9 @@ import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import { surveyOf } from '../survey/index.ts';
-import { send } from '../tasks/sending.ts';
+import { send } from '../write.ts';
 import { type Book, bookIn, thisMachine } from './book.ts';
+import { Callbacks } from './callbacks.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
 import { PipelineFeed, recordIn } from './feed.ts';
@@ -200,9 +201,12 @@ export class Pipelines {
   /** Starts a pipeline and drives it until it is over, or cannot go on without a person. */
   async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
     const defined = asDefined(what);
-    const started = await this.start(defined, options);
+    const callbacks = new Callbacks(options);
+    const started = await this.start(defined, callbacks.within(options));
     if (started.kind === 'exists') return started;
-    return this.#drive(started.id, { ...options, functions: defined.functions });
+    const driven = await this.#drive(started.id, { ...callbacks.within(options), functions: defined.functions });
+    callbacks.rethrow();
+    return driven;
   }
 
   /** Starts it, for somebody else to drive: `resume` does. */
@@ -244,7 +248,10 @@ export class Pipelines {
     if (options.question !== undefined && options.decision === undefined) {
       throw new Failure('invalid', `question is ${options.question}, and there is no decision: say "rerun" or "skip"`);
     }
-    return this.#drive(checkedId(id), options);
+    const callbacks = new Callbacks(options);
+    const driven = await this.#drive(checkedId(id), callbacks.within(options));
+    callbacks.rethrow();
+    return driven;
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The queue of one resource in the order in which it would be served, and who waits for whom in it. */
 import { type Json, type LockMode, nextInLine, passing, type Passed } from '../../core/index.ts';
 import { processOf } from '../layout.ts';
+import { ownCopy } from '../own-copy.ts';
 import type { Anchored, SurveyedSession } from './anchored.ts';
 import type { AnyRequest, Found } from './found.ts';
 
@@ -42,7 +43,7 @@ export function queueOf({ record, tickets }: Found, anchored: Anchored): readonl
       weight: request.weight,
       priority: request.priority,
       reason: request.reason,
-      metadata: request.metadata,
+      metadata: ownCopy(request.metadata),
       since: began.get(request.id) ?? 0,
       position: place + 1,
       isGrowing: request.upgrades !== undefined || request.grows !== undefined,

@@ -22,6 +22,7 @@ import { Failure } from '../../failure.ts';
 import { prefixed, type ReadResult, type Revision } from '../../store/index.ts';
 import { ANCHORS, processOf, RECORDS, type ResourceKeys, resourceKeys, type ResourceKind, TICKETS } from '../layout.ts';
 import { aName, anObject, flag, oneOf, refuseWrongValues } from '../options.ts';
+import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Malformed } from '../stored.ts';
 import { Anchored, type SurveyedSession } from './anchored.ts';
@@ -140,7 +141,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       token: grant.token,
       acquiredAt: grant.acquiredAt,
       reason: grant.reason,
-      metadata: grant.metadata,
+      metadata: ownCopy(grant.metadata),
       maxHoldMs: grant.maxHoldMs,
       isAttached,
       session,

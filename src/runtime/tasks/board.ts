@@ -21,7 +21,7 @@ import type { FeedListener, TaskFeed } from './feed.ts';
 import { partOf } from './keys.ts';
 import { Lines } from './lines.ts';
 import { type Page, readTasks, taskPages, withPart } from './reading.ts';
-import { persistently } from './sending.ts';
+import { persistently } from '../write.ts';
 
 /** In place of what was in a book. */
 const FORGOTTEN: TaskBook = { ...NO_BOOK };

@@ -4,6 +4,7 @@ import { documentProblem, LARGEST_DATA_BYTES, requestProblem } from '../../core/
 import { Failure } from '../../failure.ts';
 import type { Revision } from '../../store/index.ts';
 import { flag, valuesProblem } from '../options.ts';
+import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Held } from '../holdings.ts';
 import type { Runtime } from '../runtime.ts';
@@ -48,7 +49,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.id = task.id;
     this.token = token;
     this.holder = task.owner?.holder as string;
-    this.data = task.data?.json as Json;
+    this.data = ownCopy(task.data?.json as Json);
     this.attempt = task.book?.entry.attempts as number;
     this.process = process;
     runtime.holds.set(this.#claim, this);
@@ -86,7 +87,7 @@ export class TaskClaim implements Held, AsyncDisposable {
   complete(result?: Json): Promise<CompleteOutcome> {
     const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
-    return this.#end({ how: 'complete', ...(result !== undefined && { result: copied(result) }) });
+    return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result) }) });
   }
 
   /** It could not be done: pending again while there are retries left, otherwise failed. Without `retry`, failed at once. */
@@ -168,9 +169,4 @@ function sameEnd(outcome: EndOutcome, { how }: Ending): EndOutcome {
   if (outcome.kind === 'not-owner' || kinds[how].includes(outcome.kind)) return outcome;
   const status = outcome.kind === 'completed' ? 'complete' : outcome.kind === 'failed' ? 'failed' : 'pending';
   return { kind: 'not-owner', owner: undefined, status };
-}
-
-/** Stores in this process keep what they are given: nobody must change it afterwards. */
-function copied(value: Json): Json {
-  return JSON.parse(JSON.stringify(value)) as Json;
 }

@@ -22,7 +22,8 @@ import { Failure } from '../../failure.ts';
 import type { ReadResult, Revision, TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { isTrouble, persistently, send } from './sending.ts';
+import { isTrouble } from '../persistence.ts';
+import { type Decision, type Intent, persistently, send, write } from '../write.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -67,27 +68,26 @@ export async function attemptClaim(
   request: ClaimRequest,
   known?: Known,
 ): Promise<Attempt> {
-  const attempt = new ClaimAttempt(runtime, footing, id, request, known);
-  const until = runtime.giveUpAt();
-  try {
-    return await persistently(runtime, until, () => attempt.step());
-  } catch (error) {
-    // It may have landed: then nobody knows of it but the store.
-    if (attempt.isUncertain) void abandon(runtime, footing, id, request.id);
-    if (attempt.isUncertain && isTrouble(error)) throw unknown(error);
-    throw error;
-  }
+  return write(runtime, new ClaimIntent(runtime, footing, id, request, known));
 }
 
-class ClaimAttempt {
+/** What a claim rests on. */
+interface ClaimView {
+  /** Undefined: nothing, so it is claimed as one that nobody has touched. */
+  readonly known: Known | undefined;
+  readonly ground: ClaimGround;
+}
+
+class ClaimIntent implements Intent<ClaimView, Attempt> {
+  readonly until: number;
   readonly #runtime: Runtime;
   readonly #footing: Footing;
   readonly #id: string;
   readonly #request: ClaimRequest;
-  #known: Known | undefined;
-  isUncertain = false;
+  readonly #known: Known | undefined;
 
   constructor(runtime: Runtime, footing: Footing, id: string, request: ClaimRequest, known: Known | undefined) {
+    this.until = runtime.giveUpAt();
     this.#runtime = runtime;
     this.#footing = footing;
     this.#id = id;
@@ -95,61 +95,45 @@ class ClaimAttempt {
     this.#known = known;
   }
 
-  async step(): Promise<Attempt> {
-    for (;;) {
-      if (this.isUncertain) {
-        const landed = await this.#lookBack();
-        if (landed !== undefined) return landed;
-      }
-      const ground = await this.#footing.ground();
-      const answer = this.#known === undefined ? await this.#blindly(ground) : await this.#knowing(ground, this.#known);
-      if (answer !== undefined) return answer;
-    }
+  async read(isFirst: boolean): Promise<ClaimView> {
+    // With what it depends on, so that a refusal can say why.
+    const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
+    return { known, ground: await this.#footing.ground() };
   }
 
-  async #blindly(ground: ClaimGround): Promise<Attempt | undefined> {
-    const write = claimUntouched(this.#request);
-    const transaction = blindClaimTransaction(this.#id, write, this.#request.holder, ground);
-    const result = await this.#send(ground, () => send(this.#runtime, transaction));
-    if (result === undefined) return undefined;
-    if (!result.succeeded) return void (await this.#learn(result, ground));
-    const before = taskIn(this.#id, result.results);
-    // What the book said of its publication is not in what we have put; it goes back when the claim ends.
-    const book = { ...before.book?.entry, ...write.book };
-    return this.#landed(before, { ...write, book }, result.revision, ground);
-  }
-
-  async #knowing(ground: ClaimGround, known: Known): Promise<Attempt | undefined> {
+  decide({ known, ground }: ClaimView): Decision<ClaimView, Attempt> {
+    if (known === undefined) return this.#blindly(ground);
     const { task, status, readAt } = known;
     const decided = decideClaim(task, this.#request, status);
     if (decided.kind !== 'write') {
-      if (readAt !== undefined) return { ...decided, revision: readAt };
-      await this.#read();
-      return undefined;
+      if (readAt === undefined) return { kind: 'look' };
+      return { kind: 'answer', answer: { ...decided, revision: readAt } };
     }
     if (task.owner !== undefined) {
-      const cleared = await send(this.#runtime, clearOwnerTransaction(task));
-      if (cleared.succeeded) this.#known = { ...known, task: { ...task, owner: undefined } };
-      else await this.#read();
-      return undefined;
+      const without: ClaimView = { known: { ...known, task: { ...task, owner: undefined } }, ground };
+      const then = ({ succeeded }: TransactionResult): ClaimView | undefined => (succeeded ? without : undefined);
+      return { kind: 'step', transaction: clearOwnerTransaction(task), then };
     }
-    const transaction = claimTransaction(task, decided, this.#request.holder, ground);
-    const result = await this.#send(ground, () => send(this.#runtime, transaction));
-    if (result === undefined) return undefined;
-    if (!result.succeeded) return void (await this.#learn(result, ground));
-    return this.#landed(task, decided, result.revision, ground);
+    return {
+      kind: 'write',
+      transaction: claimTransaction(task, decided, this.#request.holder, ground),
+      landed: ({ revision }) => this.#landed(task, decided, revision, ground),
+      overtaken: (result) => this.#learnt(result, ground),
+    };
   }
 
-  /** Undefined if what it stood on was gone: then nothing was done. */
-  async #send(ground: ClaimGround, sending: () => Promise<TransactionResult>): Promise<TransactionResult | undefined> {
-    try {
-      return await sending();
-    } catch (error) {
-      if (Failure.is(error, 'outcome-unknown')) this.isUncertain = true;
-      if (!Failure.is(error, 'not-found')) throw error;
-      this.#footing.gone(ground);
-      return undefined;
-    }
+  #blindly(ground: ClaimGround): Decision<ClaimView, Attempt> {
+    const write = claimUntouched(this.#request);
+    return {
+      kind: 'write',
+      transaction: blindClaimTransaction(this.#id, write, this.#request.holder, ground),
+      landed: ({ results, revision }) => {
+        const before = taskIn(this.#id, results);
+        // What the book said of its publication is not in what we have put; it goes back when the claim ends.
+        return this.#landed(before, { ...write, book: { ...before.book?.entry, ...write.book } }, revision, ground);
+      },
+      overtaken: (result) => this.#learnt(result, ground),
+    };
   }
 
   #landed(before: Task, { status, book }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
@@ -165,43 +149,42 @@ class ClaimAttempt {
   }
 
   /** From the failure branch: the task, then the anchor. */
-  async #learn(result: TransactionResult, ground: ClaimGround): Promise<void> {
+  #learnt(result: TransactionResult, ground: ClaimGround): Promise<ClaimView> | undefined {
     const task = taskIn(this.#id, result.results);
     if (ground.anchor !== undefined) {
       const [anchor] = (result.results[4] as ReadResult).pairs;
       this.#footing.saw(ground, anchor?.version, result.revision);
     }
-    if ((task.data?.terms.dependsOn.length ?? 0) > 0) return this.#read();
-    this.#known = { task, status: () => undefined, readAt: result.revision };
+    if ((task.data?.terms.dependsOn.length ?? 0) > 0) return undefined;
+    const known: Known = { task, status: () => undefined, readAt: result.revision };
+    return this.#footing.ground().then((newer) => ({ known, ground: newer }));
   }
 
-  /** With what it depends on, so that a refusal can say why. */
-  async #read(): Promise<void> {
-    this.#known = await readKnown(this.#runtime, this.#id);
+  gone({ ground }: ClaimView): void {
+    this.#footing.gone(ground);
   }
 
-  /**
-   * The answer to an earlier attempt got lost. If it is there, it has landed; if not, then only once nothing of it can land
-   * any more does looking tell.
-   */
-  async #lookBack(): Promise<Claimed | undefined> {
-    const landed = await this.#landing();
-    if (landed === undefined) await this.#footing.fence();
-    const found = landed ?? (await this.#landing());
-    this.isUncertain = false;
-    if (found === undefined) await this.#read();
-    return found;
-  }
-
-  async #landing(): Promise<Claimed | undefined> {
-    const { tasks } = await readTasks(this.#runtime, [this.#id]);
-    const [task] = tasks as [Task];
-    if (task.book?.entry.claim?.id !== this.#request.id || task.owner === undefined || statusOf(task) !== 'running') {
+  found({ known, ground }: ClaimView): Claimed | undefined {
+    const { task } = known ?? {};
+    if (task?.book?.entry.claim?.id !== this.#request.id || task.owner === undefined || statusOf(task) !== 'running') {
       return undefined;
     }
-    const ground = await this.#footing.ground();
     // Made on a lease that is not ours any more, it is none.
     return task.owner.lease === ground.leaseId ? { kind: 'claimed', task, token: task.owner.token, ground } : undefined;
+  }
+
+  /** Looks first: what a detached claim stands on would be gone with the fence, and a claim that has landed with it. */
+  readonly fence = (done: () => void, failed: (error: unknown) => void): void => {
+    const fenced = async (): Promise<void> => {
+      if (this.found(await this.read(false)) === undefined) await this.#footing.fence();
+    };
+    fenced().then(done, failed);
+  };
+
+  /** It may have landed: then nobody knows of it but the store. */
+  abandoned(_doubt: Failure, error: unknown): unknown {
+    void abandon(this.#runtime, this.#footing, this.#id, this.#request.id);
+    return isTrouble(error) ? unknown(error) : error;
   }
 }
 

@@ -1,5 +1,6 @@
 /** Claims for scripts: on a lease of their own, renewed and ended by whoever knows their token or their holder. */
 import type { ClaimRequest, Json, Token } from '../../core/index.ts';
+import { ownCopy } from '../own-copy.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN } from '../session.ts';
@@ -92,6 +93,6 @@ export class DetachedClaims {
     }
     const holder = task.owner?.holder as string;
     const attempt = task.book?.entry.attempts as number;
-    return { id: task.id, holder, token, ttlMs: lease?.ttlMs ?? 0, data: task.data?.json as Json, attempt };
+    return { id: task.id, holder, token, ttlMs: lease?.ttlMs ?? 0, data: ownCopy(task.data?.json as Json), attempt };
   }
 }

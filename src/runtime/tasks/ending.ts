@@ -14,7 +14,7 @@ import type { Operation, Revision } from '../../store/index.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { Sending } from './sending.ts';
+import { write } from '../write.ts';
 import { endTransaction } from './writing.ts';
 
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
@@ -39,41 +39,39 @@ export async function endClaim(
   wrote: (revision: Revision) => void,
   request = runtime.options.newId(),
 ): Promise<EndOutcome> {
-  const sending = new Sending(runtime);
   let sentFor: Token | undefined;
-  let task = known;
-  let isFresh = false;
-  return sending.persistently(async () => {
-    for (;;) {
-      if (task === undefined) {
-        [task] = (await readTasks(runtime, [id])).tasks as [Task];
-        isFresh = true;
-      }
+  return write<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
+    read: async (isFirst) => {
+      if (isFirst && known !== undefined) return { task: known, isFresh: false };
+      return { task: (await readTasks(runtime, [id])).tasks[0] as Task, isFresh: true };
+    },
+    decide: ({ task, isFresh }, doubt) => {
       const ended = task.book?.entry.ended;
-      // An earlier attempt, whose answer got lost, has done it.
-      if (ended?.request === request) return outcomeOf(task, task.book?.entry as TaskBook);
+      // An earlier attempt, whose answer got lost, has done it; or an earlier call under the same name.
+      if (ended?.request === request) {
+        return { kind: 'answer', answer: outcomeOf(task, task.book?.entry as TaskBook) };
+      }
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
-      if (decided.kind !== 'write') {
-        // Whoever has ended it since has overwritten how we did, if we did.
-        if (isFresh && sentFor !== undefined && sending.doubt !== undefined && (ended?.token ?? 0) > sentFor) {
-          throw sending.doubt;
-        }
-        if (isFresh) return notOwner(task);
-        task = undefined;
-        continue;
+      if (decided.kind === 'write') {
+        sentFor = task.owner?.token;
+        return {
+          kind: 'write',
+          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending)),
+          landed: async ({ revision }) => {
+            wrote(revision);
+            await cleanUp(runtime, task, ending);
+            return outcomeOf(task, decided.book);
+          },
+          overtaken: ({ results }) => ({ task: taskIn(id, results), isFresh: true }),
+        };
       }
-      const before = task;
-      task = undefined;
-      sentFor = before.owner?.token;
-      const result = await sending.send(endTransaction(before, decided, lettersTo(runtime, before, ending)));
-      if (result.succeeded) {
-        wrote(result.revision);
-        await cleanUp(runtime, before, ending);
-        return outcomeOf(before, decided.book);
-      }
-      task = taskIn(id, result.results);
-      isFresh = true;
-    }
+      if (!isFresh) return { kind: 'look' };
+      // Whoever has ended it since has overwritten how we did, if we did.
+      if (sentFor !== undefined && doubt !== undefined && (ended?.token ?? 0) > sentFor) throw doubt;
+      return { kind: 'answer', answer: notOwner(task) };
+    },
+    // No fence: the owner's key is compared, and no later one is the same.
+    until: runtime.giveUpAt(),
   });
 }
 

@@ -4,11 +4,11 @@
  * so that the first one spares the others the trouble.
  */
 import type { Timer } from '../../clock.ts';
-import { decideRepair, isOrphaned } from '../../core/index.ts';
+import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Board } from './board.ts';
-import { taskIn } from './reading.ts';
-import { persistently, send } from './sending.ts';
+import { readTasks, taskIn } from './reading.ts';
+import { write } from '../write.ts';
 import { hashOf } from './spread.ts';
 import { repairTransaction } from './writing.ts';
 
@@ -59,15 +59,20 @@ export class Repairs {
 
   /** Whether it was this one who did it. */
   async repair(id: string): Promise<boolean> {
-    let task = this.#board.get(id);
-    return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
-      for (;;) {
-        const write = task === undefined ? undefined : decideRepair(task, this.#runtime.clock.now());
-        if (task === undefined || write === undefined) return false;
-        const result = await send(this.#runtime, repairTransaction(task, write));
-        if (result.succeeded) return true;
-        task = taskIn(id, result.results);
-      }
+    const runtime = this.#runtime;
+    return write<Task | undefined, boolean>(runtime, {
+      read: async (isFirst) => (isFirst ? this.#board.get(id) : (await readTasks(runtime, [id])).tasks[0]),
+      decide: (task) => {
+        const repair = task === undefined ? undefined : decideRepair(task, runtime.clock.now());
+        if (task === undefined || repair === undefined) return { kind: 'answer', answer: false };
+        return {
+          kind: 'write',
+          transaction: repairTransaction(task, repair),
+          landed: () => true,
+          overtaken: ({ results }) => taskIn(id, results),
+        };
+      },
+      until: runtime.giveUpAt(),
     });
   }
 }

@@ -10,6 +10,7 @@ import {
   nameProblem,
   requestProblem,
   statusOf,
+  type Task,
   type TaskStatus,
   type Terms,
   termsOf,
@@ -17,6 +18,7 @@ import {
   withTerms,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
+import type { TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../events.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../resource.ts';
@@ -34,8 +36,8 @@ import {
 } from './ending.ts';
 import { taskResource } from './keys.ts';
 import type { TaskWaitOptions } from './patience.ts';
-import { readAllTasks, taskIn } from './reading.ts';
-import { Sending } from './sending.ts';
+import { readAllTasks, readTasks, taskIn } from './reading.ts';
+import { write } from '../write.ts';
 import type { TaskHandler } from './subscription.ts';
 import { type TaskView, viewOf } from './view.ts';
 import { publishTransaction } from './writing.ts';
@@ -108,25 +110,25 @@ export class Tasks {
     const events = [{ type: 'task:published', at, holder: by ?? '' }];
     const book = { attempts: 0, publication, publishedAt: at, ...(by !== undefined && { publishedBy: by }), events };
     const transaction = publishTransaction(id, data, book, !hasTerms(termsOf(data).terms));
-    const sending = new Sending(runtime);
-    return sending.persistently(async () => {
-      const result = await sending.send(transaction);
-      if (result.succeeded) {
-        this.#dispatch.wrote(result.revision);
-        return { kind: 'published', id };
-      }
-      const found = taskIn(id, result.results);
-      // An earlier attempt of ours, whose answer got lost.
-      if (found.book?.entry.publication === publication) return { kind: 'published', id };
-      // Whoever claims it without having read it overwrites who published it, until the claim ends.
-      if (
-        sending.doubt !== undefined &&
-        found.book?.entry.publication === undefined &&
-        isSame(found.data?.json, data)
-      ) {
-        throw inDoubt(id, sending.doubt);
-      }
-      return { kind: 'exists', id, status: statusOf(found) };
+    const published: PublishOutcome = { kind: 'published', id };
+    return write<Task | undefined, PublishOutcome>(runtime, {
+      // The first time it is not known to exist: the write compares it.
+      read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
+      found: (task) => (task?.book?.entry.publication === publication ? published : undefined),
+      decide: (task, doubt) => {
+        if (task?.data === undefined) {
+          const landed = ({ revision }: TransactionResult): PublishOutcome => {
+            this.#dispatch.wrote(revision);
+            return published;
+          };
+          return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
+        }
+        // Whoever claims it without having read it overwrites who published it, until the claim ends.
+        const isUnsigned = task.book?.entry.publication === undefined && isSame(task.data.json, data);
+        if (doubt !== undefined && isUnsigned) throw inDoubt(id, doubt);
+        return { kind: 'answer', answer: { kind: 'exists', id, status: statusOf(task) } };
+      },
+      until: runtime.giveUpAt(),
     });
   }
 

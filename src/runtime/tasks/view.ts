@@ -10,6 +10,7 @@ import {
   type TaskStatus,
   type Token,
 } from '../../core/index.ts';
+import { ownCopy } from '../own-copy.ts';
 
 export interface TaskView {
   readonly id: string;
@@ -48,7 +49,7 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
   return {
     id: task.id,
     status: now,
-    data: data?.json,
+    data: ownCopy(data?.json),
     capabilities,
     priority,
     dependsOn,

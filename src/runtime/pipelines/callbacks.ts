@@ -1,0 +1,38 @@
+/**
+ * The callbacks of whoever drives a pipeline. One that throws must not stop the drive: a phase that had begun would be left
+ * to a person. The pipeline goes on, and the first error is thrown to the caller once it is over.
+ */
+import type { DriveOptions } from './pipelines.ts';
+
+type Told = Pick<DriveOptions, 'onChange' | 'onOutput'>;
+
+export class Callbacks {
+  readonly #told: Told;
+  #thrown: { readonly error: unknown } | undefined;
+
+  constructor({ onChange, onOutput }: Told) {
+    this.#told = {
+      ...(onChange !== undefined && { onChange: this.#guarded(onChange) }),
+      ...(onOutput !== undefined && { onOutput: this.#guarded(onOutput) }),
+    };
+  }
+
+  /** The same options, with callbacks that never throw. */
+  within<Options extends Told>(options: Options): Options {
+    return { ...options, ...this.#told };
+  }
+
+  rethrow(): void {
+    if (this.#thrown !== undefined) throw this.#thrown.error;
+  }
+
+  #guarded<Args extends readonly unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
+    return (...args) => {
+      try {
+        callback(...args);
+      } catch (error) {
+        this.#thrown ??= { error };
+      }
+    };
+  }
+}
