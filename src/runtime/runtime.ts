@@ -213,16 +213,18 @@ export class Runtime implements Office {
     const released = Promise.all(this.#holdings.all().map((hold) => hold.surrender()));
     // Also what was given up: a grant that was on its way would stay behind as one of the dead.
     const over = released.then(() => Promise.all([...this.#desks.values()].map((desk) => desk.idle())));
-    await new Promise<void>((resolve) => {
-      const limit = this.later(this.options.requestTimeoutMs, resolve);
-      void over.finally(() => {
+    const isAllReleased = await new Promise<boolean>((resolve) => {
+      const limit = this.later(this.options.requestTimeoutMs, () => resolve(false));
+      const settled = (isReleased: boolean): void => {
         limit.cancel();
-        resolve();
-      });
+        resolve(isReleased);
+      };
+      over.then(
+        () => settled(true),
+        () => settled(false),
+      );
     });
-    const session = this.#presence.lastSession;
-    session?.end('closed');
-    if (session !== undefined) await this.store.revokeLease(session.leaseId).catch(() => undefined);
+    await this.#presence.leave(isAllReleased);
     this.#stop.abort();
     await this.store.close().catch(() => undefined);
   }
