@@ -19,7 +19,7 @@ import type { Office } from './office.ts';
 import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
 import { Presence } from './presence.ts';
 import { type Reader, readLetter } from './reading.ts';
-import type { Session, SessionEnd } from './session.ts';
+import { isOfOneMachine, type Session, type SessionEnd } from './session.ts';
 import { type Waiter, Waiters } from './waiters.ts';
 
 export interface RuntimeOptions {
@@ -35,6 +35,12 @@ export interface RuntimeOptions {
   readonly process?: ProcessIdentity | undefined;
 }
 
+/** From so many processes on, they look one after the other what has become of what a dead one held; */
+const FEW_PROCESSES = 16;
+/** on average so long apart, */
+const BETWEEN_SETTLES_MS = 5;
+/** but each of them within this time. */
+const LONGEST_TO_SETTLE_MS = 1000;
 /** So many resources are remembered at most. */
 const MOST_DESKS = 100_000;
 
@@ -55,6 +61,7 @@ export class Runtime implements Office {
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
+  #isToSettle = false;
   #serial = 0;
   readonly #stop = new AbortController();
   readonly #desks = new Map<string, Desk<never, never, never>>();
@@ -344,8 +351,28 @@ export class Runtime implements Office {
   }
 
   #leaseGone(): void {
-    this.#waiters.settle();
+    this.#settleInTurn();
     this.onLeaseGone?.();
+  }
+
+  /**
+   * Every process that waits is told of a lease that is gone, and one of them is enough. On one machine, where a look is no
+   * round trip but all of them share the processor, they look one after the other, and all but the first leave it at that.
+   */
+  #settleInTurn(): void {
+    if (!isOfOneMachine(this.store)) return this.#waiters.settle(false);
+    if (this.anchors.size <= FEW_PROCESSES) return this.#waiters.settle(true);
+    if (this.#isToSettle) return;
+    this.#isToSettle = true;
+    const longestMs = Math.min(this.anchors.size * BETWEEN_SETTLES_MS, LONGEST_TO_SETTLE_MS);
+    this.later(
+      longestMs * Math.random(),
+      () => {
+        this.#isToSettle = false;
+        this.#waiters.settle(true);
+      },
+      false,
+    );
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {

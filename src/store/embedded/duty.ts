@@ -12,17 +12,7 @@
  * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name on its
  * connection, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
  */
-import {
-  closeSync,
-  constants,
-  lchownSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-} from 'node:fs';
+import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
@@ -104,6 +94,7 @@ export class Duty {
   seek(): void {
     if (this.#isOver || this.#server !== undefined || this.#socket !== undefined) return;
     this.#timer?.cancel();
+    const tried = inodeOf(this.#path());
     const socket = connect(this.#path());
     this.#socket = socket;
     socket.unref();
@@ -118,7 +109,7 @@ export class Duty {
     });
     // `close` follows.
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') this.#serve(error.code === 'ECONNREFUSED');
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') this.#serve(tried);
     });
     socket.on('close', () => {
       this.#socket = undefined;
@@ -133,8 +124,9 @@ export class Duty {
 
   /** The one that we rely on does not go on its rounds: it may be stopped. */
   takeOver(): void {
+    const stopped = this.#inode;
     this.#hangUp();
-    this.#serve(true);
+    this.#serve(stopped);
     this.#events.onAlone();
   }
 
@@ -193,29 +185,29 @@ export class Duty {
     });
   }
 
-  /** `isLeftBehind`: there is a socket, and nobody who listens on it goes on rounds. */
-  #serve(isLeftBehind: boolean): void {
+  /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
+  #serve(leftBehind: number | undefined): void {
     if (this.#isOver || this.#server !== undefined) return;
     const server = createServer((client) => this.#welcome(client));
     server.unref();
-    server.on('error', () => this.#giveUp(server));
+    server.on('error', () => this.#giveUp(server, false));
     this.#server = server;
     // Before anyone can connect.
     this.#events.onDuty();
     try {
-      this.#inode = this.#listen(server, isLeftBehind);
-    } catch {
-      this.#giveUp(server);
+      this.#inode = this.#listen(server, leftBehind);
+    } catch (error) {
+      this.#giveUp(server, (error as NodeJS.ErrnoException).code === 'EEXIST');
     }
   }
 
-  /** Somebody else was faster, or it cannot be done here. */
-  #giveUp(server: Server): void {
+  /** `isOthers`: another process was faster. Otherwise it cannot be done here. */
+  #giveUp(server: Server, isOthers: boolean): void {
     if (this.#server !== server) return;
     server.close();
     this.#server = this.#inode = undefined;
     this.#events.offDuty();
-    this.#seekIn(SEEK_AGAIN_MS);
+    this.#seekIn(isOthers ? SEEK_MS : SEEK_AGAIN_MS);
   }
 
   /**
@@ -223,7 +215,7 @@ export class Duty {
    * place there may be another process's by then. It is made with the mode of the other files: set afterwards, by its name,
    * it could be that of another file.
    */
-  #listen(server: Server, isLeftBehind: boolean): number | undefined {
+  #listen(server: Server, leftBehind: number | undefined): number | undefined {
     const { share, heir } = this.#access;
     // Threads share their umask, so only the main one may change it. The directory of a private store is closed anyway.
     if (!isMainThread && share !== 'none') return undefined;
@@ -236,13 +228,10 @@ export class Duty {
     }
     if (heir !== undefined) lchownSync(made, heir.uid, heir.gid);
     const inode = inodeOf(made);
-    if (isLeftBehind) {
-      renameSync(made, this.#path());
-    } else {
-      // Unlike a rename, this fails if another process was faster.
-      linkSync(made, this.#path());
-      unlinkSync(made);
-    }
+    // Hundreds may try at once, and those that were slower must leave the first one's in its place.
+    if (leftBehind !== undefined && leftBehind === inodeOf(this.#path())) renameSync(made, this.#path());
+    else linkSync(made, this.#path());
+    rmSync(made, { force: true });
     return inode;
   }
 

@@ -216,12 +216,10 @@ export class Listening {
   #hang(name: string): void {
     this.#bell?.remove();
     this.#isDeaf = false;
-    const bell = new Bell(this.#directory, this.#access, name, this.#onRing, () => {
+    this.#bell = new Bell(this.#directory, this.#access, name, this.#onRing, () => {
       this.#isDeaf = true;
-      if (this.#bell === bell) this.#onDeaf();
+      setImmediate(this.#onDeaf);
     });
-    this.#bell = bell;
-    if (this.#isDeaf) this.#onDeaf();
   }
 
   #enterBell(): void {

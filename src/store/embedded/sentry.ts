@@ -129,9 +129,11 @@ export class Sentry {
       this.#around.duty?.check();
       if (!this.#isStale()) return;
       this.#around.duty?.takeOver();
+      this.#forOthers(now);
+    } else {
+      this.#forOthers(now);
+      if (this.#hasJustBeen()) return;
     }
-    this.#forOthers(now);
-    if (this.#hasJustBeen()) return;
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
@@ -140,7 +142,6 @@ export class Sentry {
     });
     if (now - this.#tidied < TIDYING_MS) return;
     this.#tidied = now;
-    this.#around.duty?.check();
     this.#quietly(() => {
       this.#waiting = this.#listening.count();
       this.#engine.leases.tidy();
@@ -156,6 +157,7 @@ export class Sentry {
     this.#quietly(() => relay.look());
     if (now - this.#rang < RING_AGAIN_MS) return;
     this.#rang = now;
+    this.#around.duty.check();
     this.#quietly(() => relay.ringAgain(bell));
   }
 
@@ -174,12 +176,16 @@ export class Sentry {
   }
 
   #isStale(): boolean {
+    const { mark } = this.#around;
+    const now = this.#clock.now();
     try {
-      return this.#around.mark.ageMs(this.#clock.now()) >= STALE_MS;
+      if (mark.ageMs(now) < STALE_MS) return false;
     } catch {
       // The directory cannot be looked into for now.
       return false;
     }
+    // It is set at once: of hundreds who look, one takes over.
+    return !mark.isFresh(now, STALE_MS);
   }
 
   #hasJustBeen(): boolean {
