@@ -30,6 +30,11 @@ export class Anchors {
     return this.#alive.has(lease) || this.#gone.has(lease);
   }
 
+  /** How many are known to be alive. */
+  get size(): number {
+    return this.#alive.size;
+  }
+
   /** The oldest that is alive; whoever lives has seen at least this revision. */
   get oldest(): Revision {
     let oldest = Number.POSITIVE_INFINITY;

@@ -15,6 +15,7 @@ import type {
   Transaction,
   TransactionResult,
   Watch,
+  WatchHint,
 } from '../store/index.ts';
 import { readsOnly } from '../store/index.ts';
 
@@ -48,8 +49,8 @@ class BoundedStore implements Store {
     return this.within(this.#store.transaction(transaction, signal), !readsOnly(transaction));
   }
 
-  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
-    const opening = this.#store.watch(range, since, signal);
+  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch> {
+    const opening = this.#store.watch(range, since, signal, hint);
     const opened = this.within(opening, false);
     // One that comes too late is read by nobody, and would gather all that happens.
     opened.catch(() => opening.then(end)).catch(() => undefined);

@@ -109,9 +109,14 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     this.#crowd.carryOut(errand, this.#known.keeper);
   }
 
-  /** Serves the queue on behalf of whoever waits in this process. */
-  settle(): void {
-    this.submit(new Unheard(this.#machine.settle));
+  /**
+   * Serves the queue on behalf of whoever waits in this process. `looksFirst`: many processes do so at once, and a look keeps
+   * none of them from writing. All but the first find that it was done.
+   */
+  settle(looksFirst = false): void {
+    const settle = new Unheard<Command, Outcome>(this.#machine.settle);
+    settle.looksFirst = looksFirst;
+    this.submit(settle);
   }
 
   /** Somebody else wrote the record at `revision`, and says what it knows. */
@@ -159,6 +164,7 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
       // Only the whole state, read after it was asked, can tell.
+      if (pending.looksFirst && pending.asked > this.#known.since) return this.#learn(batch, false);
       if (needsWhole(pending) && pending.asked > this.#known.wholeSince) return this.#learn(batch, true);
     }
     if (batch.length === 0) return this.#next();

@@ -1,7 +1,7 @@
 /** Follows a range of keys for as long as it is wanted: over broken connections, and past compacted history. */
 import type { Clock } from '../clock.ts';
 import { Failure } from '../failure.ts';
-import type { Changes, KeyRange, Revision, Store } from '../store/index.ts';
+import type { Changes, KeyRange, Revision, Store, WatchHint } from '../store/index.ts';
 
 export interface Follower {
   /** Called with every change, in order, once. Must not throw and must not wait. */
@@ -20,10 +20,11 @@ export async function follow(
   range: KeyRange,
   follower: Follower,
   signal: AbortSignal,
+  hint?: WatchHint,
 ): Promise<Revision> {
-  const first = await store.watch(range, 'now', signal);
+  const first = await store.watch(range, 'now', signal, hint);
   const since = first.since;
-  void keepFollowing(store, clock, range, follower, signal, first);
+  void keepFollowing(store, clock, range, follower, signal, first, hint);
   return since;
 }
 
@@ -34,6 +35,7 @@ async function keepFollowing(
   follower: Follower,
   signal: AbortSignal,
   first: AsyncIterable<Changes> & { readonly since: Revision },
+  hint: WatchHint | undefined,
 ): Promise<void> {
   let watch: AsyncIterable<Changes> = first;
   let delivered = first.since;
@@ -56,7 +58,7 @@ async function keepFollowing(
     for (;;) {
       if (signal.aborted) return;
       try {
-        watch = await store.watch(range, delivered, signal);
+        watch = await store.watch(range, delivered, signal, hint);
         break;
       } catch (error) {
         if (Failure.is(error, 'closed')) return;

@@ -51,6 +51,8 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
   mark: string | undefined;
   /** Left to another process that has not answered yet: to ask for it as well could have it granted twice. */
   isLeft = false;
+  /** To be decided on what is read after it was asked, and not on what was known. */
+  looksFirst = false;
 
   constructor(command: Command, until: number) {
     this.command = command;

@@ -9,7 +9,7 @@ import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from './layout.ts';
 import type { RuntimeOptions } from './runtime.ts';
 import { readEach } from './stored.ts';
-import { type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 
 /** What it needs of the process, and what it tells it. */
 interface Host {
@@ -51,11 +51,6 @@ export class Presence {
     return this.#sender;
   }
 
-  /** The session, also if its time is up and nobody has noticed yet. */
-  get lastSession(): Session | undefined {
-    return this.#session;
-  }
-
   /** The session if there is a valid one at this very moment. */
   get session(): Session | undefined {
     return this.#session?.isValid() === true ? this.#session : undefined;
@@ -90,6 +85,22 @@ export class Presence {
     anchors.add(name, result.revision);
     this.#leaseIds.set(name, lease.id);
     return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
+  }
+
+  /** `owesNothing`: nothing is held here, and nothing waits. */
+  async leave(owesNothing: boolean): Promise<void> {
+    const session = this.#session;
+    if (session === undefined) return;
+    session.end('closed');
+    const { store } = this.#host;
+    if (owesNothing && isOfOneMachine(store)) await this.#takeDown(session.id);
+    await store.revokeLease(session.leaseId).catch(() => undefined);
+  }
+
+  /** Its lease would take them along, but that wakes every process that waits for anything: a holder may have died. */
+  async #takeDown(id: string): Promise<void> {
+    const success = [anchorKey(id), mailboxKey(id)].map((key) => ({ do: 'delete', key }) as const);
+    await this.#host.store.transaction({ compare: [], success, failure: [] }).catch(() => undefined);
   }
 
   forgetLease(name: string): void {
@@ -160,6 +171,8 @@ export class Presence {
         prefixed(ANCHORS),
         { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
         stopped,
+        // A process that comes, or leaves with nothing held, lets nobody in.
+        { urgent: 'lease-ends' },
       );
       this.#following = true;
     }

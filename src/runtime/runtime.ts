@@ -19,7 +19,7 @@ import type { Office } from './office.ts';
 import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
 import { Presence } from './presence.ts';
 import { type Reader, readLetter } from './reading.ts';
-import type { Session, SessionEnd } from './session.ts';
+import { isOfOneMachine, type Session, type SessionEnd } from './session.ts';
 import { type Waiter, Waiters } from './waiters.ts';
 
 export interface RuntimeOptions {
@@ -35,6 +35,12 @@ export interface RuntimeOptions {
   readonly process?: ProcessIdentity | undefined;
 }
 
+/** From so many processes on, they look one after the other what has become of what a dead one held; */
+const FEW_PROCESSES = 16;
+/** on average so long apart, */
+const BETWEEN_SETTLES_MS = 5;
+/** but each of them within this time. */
+const LONGEST_TO_SETTLE_MS = 1000;
 /** So many resources are remembered at most. */
 const MOST_DESKS = 100_000;
 
@@ -55,6 +61,9 @@ export class Runtime implements Office {
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
+  /** Something of ours may be in the store that we know nothing of: a write without an answer, or a hold that was lost. */
+  mayOwe = false;
+  #isToSettle = false;
   #serial = 0;
   readonly #stop = new AbortController();
   readonly #desks = new Map<string, Desk<never, never, never>>();
@@ -217,6 +226,7 @@ export class Runtime implements Office {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    const owesNothing = this.#holdings.all().length === 0 && this.#waiters.size === 0;
     for (const waiter of this.#waiters.all()) waiter.closed();
     const released = Promise.all(this.#holdings.all().map((hold) => hold.surrender()));
     // Also what was given up: a grant that was on its way would stay behind as one of the dead.
@@ -229,9 +239,7 @@ export class Runtime implements Office {
       };
       over.then(done, done);
     });
-    const session = this.#presence.lastSession;
-    session?.end('closed');
-    if (session !== undefined) await this.store.revokeLease(session.leaseId).catch(() => undefined);
+    await this.#presence.leave(owesNothing && !this.mayOwe);
     this.#stop.abort();
     await this.store.close().catch(() => undefined);
   }
@@ -252,18 +260,22 @@ export class Runtime implements Office {
 
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
     const { store } = this;
+    const refused = (error: unknown): void => {
+      if (Failure.is(error, 'outcome-unknown')) this.mayOwe = true;
+      failed(error);
+    };
     if (store.transactionNow === undefined) {
       store.transaction(transaction, this.stopped).then((result) => {
         this.saw(result.revision);
         done(result);
-      }, failed);
+      }, refused);
       return;
     }
     let result: TransactionResult;
     try {
       result = store.transactionNow(transaction);
     } catch (error) {
-      failed(error);
+      refused(error);
       return;
     }
     if (result.revision > this.revision) this.revision = result.revision;
@@ -351,8 +363,28 @@ export class Runtime implements Office {
   }
 
   #leaseGone(): void {
-    this.#waiters.settle();
+    this.#settleInTurn();
     this.onLeaseGone?.();
+  }
+
+  /**
+   * Every process that waits is told of a lease that is gone, and one of them is enough. On one machine, where a look is no
+   * round trip but all of them share the processor, they look one after the other, and all but the first leave it at that.
+   */
+  #settleInTurn(): void {
+    if (!isOfOneMachine(this.store)) return this.#waiters.settle(false);
+    if (this.anchors.size <= FEW_PROCESSES) return this.#waiters.settle(true);
+    if (this.#isToSettle) return;
+    this.#isToSettle = true;
+    const longestMs = Math.min(this.anchors.size * BETWEEN_SETTLES_MS, LONGEST_TO_SETTLE_MS);
+    this.later(
+      longestMs * Math.random(),
+      () => {
+        this.#isToSettle = false;
+        this.#waiters.settle(true);
+      },
+      false,
+    );
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {

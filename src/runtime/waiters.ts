@@ -8,7 +8,7 @@ export interface Waiter {
   readonly process: string;
   readonly desk: {
     readonly resource: string;
-    settle(): void;
+    settle(looksFirst?: boolean): void;
     look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
   };
   readonly holder: string;
@@ -69,10 +69,10 @@ export class Waiters {
   }
 
   /** Looks whether somebody could be served. */
-  settle(): void {
-    const desks = new Set<{ settle(): void }>();
+  settle(looksFirst: boolean): void {
+    const desks = new Set<Waiter['desk']>();
     for (const waiter of this.#waiters.values()) desks.add(waiter.desk);
-    for (const desk of desks) desk.settle();
+    for (const desk of desks) desk.settle(looksFirst);
   }
 
   /**

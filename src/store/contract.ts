@@ -135,6 +135,15 @@ export interface Watch extends AsyncIterable<Changes> {
   readonly since: Revision;
 }
 
+export interface WatchHint {
+  /**
+   * `lease-ends`: the watcher acts on keys that go because their lease ended. All other changes in the range may be
+   * delivered later, in order, with the next such key or when the engine looks by itself; an engine that wakes processes
+   * then wakes none for them. An engine may ignore it.
+   */
+  readonly urgent?: 'lease-ends' | undefined;
+}
+
 export interface Lease {
   readonly id: LeaseId;
   /** What the store granted: at least what was asked for. */
@@ -182,7 +191,7 @@ export interface Store {
    * 3.4.36 and 3.5.18 then loses the deletions of that revision. An engine on etcd asks for `since`
    * instead of `since + 1` and drops what comes for `since`: the server then refuses as it should.)
    */
-  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch>;
+  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch>;
 
   /**
    * Keys put with this lease are deleted when it ends: all in one revision, by key, as an ordinary

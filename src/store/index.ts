@@ -20,6 +20,7 @@ export type {
   Transaction,
   TransactionResult,
   Watch,
+  WatchHint,
 } from './contract.ts';
 export { afterPrefix, prefixed } from './contract.ts';
 export {

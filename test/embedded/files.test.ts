@@ -76,7 +76,7 @@ describe('a file that is there already', () => {
     const before = readFileSync(storeFile(directory));
     const failure = await refusalToOpen();
     expect(failure.code).toBe('corrupt');
-    expect(failure.message).toMatch(/format 99.*knows 2.*newer version/);
+    expect(failure.message).toMatch(/format 99.*knows 3.*newer version/);
     expect(readFileSync(storeFile(directory)).equals(before)).toBe(true);
     expect(readdirSync(directory).filter((name) => /^store\.db.+/.test(name))).toEqual([]);
   });
@@ -126,7 +126,7 @@ describe('a file that is there already', () => {
     expect(await box.lock('deploy').tryAcquire()).toMatchObject({ kind: 'busy' });
     await box.close();
     const now = new Database(storeFile(directory));
-    expect(now.pragma('user_version', { simple: true })).toBe(2);
+    expect(now.pragma('user_version', { simple: true })).toBe(3);
     expect(now.pragma('auto_vacuum', { simple: true })).toBe(2);
     expect(now.pragma('integrity_check', { simple: true })).toBe('ok');
     now.close();

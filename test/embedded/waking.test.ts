@@ -114,7 +114,7 @@ describe('waking another handle', () => {
     const shared = '(SELECT clock FROM bell LIMIT 1)';
     sql(`INSERT INTO bell (name, clock, heard) VALUES ('00000000000000aa', ${shared}, ${clock.monotonic() - 61_000})`);
     sql(`INSERT INTO bell (name, clock, heard) VALUES ('00000000000000bb', 4711, ${clock.monotonic() - 61_000})`);
-    sql(`INSERT INTO listener VALUES ('00000000000000aa', 1, 'm/', 'm0')`);
+    sql(`INSERT INTO listener VALUES ('00000000000000aa', 1, 'm/', 'm0', NULL)`);
     await clock.advance(5000);
     expect(bells()).toHaveLength(2);
     // How long it has been silent is told by our own clock alone.

@@ -5,7 +5,7 @@ import { withDeadlines } from '../../src/runtime/deadline.ts';
 
 it('a watch that opens after its time is ended, because nobody will ever read it', async () => {
   const clock = new TestClock();
-  const store = openMemory({ clock });
+  const store: Store = openMemory({ clock });
   let late: Watch | undefined;
   const slow: Pick<Store, 'watch'> = {
     async watch(...asked) {

@@ -12,11 +12,8 @@ describe.each(transports)('run on $transport', ({ atOnce }) => {
     [
       'of a lock that is held already',
       async (box, work) => {
-        const outer = await box.lock('a').acquire({ holder: 'X' });
-        return box
-          .lock('a')
-          .run(work, { holder: 'X' })
-          .finally(() => outer.release());
+        await using _outer = await box.lock('a').acquire({ holder: 'X' });
+        return await box.lock('a').run(work, { holder: 'X' });
       },
     ],
   ];

@@ -6,10 +6,11 @@
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
-import type { Changes } from '../contract.ts';
 import { rangeTest } from '../key-order.ts';
 import type { Connection } from './connection.ts';
+import type { Made } from './engine.ts';
 import { isFolder, makeFile, makeFolder, touch } from './entries.ts';
+import type { Touched } from './history.ts';
 import type { Access } from './share.ts';
 
 /**
@@ -27,6 +28,13 @@ interface ListenerRow {
   readonly bell: unknown;
   readonly first: string;
   readonly end: string | null;
+  readonly urgent: string | null;
+}
+
+interface Listener {
+  readonly bell: string;
+  /** Rung only for keys that went with their lease. */
+  readonly isPatient: boolean;
 }
 
 /** Bells of this process: they are rung without the detour through the file system. */
@@ -70,7 +78,7 @@ export class Bell {
       return readdirSync(directory).filter((name) => {
         if (!isBellName(name)) return false;
         const stat = lstatSync(join(directory, name));
-        return stat.isFile() && Date.now() - stat.birthtimeMs > ageMs;
+        return (stat.isFile() || stat.isSocket()) && Date.now() - stat.birthtimeMs > ageMs;
       });
     } catch {
       // Some have just gone; there will be another time.
@@ -98,8 +106,8 @@ export class Listeners {
   readonly #connection: Connection;
   readonly #directory: string;
   #version = -1;
-  #keys = new Map<string, Set<string>>();
-  #ranges: { readonly bell: string; readonly isWanted: (key: string) => boolean }[] = [];
+  #keys = new Map<string, Listener[]>();
+  #ranges: (Listener & { readonly isWanted: (key: string) => boolean })[] = [];
 
   constructor(connection: Connection, directory: string) {
     this.#connection = connection;
@@ -107,27 +115,36 @@ export class Listeners {
   }
 
   /** Rings for everyone who listens for something of this, except for `own`. */
-  announce(made: readonly Changes[], version: number, own: string | undefined): void {
+  announce(made: readonly Made[], version: number, own: string | undefined): void {
+    let concerned: Set<string>;
     try {
-      if (version !== this.#version) this.#read(version);
+      concerned = this.concernedBy(made.flatMap(touchedBy), version);
     } catch {
-      // What is announced is committed, whatever happens here; they find out when they next look by themselves.
+      // What is announced is committed, whatever happens here; the process on duty rings again.
       return;
     }
-    const wanted = new Set<string>();
-    for (const { changes } of made) {
-      for (const change of changes) this.#collect(change.kind === 'put' ? change.pair.key : change.key, wanted);
+    for (const bell of concerned) if (bell !== own) this.ring(bell);
+  }
+
+  /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */
+  concernedBy(touched: readonly Touched[], version: number): Set<string> {
+    if (version !== this.#version) this.#read(version);
+    const concerned = new Set<string>();
+    for (const { key, wentWithLease } of touched) {
+      for (const { bell, isPatient } of this.#keys.get(key) ?? []) if (wentWithLease || !isPatient) concerned.add(bell);
+      for (const { bell, isPatient, isWanted } of this.#ranges) {
+        if ((wentWithLease || !isPatient) && isWanted(key)) concerned.add(bell);
+      }
     }
-    if (own !== undefined) wanted.delete(own);
-    for (const bell of wanted) this.#ring(bell);
+    return concerned;
   }
 
-  #collect(key: string, wanted: Set<string>): void {
-    for (const bell of this.#keys.get(key) ?? []) wanted.add(bell);
-    for (const { bell, isWanted } of this.#ranges) if (isWanted(key)) wanted.add(bell);
+  all(version: number): Set<string> {
+    if (version !== this.#version) this.#read(version);
+    return new Set([...[...this.#keys.values()].flat(), ...this.#ranges].map(({ bell }) => bell));
   }
 
-  #ring(bell: string): void {
+  ring(bell: string): void {
     const local = here.get(bell);
     if (local !== undefined) {
       setImmediate(local);
@@ -142,14 +159,22 @@ export class Listeners {
   }
 
   #read(version: number): void {
-    const rows = this.#connection.sql('SELECT bell, first, end FROM listener').all() as ListenerRow[];
+    const rows = this.#connection.sql('SELECT bell, first, end, urgent FROM listener').all() as ListenerRow[];
     this.#keys = new Map();
     this.#ranges = [];
-    for (const { bell, first, end } of rows) {
+    for (const { bell, first, end, urgent } of rows) {
       if (!isBellName(bell)) continue;
-      if (end === null) this.#keys.set(first, (this.#keys.get(first) ?? new Set()).add(bell));
-      else this.#ranges.push({ bell, isWanted: rangeTest({ key: first, end }) });
+      const listener = { bell, isPatient: urgent === 'lease-ends' };
+      if (end !== null) this.#ranges.push({ ...listener, isWanted: rangeTest({ key: first, end }) });
+      else this.#keys.set(first, [...(this.#keys.get(first) ?? []), listener]);
     }
     this.#version = version;
   }
+}
+
+function touchedBy({ changes, lease }: Made): Touched[] {
+  return changes.map((change) => ({
+    key: change.kind === 'put' ? change.pair.key : change.key,
+    wentWithLease: lease !== null,
+  }));
 }

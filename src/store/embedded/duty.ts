@@ -1,19 +1,25 @@
 /**
  * Who goes on rounds for all. One process of a pid namespace listens on a socket in the store's directory, and the others
  * connect to it: when it ends, in whatever way, the system closes their connections, and they know at once. So those who
- * wait need not look. Nothing is ever said on these connections.
+ * wait need not look.
  *
  *     alone ── connected, and its rounds are fresh ──▶ relieved
  *       ▲                                                 │
  *       └── the connection closed, or no rounds were made ┘
  *
  * Whoever is alone goes on rounds. Two may be for a while; the mark that each leaves keeps them from going twice.
+ *
+ * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name on its
+ * connection, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
  */
-import { closeSync, constants, lchownSync, openSync, rmSync, statSync } from 'node:fs';
+import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.ts';
+import { randomHex } from '../../host/index.ts';
+
+import { BELL_NAME_BYTES, isBellName } from './bells.ts';
 import { type Access, MODES } from './share.ts';
 
 /** The most that fits into the address of a socket, less a few. */
@@ -22,70 +28,115 @@ const LONGEST_PATH = 100;
 const SEEK_MS = 200;
 const SEEK_AGAIN_MS = 2000;
 
+const RING = '!';
+/** The name of a bell, and the end of its line. */
+const LONGEST_LINE = 64;
+
+export interface DutyEvents {
+  /** Nobody else goes on rounds, as far as we know. */
+  onAlone(): void;
+  /** Another process goes on them from here on. */
+  onRelieved(): void;
+  /** Our own bell was rung, as the process on duty says. */
+  onRung(): void;
+  /** We are about to be the one whom others rely on. */
+  onDuty(): void;
+  /** We are it no longer. */
+  offDuty(): void;
+  /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
+  hearFor(bell: string, tell: () => void): () => void;
+}
+
 export class Duty {
   readonly #directory: string;
   readonly #access: Access;
   readonly #name: string;
   readonly #clock: Clock;
-  readonly #onAlone: () => void;
+  readonly #events: DutyEvents;
   #server: Server | undefined;
   readonly #clients = new Set<Socket>();
   #socket: Socket | undefined;
   #isRelieved = false;
+  /** The process on duty listens for our bell. */
+  #isHeardFor = false;
   #timer: Timer | undefined;
-  /** Of the file of the socket that we listen on. */
+  /** Of the file of the socket that we listen on, or are connected to. */
   #inode: number | undefined;
   #folder: number | undefined;
   #isOver = false;
 
-  /** `onAlone`: nobody else goes on rounds, as far as we know. */
-  constructor(directory: string, access: Access, name: string, clock: Clock, onAlone: () => void) {
+  constructor(directory: string, access: Access, name: string, clock: Clock, events: DutyEvents) {
     this.#directory = directory;
     this.#access = access;
     this.#name = name;
     this.#clock = clock;
-    this.#onAlone = onAlone;
+    this.#events = events;
   }
 
   get isRelieved(): boolean {
     return this.#isRelieved;
   }
 
+  get isHeardFor(): boolean {
+    return this.#isHeardFor;
+  }
+
+  /** Others rely on us. */
+  get isOn(): boolean {
+    return this.#server !== undefined;
+  }
+
+  /** Has the process on duty listen for a bell of ours that we cannot hear. */
+  haveHeard(bell: string): void {
+    if (this.#isRelieved) this.#socket?.write(`${bell}\n`);
+  }
+
   seek(): void {
     if (this.#isOver || this.#server !== undefined || this.#socket !== undefined) return;
     this.#timer?.cancel();
+    const tried = inodeOf(this.#path());
     const socket = connect(this.#path());
     this.#socket = socket;
     socket.unref();
-    socket.on('connect', () => (this.#isRelieved = true));
+    socket.on('connect', () => {
+      this.#isRelieved = true;
+      this.#inode = inodeOf(this.#path());
+      this.#events.onRelieved();
+    });
+    socket.on('data', () => {
+      this.#isHeardFor = true;
+      this.#events.onRung();
+    });
     // `close` follows.
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') this.#serve(error.code === 'ECONNREFUSED');
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') this.#serve(tried);
     });
     socket.on('close', () => {
       this.#socket = undefined;
       const wasRelieved = this.#isRelieved;
-      this.#isRelieved = false;
+      this.#isRelieved = this.#isHeardFor = false;
+      if (wasRelieved) this.#inode = undefined;
       if (this.#isOver || this.#server !== undefined) return;
       this.#seekIn(wasRelieved ? SEEK_MS : SEEK_AGAIN_MS);
-      if (wasRelieved) this.#onAlone();
+      if (wasRelieved) this.#events.onAlone();
     });
   }
 
   /** The one that we rely on does not go on its rounds: it may be stopped. */
   takeOver(): void {
-    const socket = this.#socket;
-    this.#isRelieved = false;
-    this.#socket = undefined;
-    socket?.removeAllListeners('close');
-    socket?.destroy();
-    this.#serve(true);
-    this.#onAlone();
+    const stopped = this.#inode;
+    this.#hangUp();
+    this.#serve(stopped);
+    this.#events.onAlone();
   }
 
-  /** To be called now and then: of two who listen, one cannot be reached any more, and leaves its clients to the other. */
+  /**
+   * To be called now and then: of two who listen, one cannot be reached any more, and leaves its clients to the other. If it
+   * is stopped it cannot even do that, and they leave it.
+   */
   check(): void {
     if (this.#inode === undefined || this.#inode === inodeOf(this.#path())) return;
+    this.#hangUp();
     this.#leave();
     this.seek();
   }
@@ -93,10 +144,7 @@ export class Duty {
   /** Goes on no rounds for others, until it next seeks. */
   rest(): void {
     this.#timer?.cancel();
-    this.#isRelieved = false;
-    this.#socket?.removeAllListeners('close');
-    this.#socket?.destroy();
-    this.#socket = undefined;
+    this.#hangUp();
     this.#leave();
   }
 
@@ -107,55 +155,92 @@ export class Duty {
     this.#folder = undefined;
   }
 
-  #serve(isLeftBehind: boolean): void {
+  #hangUp(): void {
+    this.#isRelieved = this.#isHeardFor = false;
+    this.#socket?.removeAllListeners('close').removeAllListeners('data');
+    this.#socket?.destroy();
+    this.#socket = undefined;
+    this.#inode = undefined;
+  }
+
+  #welcome(client: Socket): void {
+    this.#clients.add(client);
+    client.unref();
+    let [line, stop] = ['', (): void => undefined];
+    client.on('error', () => undefined);
+    client.on('data', (bytes) => {
+      if (line.length < LONGEST_LINE) line += bytes.toString('latin1');
+      const bell = line.slice(0, line.indexOf('\n'));
+      if (!line.includes('\n') || !isBellName(bell)) return;
+      line = '';
+      stop();
+      // One ring that it has not read yet is as good as many.
+      stop = this.#events.hearFor(bell, () => {
+        if (client.writable && client.writableLength === 0) client.write(RING);
+      });
+    });
+    client.on('close', () => {
+      stop();
+      this.#clients.delete(client);
+    });
+  }
+
+  /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
+  #serve(leftBehind: number | undefined): void {
     if (this.#isOver || this.#server !== undefined) return;
-    const server = createServer((client) => {
-      this.#clients.add(client);
-      client.unref();
-      client.on('error', () => undefined);
-      client.on('close', () => this.#clients.delete(client));
-      client.resume();
-    });
-    this.#server = server;
+    const server = createServer((client) => this.#welcome(client));
     server.unref();
-    server.on('listening', () => {
-      if (this.#server === server) this.#inode = inodeOf(this.#path());
-    });
-    server.on('error', () => {
-      // Somebody else was faster, or it cannot be done here.
-      this.#server = undefined;
-      this.#seekIn(SEEK_AGAIN_MS);
-    });
+    server.on('error', () => this.#giveUp(server, false));
+    this.#server = server;
+    // Before anyone can connect.
+    this.#events.onDuty();
     try {
-      if (isLeftBehind) rmSync(this.#path(), { force: true });
-      this.#listen(server);
-    } catch {
-      this.#server = undefined;
+      this.#inode = this.#listen(server, leftBehind);
+    } catch (error) {
+      this.#giveUp(server, (error as NodeJS.ErrnoException).code === 'EEXIST');
     }
   }
 
-  /** The socket is made with the mode of the other files: set afterwards, by its name, it could be that of another file. */
-  #listen(server: Server): void {
+  /** `isOthers`: another process was faster. Otherwise it cannot be done here. */
+  #giveUp(server: Server, isOthers: boolean): void {
+    if (this.#server !== server) return;
+    server.close();
+    this.#server = this.#inode = undefined;
+    this.#events.offDuty();
+    this.#seekIn(isOthers ? SEEK_MS : SEEK_AGAIN_MS);
+  }
+
+  /**
+   * The socket is made under a name of its own, because closing it removes the name that it was made under, and in its
+   * place there may be another process's by then. It is made with the mode of the other files: set afterwards, by its name,
+   * it could be that of another file.
+   */
+  #listen(server: Server, leftBehind: number | undefined): number | undefined {
     const { share, heir } = this.#access;
     // Threads share their umask, so only the main one may change it. The directory of a private store is closed anyway.
-    if (!isMainThread) {
-      if (share === 'none') server.listen(this.#path());
-      return;
-    }
-    const before = process.umask(0o777 & ~MODES[share].file);
+    if (!isMainThread && share !== 'none') return undefined;
+    const made = this.#path(randomHex(BELL_NAME_BYTES));
+    const before = isMainThread ? process.umask(0o777 & ~MODES[share].file) : undefined;
     try {
-      server.listen(this.#path());
+      server.listen(made);
     } finally {
-      process.umask(before);
+      if (before !== undefined) process.umask(before);
     }
-    if (heir !== undefined) lchownSync(this.#path(), heir.uid, heir.gid);
+    if (heir !== undefined) lchownSync(made, heir.uid, heir.gid);
+    const inode = inodeOf(made);
+    // Hundreds may try at once, and those that were slower must leave the first one's in its place.
+    if (leftBehind !== undefined && leftBehind === inodeOf(this.#path())) renameSync(made, this.#path());
+    else linkSync(made, this.#path());
+    rmSync(made, { force: true });
+    return inode;
   }
 
-  /** Closing it removes the file of that name, which may by now be another's: its clients would then come here no more. */
   #leave(): void {
-    this.#server?.close();
-    this.#server = undefined;
-    this.#inode = undefined;
+    if (this.#server === undefined) return;
+    if (this.#inode !== undefined && this.#inode === inodeOf(this.#path())) rmSync(this.#path(), { force: true });
+    this.#server.close();
+    this.#server = this.#inode = undefined;
+    this.#events.offDuty();
     for (const client of this.#clients) client.destroy();
     this.#clients.clear();
   }
@@ -165,11 +250,11 @@ export class Duty {
     this.#timer = this.#clock.timer(longestMs * Math.random(), () => this.seek());
   }
 
-  #path(): string {
-    const path = join(this.#directory, this.#name);
+  #path(name = this.#name): string {
+    const path = join(this.#directory, name);
     if (path.length <= LONGEST_PATH) return path;
     this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
-    return `/proc/self/fd/${this.#folder}/${this.#name}`;
+    return `/proc/self/fd/${this.#folder}/${name}`;
   }
 }
 

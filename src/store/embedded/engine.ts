@@ -12,7 +12,7 @@ import type { ProcessIdentity } from '../../host/index.ts';
 import { checkCompaction } from '../check.ts';
 import type { Change, Changes, Health, KeyRange, Revision, Transaction, TransactionResult } from '../contract.ts';
 import type { Connection } from './connection.ts';
-import { History } from './history.ts';
+import { History, type Touched } from './history.ts';
 import { Keyspace } from './keyspace.ts';
 import { type Dues, Leases } from './leases.ts';
 import { apply } from './plan.ts';
@@ -23,6 +23,12 @@ export interface State extends Dues {
   readonly forgotten: Revision;
   readonly leases: number;
   readonly listeners: number;
+}
+
+/** A revision that this process made. */
+export interface Made extends Changes {
+  /** The lease whose end deleted these keys. */
+  readonly lease: number | null;
 }
 
 export interface HistoryLimits {
@@ -50,13 +56,13 @@ export class Engine {
   readonly #history: History;
   readonly #limits: HistoryLimits;
   /** Told of every revision that this process makes, after it is committed. */
-  readonly #announce: (made: readonly Changes[], listeners: number) => void;
+  readonly #announce: (made: readonly Made[], listeners: number) => void;
 
   constructor(
     connection: Connection,
     clock: Clock,
     limits: HistoryLimits,
-    announce: (made: readonly Changes[], listeners: number) => void,
+    announce: (made: readonly Made[], listeners: number) => void,
     isGone?: (process: ProcessIdentity) => boolean,
   ) {
     this.connection = connection;
@@ -138,6 +144,11 @@ export class Engine {
     });
   }
 
+  /** The keys that were changed after `since`, as far as the history reaches. */
+  keysAfter(since: Revision): readonly Touched[] {
+    return this.#history.keysAfter(since);
+  }
+
   /** Gives some of the unused pages back to the file system; answers whether there may be more. */
   giveBack(): boolean {
     const unused = Number(this.connection.pragma('freelist_count'));
@@ -147,8 +158,8 @@ export class Engine {
   }
 
   /** `work` may put what it made into `made`. */
-  write<T>(work: (state: State, made: Changes[]) => T): T {
-    const made: Changes[] = [];
+  write<T>(work: (state: State, made: Made[]) => T): T {
+    const made: Made[] = [];
     let listeners = 0;
     this.keys.forget();
     const result = this.connection.write(() => {
@@ -195,23 +206,23 @@ export class Engine {
   }
 
   /** The state after it. */
-  #end(ids: readonly number[], before: State, made: Changes[]): State {
+  #end(ids: readonly number[], before: State, made: Made[]): State {
     let { revision } = before;
     for (const id of ids) {
       this.leases.remove(id);
-      revision = this.#changed(this.keys.deleteAttached(id, revision + 1), revision, made);
+      revision = this.#changed(this.keys.deleteAttached(id, revision + 1), revision, made, id);
     }
     return { ...before, revision };
   }
 
   /** The revision after it. */
-  #changed(changes: readonly Change[], before: Revision, made: Changes[]): Revision {
+  #changed(changes: readonly Change[], before: Revision, made: Made[], lease: number | null = null): Revision {
     if (changes.length === 0) return before;
     const revision = before + 1;
-    const bytes = this.#history.append(revision, changes);
+    const bytes = this.#history.append(revision, changes, lease);
     if (revision % FORGET_AT_ONCE === 0) this.#forget(revision - this.#limits.revisions);
     if (bytes > this.#limits.bytes) this.#forgetBytes(bytes, revision);
-    made.push({ revision, changes });
+    made.push({ revision, changes, lease });
     return revision;
   }
 

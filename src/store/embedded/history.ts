@@ -13,6 +13,12 @@ interface HistoryRow {
   readonly lease: number | null;
 }
 
+/** A key that was changed, as far as it matters for whom to wake. */
+export interface Touched {
+  readonly key: string;
+  readonly wentWithLease: boolean;
+}
+
 /** About so many changes are read at a time, so that one who is far behind does not hold up everyone else. */
 const READ_AT_ONCE = 256;
 
@@ -25,8 +31,8 @@ export class History {
     this.#connection = connection;
   }
 
-  /** Answers how many bytes there are now. */
-  append(revision: Revision, changes: readonly Change[]): number {
+  /** `lease`: the one whose end deleted these keys. Answers how many bytes there are now. */
+  append(revision: Revision, changes: readonly Change[], lease: number | null): number {
     const insert = this.#connection.sql(
       'INSERT INTO history (revision, part, key, value, created, version, lease) VALUES (?, ?, ?, ?, ?, ?, ?)',
     );
@@ -34,11 +40,11 @@ export class History {
     changes.forEach((change, part) => {
       if (change.kind === 'delete') {
         bytes += Buffer.byteLength(change.key);
-        insert.run(revision, part, change.key, null, 0, 0, null);
+        insert.run(revision, part, change.key, null, 0, 0, lease);
       } else {
-        const { key, value, createRevision, version, lease } = change.pair;
+        const { key, value, createRevision, version, lease: of } = change.pair;
         bytes += Buffer.byteLength(key) + Buffer.byteLength(value.text);
-        insert.run(revision, part, key, value.text, createRevision, version, lease === null ? null : Number(lease));
+        insert.run(revision, part, key, value.text, createRevision, version, of === null ? null : Number(of));
       }
     });
     const counted = this.#connection
@@ -65,6 +71,14 @@ export class History {
       count += 1;
     }
     return found;
+  }
+
+  /** The keys that were changed after `since`, each once, and whether it went with its lease. */
+  keysAfter(since: Revision): Touched[] {
+    const rows = this.#connection
+      .sql(`SELECT DISTINCT key, value IS NULL AND lease IS NOT NULL AS wentWithLease FROM history WHERE revision > ?`)
+      .all(since) as { key: string; wentWithLease: number }[];
+    return rows.map(({ key, wentWithLease }) => ({ key, wentWithLease: wentWithLease === 1 }));
   }
 
   /** The revision up to which has to be forgotten to get rid of so many bytes. */

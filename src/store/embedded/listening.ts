@@ -5,14 +5,25 @@
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { identityFrom, isProvenGone, type ProcessIdentity, thisProcess, randomHex } from '../../host/index.ts';
-import type { Changes, KeyRange, Revision } from '../contract.ts';
+import type { KeyRange, Revision, WatchHint } from '../contract.ts';
 import { Bell, BELL_NAME_BYTES, isBellName, Listeners } from './bells.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, Made } from './engine.ts';
+import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
 
+/** So often a process says that it still listens; */
+const WORD_MS = 10_000;
+/** and a little sooner, if it writes anyway. */
+const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** So long after it was last heard of, a bell that nobody can prove dead is taken off the list. */
 const SILENT_MS = 60_000;
+
+/** A watch in the table `listener`. */
+interface Entry {
+  readonly id: number;
+  readonly hint: WatchHint;
+}
 
 interface BellRow {
   readonly name: unknown;
@@ -27,23 +38,29 @@ export class Listening {
   readonly #directory: string;
   readonly #access: Access;
   readonly #onRing: () => void;
+  readonly #onDeaf: () => void;
   readonly #listeners: Listeners;
-  readonly #watches = new Map<EmbeddedWatch, number>();
+  readonly #watches = new Map<EmbeddedWatch, Entry>();
   /** What others last said, and since when on our own clock. */
   readonly #heard = new Map<string, { readonly clock: number; readonly heard: number; readonly since: number }>();
   #bell: Bell | undefined;
   #serial = 0;
   #lookedUpTo: Revision = 0;
   #isDeaf = false;
+  #said = Number.NEGATIVE_INFINITY;
+  /** What we do for others while we are on duty. */
+  readonly relay: Relay;
 
-  /** `onRing` has to see to it that `look` is called. */
-  constructor(engine: Engine, clock: Clock, directory: string, access: Access, onRing: () => void) {
+  /** `onRing` has to see to it that `look` is called. `onDeaf`: the bell cannot be heard here. */
+  constructor(engine: Engine, clock: Clock, directory: string, access: Access, onRing: () => void, onDeaf: () => void) {
     this.#onRing = onRing;
+    this.#onDeaf = onDeaf;
     this.#engine = engine;
     this.#clock = clock;
     this.#directory = join(directory, 'bells');
     this.#access = access;
     this.#listeners = new Listeners(engine.connection, this.#directory);
+    this.relay = new Relay(engine, this.#listeners, this.#directory);
   }
 
   get isEmpty(): boolean {
@@ -55,37 +72,44 @@ export class Listening {
     return this.#isDeaf;
   }
 
-  /** From the revision that this answers on, whatever is written in this range rings our bell. */
-  enter(range: KeyRange): { readonly id: number; readonly revision: Revision; readonly compacted: Revision } {
+  get bell(): string | undefined {
+    return this.#bell?.name;
+  }
+
+  /** From the revision that this answers on, whatever is written in this range, and urgent, rings our bell. */
+  enter(
+    range: KeyRange,
+    hint: WatchHint = {},
+  ): { readonly entry: Entry; readonly revision: Revision; readonly compacted: Revision } {
     if (this.#bell === undefined) this.#hang(randomHex(BELL_NAME_BYTES));
-    const id = ++this.#serial;
+    const entry = { id: ++this.#serial, hint };
     return this.#engine.write(({ revision, compacted }) => {
       this.#enterBell();
-      this.#enterListener(id, range);
-      return { id, revision, compacted };
+      this.#enterListener(entry, range);
+      return { entry, revision, compacted };
     });
   }
 
-  add(watch: EmbeddedWatch, id: number): void {
-    this.#watches.set(watch, id);
+  add(watch: EmbeddedWatch, entry: Entry): void {
+    this.#watches.set(watch, entry);
   }
 
   /** It is over; answers what is left to be done in the file. */
   remove(watch: EmbeddedWatch): (() => void) | undefined {
-    const id = this.#watches.get(watch);
-    if (id === undefined) return undefined;
+    const entry = this.#watches.get(watch);
+    if (entry === undefined) return undefined;
     this.#watches.delete(watch);
     return () => {
       const { connection } = this.#engine;
       this.#engine.write(() => {
-        connection.sql('DELETE FROM listener WHERE bell = ? AND id = ?').run(this.#bell?.name ?? '', id);
+        connection.sql('DELETE FROM listener WHERE bell = ? AND id = ?').run(this.#bell?.name ?? '', entry.id);
         connection.sql('UPDATE state SET listeners = listeners + 1').run();
       });
     };
   }
 
   /** Changes that this handle made: told to its own watches here and now, to others by their bells. */
-  announce(made: readonly Changes[], version: number): void {
+  announce(made: readonly Made[], version: number): void {
     for (const watch of this.#watches.keys()) {
       for (const changes of made) {
         if (!watch.offer(changes)) continue;
@@ -106,19 +130,41 @@ export class Listening {
     this.#lookedUpTo = revision;
   };
 
-  /** Tells the others that we still listen. */
+  /** Tells the others that we still listen, if it is time to. */
   stayOnList(): void {
-    if (this.#bell === undefined || this.#watches.size === 0) return;
+    if (this.#bell === undefined || this.#watches.size === 0 || !this.#isWordDue(WORD_MS)) return;
     // Whoever took us off the list removed our bell too.
     if (!this.#bell.isThere()) this.#hang(this.#bell.name);
     const bell = this.#bell;
-    const { connection, leases } = this.#engine;
     this.#engine.write(() => {
-      const known = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
-      if (known.run(this.#clock.monotonic(), leases.own.enter(), bell.name).changes > 0) return;
+      if (this.#say(bell)) return;
       this.#enterBell();
-      for (const [watch, id] of this.#watches) this.#enterListener(id, watch.range);
+      for (const [watch, entry] of this.#watches) this.#enterListener(entry, watch.range);
     });
+  }
+
+  /** The same within a write that is made for another reason: a transaction of its own costs more. */
+  stayOnListAlong(): void {
+    if (this.#bell !== undefined && this.#watches.size > 0 && this.#isWordDue(EARLY_WORD_MS)) this.#say(this.#bell);
+  }
+
+  /** Tries once more to hear by itself: there may be file watches again. */
+  retryHearing(): void {
+    if (this.#isDeaf && this.#bell !== undefined) this.#hang(this.#bell.name);
+  }
+
+  #isWordDue(afterMs: number): boolean {
+    return this.#clock.monotonic() - this.#said >= afterMs;
+  }
+
+  /** False if we are not on the list any more. */
+  #say({ name }: Bell): boolean {
+    const { connection, leases } = this.#engine;
+    const heard = connection.sql('UPDATE bell SET heard = ?, clock = ? WHERE name = ?');
+    const now = this.#clock.monotonic();
+    if (heard.run(now, leases.own.enter(), name).changes === 0) return false;
+    this.#said = now;
+    return true;
   }
 
   /** How many handles listen. */
@@ -172,27 +218,29 @@ export class Listening {
     this.#isDeaf = false;
     this.#bell = new Bell(this.#directory, this.#access, name, this.#onRing, () => {
       this.#isDeaf = true;
+      setImmediate(this.#onDeaf);
     });
   }
 
   #enterBell(): void {
     const { connection, leases } = this.#engine;
     const process = thisProcess();
+    this.#said = this.#clock.monotonic();
     connection
       .sql('INSERT OR IGNORE INTO bell (name, process, clock, heard) VALUES (?, ?, ?, ?)')
       .run(
         this.#bell?.name ?? '',
         process === undefined ? null : JSON.stringify(process),
         leases.own.enter(),
-        this.#clock.monotonic(),
+        this.#said,
       );
   }
 
-  #enterListener(id: number, { key, end }: KeyRange): void {
+  #enterListener({ id, hint }: Entry, { key, end }: KeyRange): void {
     const { connection } = this.#engine;
     connection
-      .sql('INSERT OR REPLACE INTO listener (bell, id, first, end) VALUES (?, ?, ?, ?)')
-      .run(this.#bell?.name ?? '', id, key, end ?? null);
+      .sql('INSERT OR REPLACE INTO listener (bell, id, first, end, urgent) VALUES (?, ?, ?, ?, ?)')
+      .run(this.#bell?.name ?? '', id, key, end ?? null, hint.urgent ?? null);
     connection.sql('UPDATE state SET listeners = listeners + 1').run();
   }
 

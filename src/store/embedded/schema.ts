@@ -11,13 +11,14 @@
  *     bell       whom to wake, and
  *     listener   for which keys
  *
- * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back.
+ * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back. Format 3 says for each
+ * listener what is urgent to it, and for each key in the history whether it went with its lease.
  */
 
 /** Written into the file's header, so that a file of another program is known before it is touched. */
 export const APPLICATION_ID = 0x51674278;
 /** Raised when older versions could not use the file. Older files are brought up to it by `MIGRATIONS`. */
-export const FORMAT = 2;
+export const FORMAT = 3;
 
 /** As an empty etcd has it. */
 const FIRST_REVISION = 1;
@@ -93,6 +94,7 @@ export const SCHEMA = `
     value TEXT,
     created INTEGER NOT NULL,
     version INTEGER NOT NULL,
+    -- Of a key that was deleted: the lease whose end deleted it.
     lease INTEGER,
     PRIMARY KEY (revision, part)
   ) WITHOUT ROWID;
@@ -105,6 +107,8 @@ export const SCHEMA = `
     first TEXT NOT NULL,
     -- NULL: this key only.
     end TEXT,
+    -- 'lease-ends': its bell rings for keys that go with their lease; NULL: for every change.
+    urgent TEXT,
     PRIMARY KEY (bell, id)
   ) WITHOUT ROWID;
 
@@ -135,4 +139,5 @@ export const MIGRATIONS: ReadonlyMap<number, string> = new Map([
       PRAGMA user_version = 2;
     `,
   ],
+  [3, `ALTER TABLE listener ADD COLUMN urgent TEXT; PRAGMA user_version = 3;`],
 ]);

@@ -1,7 +1,8 @@
 /**
  * What has to be noticed although nobody does anything: a lease whose time is over, a process that is gone, a bell
- * that was rung and not heard. One process goes on such rounds for all of its pid namespace (`Duty`); the others only look
- * now and then whether it does, the less often the more they are. So waiting costs next to nothing.
+ * that was not rung or not heard. One process goes on such rounds for all of its pid namespace (`Duty`, `Relay`); the others
+ * only look now and then whether it does, the less often the more they are, and then when they are awake anyway, to renew
+ * a lease. So waiting costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import type { Duty } from './duty.ts';
@@ -19,16 +20,18 @@ const MANY_ROUND_MS = 100;
 const DEAF_ROUND_MS = 10;
 /** Every so often: a look for bells that were not heard; */
 const LOOK_MS = 250;
-/** word that we still listen; */
-const WORD_MS = 10_000;
+/** the bells of others rung once more, in case their writer was killed before it could; */
+const RING_AGAIN_MS = 500;
 /** and a look for bells whose owners are gone. */
 const TIDYING_MS = 2000;
-/** Without a round for so long, the one who is on duty is stopped. */
-const STALE_MS = 4 * ROUND_MS;
+/** Without a round for so long, the process on duty is stopped. On a busy machine one that is not may be late. */
+const STALE_MS = 1000;
 /** Those who are relieved look one after the other, on average so long apart, but each at least this often. */
-const BETWEEN_LOOKS_MS = 25;
+const BETWEEN_LOOKS_MS = 50;
 const SHORTEST_REST_MS = 100;
-const LONGEST_REST_MS = 3000;
+const LONGEST_REST_MS = 10_000;
+/** Those who rely on the process on duty to hear their bells: should it be stopped, they must not wait for long. */
+const LONGEST_DEAF_REST_MS = 3000;
 
 export interface Surroundings {
   /** A file whose time says when the last round was. */
@@ -48,7 +51,7 @@ export class Sentry {
   readonly #around: Surroundings;
   #timer: Timer | undefined;
   #looked = 0;
-  #said = 0;
+  #rang = 0;
   #tidied = 0;
   #waiting = 1;
 
@@ -63,7 +66,7 @@ export class Sentry {
   /** Goes on its rounds for as long as somebody watches. */
   begin(): void {
     if (this.#timer !== undefined) return;
-    if (this.#said === 0) this.#said = this.#tidied = this.#clock.monotonic();
+    if (this.#tidied === 0) this.#tidied = this.#clock.monotonic();
     this.#around.duty?.seek();
     this.#goIn(this.#delayMs);
   }
@@ -73,6 +76,14 @@ export class Sentry {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
     this.#goIn(0);
+  }
+
+  /** This process is awake for another reason: what it would be woken for later it does now. */
+  pass(): void {
+    if (this.#timer === undefined || !this.#isRelieved) return;
+    this.#timer.cancel();
+    this.#goIn(this.#delayMs);
+    this.#round();
   }
 
   end(): void {
@@ -90,9 +101,12 @@ export class Sentry {
   }
 
   get #delayMs(): number {
-    if (this.#listening.isDeaf) return DEAF_ROUND_MS;
+    const { isDeaf } = this.#listening;
+    const isOnItsOwn = isDeaf && this.#around.duty?.isHeardFor !== true;
+    if (isOnItsOwn || this.#listening.relay.mustLook) return DEAF_ROUND_MS;
     if (this.#isRelieved) {
-      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
+      const longestMs = isDeaf ? LONGEST_DEAF_REST_MS : LONGEST_REST_MS;
+      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), longestMs);
       return restMs * (0.75 + Math.random() / 2);
     }
     return this.#waiting > MANY ? MANY_ROUND_MS : ROUND_MS;
@@ -109,16 +123,17 @@ export class Sentry {
       this.#looked = now;
       this.#quietly(this.#listening.look);
     }
-    if (now - this.#said >= WORD_MS) {
-      this.#said = now;
-      this.#quietly(() => this.#listening.stayOnList());
-    }
+    this.#quietly(() => this.#listening.stayOnList());
     if (this.#isRelieved) {
       this.#quietly(() => (this.#waiting = this.#listening.count()));
+      this.#around.duty?.check();
       if (!this.#isStale()) return;
       this.#around.duty?.takeOver();
+      this.#forOthers(now);
+    } else {
+      this.#forOthers(now);
+      if (this.#hasJustBeen()) return;
     }
-    if (this.#hasJustBeen()) return;
     this.#quietly(() => {
       const { leases } = this.#engine;
       // Looked for first without keeping others from writing; what is found may be said anew until we write.
@@ -127,13 +142,23 @@ export class Sentry {
     });
     if (now - this.#tidied < TIDYING_MS) return;
     this.#tidied = now;
-    this.#around.duty?.check();
     this.#quietly(() => {
       this.#waiting = this.#listening.count();
       this.#engine.leases.tidy();
       this.#listening.tidy();
     });
     this.#quietly(() => void this.#engine.giveBack());
+  }
+
+  /** Whether or not another process has just been on its rounds: these rely on us. */
+  #forOthers(now: number): void {
+    if (this.#around.duty?.isOn !== true) return;
+    const { relay, bell } = this.#listening;
+    this.#quietly(() => relay.look());
+    if (now - this.#rang < RING_AGAIN_MS) return;
+    this.#rang = now;
+    this.#around.duty.check();
+    this.#quietly(() => relay.ringAgain(bell));
   }
 
   /** A directory that cannot be looked into for now may still have it: renewals will tell if that lasts. */
@@ -151,12 +176,16 @@ export class Sentry {
   }
 
   #isStale(): boolean {
+    const { mark } = this.#around;
+    const now = this.#clock.now();
     try {
-      return this.#around.mark.ageMs(this.#clock.now()) >= STALE_MS;
+      if (mark.ageMs(now) < STALE_MS) return false;
     } catch {
       // The directory cannot be looked into for now.
       return false;
     }
+    // It is set at once: of hundreds who look, one takes over.
+    return !mark.isFresh(now, STALE_MS);
   }
 
   #hasJustBeen(): boolean {

@@ -16,6 +16,7 @@ import type {
   Transaction,
   TransactionResult,
   Watch,
+  WatchHint,
 } from '../contract.ts';
 import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
@@ -72,16 +73,26 @@ export class EmbeddedStore implements Store {
       isGone,
     );
     this.#turns = new Turns(clock, file, busyMs);
-    this.#listening = new Listening(this.#engine, clock, directory, access, () => {
-      this.#turns.now(this.#listening.look).catch(() => undefined);
-    });
+    this.#listening = new Listening(this.#engine, clock, directory, access, this.#look, () => this.#haveHeard());
     this.#inode = inodeOf(file);
     // Time that is made up by a test passes for nobody else.
     const canShare = clock === systemClock && thisHost() !== undefined;
     this.#duty = canShare
-      ? new Duty(join(directory, 'bells'), access, basename(mark).replace('rounds', 'duty'), clock, () =>
-          this.#sentry.goAtOnce(),
-        )
+      ? new Duty(join(directory, 'bells'), access, basename(mark).replace('rounds', 'duty'), clock, {
+          onAlone: () => this.#sentry.goAtOnce(),
+          onRelieved: () => {
+            this.#haveHeard();
+            // What the process on duty rings for again begins at most here.
+            this.#look();
+          },
+          onRung: this.#look,
+          onDuty: () => {
+            this.#listening.retryHearing();
+            this.#turns.now(() => this.#listening.relay.begin()).catch(() => undefined);
+          },
+          offDuty: () => this.#listening.relay.end(),
+          hearFor: (bell, tell) => this.#listening.relay.hearFor(bell, tell),
+        })
       : undefined;
     this.#sentry = new Sentry(this.#engine, this.#listening, this.#turns, clock, {
       mark: new Mark(mark, access),
@@ -98,14 +109,14 @@ export class EmbeddedStore implements Store {
     return this.#turns.take(() => this.#engine.transact(transaction), signal);
   }
 
-  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<Watch> {
+  async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch> {
     checkWatch(range, since);
     return this.#do(() => {
-      const { id, revision, compacted } = this.#listening.enter(range);
+      const { entry, revision, compacted } = this.#listening.enter(range, hint);
       const start = since === 'now' ? revision : since;
       const watch = new EmbeddedWatch(range, start, this.#changesAfter, signal, this.#ended);
       this.#watches.add(watch);
-      this.#listening.add(watch, id);
+      this.#listening.add(watch, entry);
       this.#sentry.begin();
       if (start < compacted) {
         watch.refuse(new Failure('compacted', `all history up to revision ${compacted} is forgotten: list again`));
@@ -123,17 +134,19 @@ export class EmbeddedStore implements Store {
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
     // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before others get in.
     if (inodeOf(this.#file) !== this.#inode) this.#removed();
-    return this.#do(
-      () =>
-        this.#engine.write(() => {
-          const { leases } = this.#engine;
-          const lease = leases.get(Number(id));
-          if (lease === undefined) return null;
-          leases.renew(lease);
-          return { id, ttlMs: lease.ttl_ms };
-        }),
-      signal,
-    );
+    return this.#do(() => {
+      const renewed = this.#engine.write(() => {
+        const { leases } = this.#engine;
+        const lease = leases.get(Number(id));
+        if (lease === undefined) return null;
+        leases.renew(lease);
+        this.#listening.stayOnListAlong();
+        return { id, ttlMs: lease.ttl_ms };
+      });
+      // To be woken costs more than to look, and this process is awake.
+      this.#sentry.pass();
+      return renewed;
+    }, signal);
   }
 
   async endLeaseWith(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void> {
@@ -215,6 +228,17 @@ export class EmbeddedStore implements Store {
 
   #removal(): Failure {
     return new Failure('closed', `${this.#file} was removed or moved while it was in use; open it again`);
+  }
+
+  /** Somebody may have written. */
+  readonly #look = (): void => {
+    this.#turns.now(this.#listening.look).catch(() => undefined);
+  };
+
+  /** If we cannot hear our bell, the process on duty listens for it. */
+  #haveHeard(): void {
+    const { isDeaf, bell } = this.#listening;
+    if (isDeaf && bell !== undefined) this.#duty?.haveHeard(bell);
   }
 
   readonly #changesAfter: Look = (since, range) => {

@@ -15,9 +15,12 @@ interface Turn {
 
 /** A write takes some 50 µs, so mostly the next look finds the file free; later ones leave the processor to others. */
 const LOOKS_AT_ONCE = 8;
-/** Nobody lines up for SQLite's lock: who pauses for long is passed by those who write without a pause. */
+/**
+ * Nobody lines up for SQLite's lock: who pauses for long is passed by those who write without a pause. But hundreds who
+ * all look again and again take the processor from the one who writes; after about a second they look more rarely.
+ */
 const SHORT_PAUSES = 16;
-const LONGEST_PAUSE_MS = 8;
+const LONGEST_PAUSE_MS = 64;
 /** So many are done at once before the event loop has its turn: some milliseconds. */
 const MOST_IN_A_ROW = 64;
 

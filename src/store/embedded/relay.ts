@@ -1,0 +1,122 @@
+/**
+ * What the process on duty does for the bells of others, so that none of them has to look by itself:
+ *
+ *     a bell that was not rung      its writer was killed between commit and bell: it is rung once more, a moment later
+ *     a process that cannot hear    the system's file watches are used up: its bell is listened for here, and it is told
+ *                                   on its connection
+ *     a process that fell behind    half of the history was written since it was last woken: it is woken to read on
+ */
+import { watch } from 'node:fs';
+import { join } from 'node:path';
+import type { Revision } from '../contract.ts';
+import type { Listeners } from './bells.ts';
+import type { Engine, State } from './engine.ts';
+
+/** History that is shorter than this is read in no time, however old it is. */
+const FEW_REVISIONS = 256;
+
+interface Deaf {
+  /** Undefined if there is no file watch left for it here either. */
+  readonly watcher: { close(): void } | undefined;
+  tell(): void;
+}
+
+export class Relay {
+  readonly #engine: Engine;
+  readonly #listeners: Listeners;
+  readonly #directory: string;
+  readonly #deaf = new Map<string, Deaf>();
+  /** Whatever was changed up to here has been rung for again. */
+  #rungUpTo: Revision | undefined;
+  /** The same for those whose bells are not heard here either. */
+  #toldUpTo: Revision = 0;
+  /** When everyone was last woken. */
+  #allRungAt: Revision = 0;
+
+  constructor(engine: Engine, listeners: Listeners, directory: string) {
+    this.#engine = engine;
+    this.#listeners = listeners;
+    this.#directory = directory;
+  }
+
+  /** From here on. To be called before anyone relies on it: who does so then looks once by itself. */
+  begin(): void {
+    const { revision } = this.#engine.state();
+    this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
+  }
+
+  /** Rings for what was changed since the last time, and may not have been rung for. `own` needs no bell. */
+  ringAgain(own: string | undefined): void {
+    const state = this.#engine.state();
+    const since = this.#rungUpTo;
+    if (since === state.revision) return;
+    const isAll = since === undefined || since < state.forgotten || this.#isHalfGone(state);
+    const bells = isAll ? this.#listeners.all(state.listeners) : this.#concernedSince(since, state);
+    this.#rungUpTo = state.revision;
+    if (isAll) this.#allRungAt = state.revision;
+    for (const bell of bells) if (bell !== own) this.#ring(bell);
+  }
+
+  /** There are some whose bells have to be looked for, since no file watch tells. */
+  get mustLook(): boolean {
+    for (const { watcher } of this.#deaf.values()) if (watcher === undefined) return true;
+    return false;
+  }
+
+  /** Looks on behalf of those. */
+  look(): void {
+    if (!this.mustLook) return;
+    const state = this.#engine.state();
+    if (state.revision === this.#toldUpTo) return;
+    const bells = this.#concernedSince(this.#toldUpTo, state);
+    this.#toldUpTo = state.revision;
+    for (const bell of bells) {
+      const deaf = this.#deaf.get(bell);
+      if (deaf?.watcher === undefined) deaf?.tell();
+    }
+  }
+
+  /** Listens for the bell of a process that cannot, and tells it whenever it is rung. Answers how to stop that. */
+  hearFor(bell: string, tell: () => void): () => void {
+    this.#deaf.get(bell)?.watcher?.close();
+    const deaf = { watcher: this.#watch(bell, tell), tell };
+    this.#deaf.set(bell, deaf);
+    // What was rung until now was heard by nobody.
+    tell();
+    return () => {
+      deaf.watcher?.close();
+      if (this.#deaf.get(bell) === deaf) this.#deaf.delete(bell);
+    };
+  }
+
+  end(): void {
+    for (const { watcher } of this.#deaf.values()) watcher?.close();
+    this.#deaf.clear();
+    this.#rungUpTo = undefined;
+  }
+
+  #watch(bell: string, tell: () => void): Deaf['watcher'] {
+    try {
+      // One that fails later is told at the next look of its own.
+      return watch(join(this.#directory, bell), { persistent: false }, tell).on('error', () => undefined);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #concernedSince(since: Revision, { listeners }: State): Set<string> {
+    return this.#listeners.concernedBy(this.#engine.keysAfter(since), listeners);
+  }
+
+  /** A watch that is behind by all of the history would have to list everything again. */
+  #isHalfGone({ revision, forgotten }: State): boolean {
+    const unread = revision - this.#allRungAt;
+    return unread >= FEW_REVISIONS && unread > (revision - forgotten) / 2;
+  }
+
+  #ring(bell: string): void {
+    const deaf = this.#deaf.get(bell);
+    if (deaf === undefined) this.#listeners.ring(bell);
+    else deaf.tell();
+  }
+}
