@@ -40,7 +40,9 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     expect(inner.isValid).toBe(other.kind === 'busy');
   });
 
-  it.skipIf(atOnce === true)('whose answer comes after the outer hold was forced away is no hold', async () => {
+  // At once there is no time between a grant and its answer.
+  const whereAnswersTakeTime = atOnce === true ? undefined : it;
+  whereAnswersTakeTime?.('whose answer comes after the outer hold was forced away is no hold', async () => {
     const { one, here, there } = await two();
     const outer = await here.acquire({ holder: 'X' });
     one.link.next('transaction', 'held');
