@@ -158,6 +158,7 @@ export class Checker {
     for (const [resource, record] of written) this.#checkRecord(resource, record, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
+    if (!this.#world.isTraced) return;
     const changed = new Set([...written, ...gone, ...arrived].map(([resource]) => resource));
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
@@ -230,6 +231,13 @@ export class Checker {
     );
     const waiting = [...this.#queue(resource).keys()];
     return `${resource}: ${holds.join(', ') || 'free'}${waiting.length === 0 ? '' : `; waiting: ${waiting.join(', ')}`}`;
+  }
+
+  /** Nothing is held, and nobody waits. */
+  get isQuiet(): boolean {
+    for (const { holds } of this.#records.values()) if (holds.length > 0) return false;
+    for (const queue of this.#tickets.values()) if (queue.size > 0) return false;
+    return true;
   }
 
   /** After all is over nothing may be held and nobody may wait. */

@@ -13,7 +13,7 @@ import { afterPrefix } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
 import { Checker, type Violation } from './checker.ts';
 import { Faults } from './faults.ts';
-import { Network } from './network.ts';
+import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
 import { TaskWorker } from './task-workload.ts';
@@ -33,14 +33,16 @@ const TROUBLE_MS = 20_000;
 /** Within so much time, without any trouble, everyone must get on; slow networks take several such spells. */
 const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
+/** By then every request has arrived that was ever sent, and every lease has ended whose owner is gone. */
+const LATE_MS = 6_000;
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
 /** What users do: with locks and semaphores, or with tasks. */
 export type Workload = 'holds' | 'tasks';
 
-export async function simulate(seed: number, workload: Workload = 'holds'): Promise<SimulationReport> {
+export async function simulate(seed: number, workload: Workload = 'holds', isTraced = true): Promise<SimulationReport> {
   const random = new Random(seed);
-  const world = new World(random);
+  const world = new World(random, isTraced);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
   const simulation = new Simulation(world, checker, store, random, workload);
@@ -67,6 +69,7 @@ class Simulation {
   readonly #store: Store;
   readonly #random: Random;
   readonly #faults: Faults;
+  readonly #post: Post;
   readonly #running: Running[] = [];
   readonly #workers: (Worker | TaskWorker)[] = [];
   readonly #workload: Workload;
@@ -82,6 +85,7 @@ class Simulation {
     this.#store = store;
     this.#random = random;
     this.#faults = new Faults(random);
+    this.#post = new Post(random.chance(0.1));
     this.#locks = random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
     // In half of the runs the back-stop comes too late to hide that a wake-up was lost.
     this.#maintenanceMs = random.pick([5_000, NEVER_MS]);
@@ -102,7 +106,7 @@ class Simulation {
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
       const before = this.#checker.grants;
-      await this.#for(CALM_MS);
+      await this.#for(CALM_MS, () => this.#unfinished().length === 0);
       forgotten = this.#unfinished();
       if (this.#checker.grants === before) break;
     }
@@ -113,9 +117,9 @@ class Simulation {
     }
     for (const { box, process } of this.#running) if (!process.isDead) void box.close();
     const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
-    await this.#for(CALM_MS);
+    await this.#clearedUp();
     void last.box.maintain();
-    await this.#for(CALM_MS);
+    await this.#clearedUp();
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
     this.#checker.atTheEnd();
   }
@@ -137,21 +141,32 @@ class Simulation {
       isDone = true;
     };
     void rest();
-    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS);
+    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS, () => isDone);
   }
 
   #unfinished(): readonly (Worker | TaskWorker)[] {
     return this.#workers.filter((worker) => !worker.isDone && !worker.process.isDead);
   }
 
-  #for(spellMs: number): Promise<void> {
-    return this.#until(this.#world.now + spellMs);
+  /** What the dead left behind ends with their leases; requests that are late arrive. */
+  async #clearedUp(): Promise<void> {
+    await this.#for(LATE_MS);
+    await this.#for(CALM_MS, () => this.#checker.isQuiet);
   }
 
-  #until(time: number): Promise<void> {
-    return this.#world.run(time, () => {
-      if (this.#checker.violation !== undefined) throw this.#checker.violation;
-    });
+  /** Ends early once `isOver`: all that would still happen is that sessions renew their leases. */
+  #for(spellMs: number, isOver?: () => boolean): Promise<void> {
+    return this.#until(this.#world.now + spellMs, isOver);
+  }
+
+  #until(time: number, isOver?: () => boolean): Promise<void> {
+    return this.#world.run(
+      time,
+      () => {
+        if (this.#checker.violation !== undefined) throw this.#checker.violation;
+      },
+      isOver,
+    );
   }
 
   async #observe(): Promise<void> {
@@ -188,7 +203,7 @@ class Simulation {
   }
 
   async #openAt(process: SimulatedProcess): Promise<Running> {
-    const network = new Network(this.#world, process, this.#store, this.#faults);
+    const network = new Network(this.#world, process, this.#store, this.#faults, this.#post);
     let serial = 0;
     // Straight to the store for the first look: whoever cannot reach it does not start.
     const box = await open(withHealthOf(network, this.#store), {
