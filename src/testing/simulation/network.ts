@@ -26,20 +26,32 @@ import type { SimulatedProcess, World } from './world.ts';
 /** After this a client no longer expects an answer. */
 const ANSWER_TIMEOUT_MS = 800;
 
+const WINDOW_MS = 10_000;
+
+/** How many calls a process may make per second, over ten seconds, and what to call when it makes more. */
+export interface Bound {
+  readonly most: number;
+  readonly exceeded: (calls: number) => void;
+}
+
 export class Network implements Store {
   readonly #world: World;
   readonly #process: SimulatedProcess;
   readonly #inner: Store;
   readonly #faults: Faults;
   readonly #post: Post;
+  readonly #bound: Bound;
+  #window = 0;
+  #calls = 0;
   readonly #watches = new Set<CutWatch>();
 
-  constructor(world: World, process: SimulatedProcess, inner: Store, faults: Faults, post: Post) {
+  constructor(world: World, process: SimulatedProcess, inner: Store, faults: Faults, post: Post, bound: Bound) {
     this.#world = world;
     this.#process = process;
     this.#inner = inner;
     this.#faults = faults;
     this.#post = post;
+    this.#bound = bound;
   }
 
   transaction(transaction: Transaction): Promise<TransactionResult> {
@@ -96,9 +108,19 @@ export class Network implements Store {
     for (const watch of this.#watches) watch.end();
   }
 
+  /** A process that gets nowhere must not keep the store busy: no decision is worth a loop without an end. */
+  #countCall(): void {
+    const window = Math.floor(this.#world.now / WINDOW_MS);
+    if (window !== this.#window) [this.#window, this.#calls] = [window, 0];
+    this.#calls += 1;
+    const { most, exceeded } = this.#bound;
+    if (this.#calls > (most * WINDOW_MS) / 1000) exceeded(this.#calls);
+  }
+
   #call<T>(kind: 'read' | 'write', apply: () => Promise<T>): Promise<T> {
     const world = this.#world;
     const process = this.#process;
+    this.#countCall();
     const fate = this.#faults.fateOf(kind, process);
     return new Promise<T>((resolve, reject) => {
       const lost = (): void =>
