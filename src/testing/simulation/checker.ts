@@ -2,11 +2,12 @@
  * What must never happen, checked on every step: once on what is stored, by an observer whom no fault concerns, and
  * once on what the users of holds believe.
  */
-import type { LockHold as LockGrant, LockRequest, SemaphoreHold as SemaphoreGrant } from '../../core/index.ts';
+import type { LockHold as LockGrant, LockMode, LockRequest, SemaphoreHold as SemaphoreGrant } from '../../core/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import {
   ANCHORS,
   decode,
+  processOf,
   type RecordDocument,
   RECORDS,
   resourceOfRecord,
@@ -20,14 +21,38 @@ import type { SimulatedProcess, World } from './world.ts';
 
 export class Violation extends Error {}
 
-/** What it looks at of a hold, or of the claim of a task. */
-type Held = Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'signal' | 'isValid' | 'lost'>;
+/** What it looks at of a hold, a detached hold, or the claim of a task. */
+export interface Held extends Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'isValid'> {
+  /** Of a lock. What has neither a mode nor slots excludes everyone else. */
+  readonly mode?: LockMode;
+  /** Of a semaphore: nobody else has these. */
+  readonly slots?: readonly number[];
+  /** Aborts when its user is told of the loss. */
+  readonly signal: Pick<AbortSignal, 'aborted'>;
+  readonly lost?: { readonly why: string } | undefined;
+  /** The session it was given to; of a re-entry, that of the user who entered again. */
+  readonly process?: string;
+  readonly isReentry?: boolean;
+}
 
-interface Believer {
+/** A user that may still act on what it holds: on a hold, on a re-entry, on a detached hold, on a claim. */
+export interface Believer {
   readonly hold: Held;
   readonly process: SimulatedProcess;
-  readonly isExclusive: boolean;
 }
+
+/** Somebody asks for something, or has just given up on it. */
+interface Asking {
+  under: number;
+  /** When the last of them was settled. */
+  settledAt: number;
+  wantsToWrite: boolean;
+}
+
+/** Those who can hear of a loss only after it has happened hear of it within this time. */
+const HEARD_MS = 12_000;
+/** What has been given up leaves no trace after this; until then a lost answer may still be looked into. */
+const NO_TRACE_MS = 10_000;
 
 type Grant = LockGrant & Partial<SemaphoreGrant>;
 type StoredRecord = { kind: string; token: number; capacity?: number; holds: readonly Grant[] };
@@ -35,6 +60,19 @@ type StoredRecord = { kind: string; token: number; capacity?: number; holds: rea
 interface Ticket {
   readonly request: LockRequest & { grows?: string };
   readonly arrival: number;
+}
+
+function isExclusive({ mode, slots }: Held): boolean {
+  return slots === undefined && mode !== 'shared';
+}
+
+/** Whether both cannot be had at once. */
+function excludes(one: Held, other: Held): boolean {
+  if (one.slots !== undefined && other.slots !== undefined) {
+    const { slots } = other;
+    return one.slots.some((slot) => slots.includes(slot));
+  }
+  return isExclusive(one) || isExclusive(other);
 }
 
 export class Checker {
@@ -46,6 +84,11 @@ export class Checker {
   readonly #touched = new Map<string, number>();
   /** Taken by an administrator: only there may the old holder hear of it later than the next is let in. */
   readonly #forced = new Set<string>();
+  /** Since when they should have heard of their loss. */
+  readonly #late = new WeakMap<Believer, number>();
+  readonly #asking = new Map<string, Asking>();
+  #lastCapacity = 10;
+  readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
   grants = 0;
   /** The first one; whoever runs the world looks at it after every step. */
@@ -58,19 +101,19 @@ export class Checker {
     this.tasks = new TaskChecker(
       (what) => world.note('store', what),
       (what) => this.fail(what),
-      (resource, holder) => void this.#forced.add(`${resource} ${holder}`),
+      (resource, token) => void this.#forced.add(`${resource} #${token}`),
     );
   }
 
   // What users believe
 
-  /** Somebody was given a hold: nobody else who runs may still believe in one that excludes it. */
-  granted(hold: Held, process: SimulatedProcess, isExclusive: boolean): Believer {
+  /** A user was given a hold: nobody else who runs may still believe in one that excludes it. */
+  granted(hold: Held, process: SimulatedProcess): Believer {
     this.grants += 1;
-    this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive ? '' : ', beside others'}`);
-    const believer = { hold, process, isExclusive };
+    this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', beside others'}`);
+    const believer = { hold, process };
     for (const other of this.#others(believer)) {
-      if (!other.hold.signal.aborted) {
+      if (!other.hold.signal.aborted && !this.#hearsLate(other, believer)) {
         this.fail(
           `${hold.resource} was given to ${process.name} (#${hold.token}) before ${other.process.name} (#${other.hold.token}) was told of its loss`,
         );
@@ -82,18 +125,18 @@ export class Checker {
 
   /** The user of a hold is about to do something that cannot be undone. */
   touches(believer: Believer): void {
-    const { hold, process, isExclusive } = believer;
+    const { hold, process } = believer;
     if (!hold.isValid) return;
     for (const other of this.#others(believer)) {
-      if (other.hold.isValid) {
+      if (other.hold.isValid && !this.#hearsLate(other, believer)) {
         this.fail(
           `${hold.resource} is used by ${process.name} (#${hold.token}) and by ${other.process.name} (#${other.hold.token}) at once`,
         );
       }
     }
-    if (!isExclusive) return;
+    if (!isExclusive(hold)) return;
     const before = this.#touched.get(hold.resource) ?? 0;
-    if (hold.token < before && !this.#wasForced(hold))
+    if (hold.token < before && !this.#mayHearLate(hold))
       this.fail(`${hold.resource} was written with #${hold.token} after #${before}`);
     this.#touched.set(hold.resource, Math.max(before, hold.token));
   }
@@ -105,27 +148,90 @@ export class Checker {
     this.#world.note(process.name, `is through with ${hold.resource} #${hold.token}${how}`);
   }
 
+  /** Whether the store still has it as held. */
+  isStored({ resource, token }: Pick<Held, 'resource' | 'token'>): boolean {
+    return this.#records.get(resource)?.holds.some((hold) => hold.token === token) ?? false;
+  }
+
+  /** All that is valid at once excludes each other: looked at now and then, for those whose users just wait. */
+  lookAtAll(): void {
+    for (const believers of this.#believers.values()) for (const believer of believers) this.touches(believer);
+    this.#lookForTraces();
+  }
+
   #others(believer: Believer): readonly Believer[] {
     return [...this.#of(believer.hold.resource)].filter(
       (other) =>
         other !== believer &&
         other.hold.id !== believer.hold.id &&
-        !this.#wasForced(other.hold) &&
-        !this.#wasForced(believer.hold) &&
-        (other.isExclusive || believer.isExclusive) &&
+        excludes(other.hold, believer.hold) &&
         !other.process.isDead &&
-        !other.process.isPaused,
+        !other.process.isPaused &&
+        !believer.process.isDead &&
+        !believer.process.isPaused,
     );
   }
 
-  #wasForced({ resource, holder }: Held): boolean {
-    return this.#forced.has(`${resource} ${holder}`);
+  /** One of the two may still have to hear that it lost. That takes its time, and has an end. */
+  #hearsLate(one: Believer, other: Believer): boolean {
+    const late = this.#mayHearLate(one.hold) ? one : this.#mayHearLate(other.hold) ? other : undefined;
+    if (late === undefined) return false;
+    const since = this.#late.get(late) ?? this.#world.now;
+    this.#late.set(late, since);
+    return this.#world.now - since < HEARD_MS;
+  }
+
+  /** An administrator took it; or it rests on a hold of another process, which may release that at any time. */
+  #mayHearLate({ resource, token, id, process, isReentry }: Held): boolean {
+    if (this.#forced.has(`${resource} #${token}`)) return true;
+    return isReentry === true && process !== undefined && processOf(id) !== process;
   }
 
   #of(resource: string): Set<Believer> {
     const believers = this.#believers.get(resource) ?? new Set();
     this.#believers.set(resource, believers);
     return believers;
+  }
+
+  // What users ask for
+
+  /** One that nobody else is given. */
+  nextCapacity(): number {
+    return this.#lastCapacity++;
+  }
+
+  /** A named holder asks for it; answers what to call when that was settled, one way or the other. */
+  asks(resource: string, holder: string, wantsToWrite: boolean): () => void {
+    const key = `${resource} ${holder}`;
+    const asking = this.#asking.get(key) ?? { under: 0, settledAt: 0, wantsToWrite: false };
+    this.#asking.set(key, asking);
+    asking.under += 1;
+    if (wantsToWrite) asking.wantsToWrite = true;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      asking.under -= 1;
+      asking.settledAt = this.#world.now;
+    };
+  }
+
+  /** Since when nobody asks for it any more; undefined if somebody does, or never did under a name. */
+  #settledSince(resource: string, holder: string): number | undefined {
+    const asking = this.#asking.get(`${resource} ${holder}`);
+    return asking === undefined || asking.under > 0 ? undefined : asking.settledAt;
+  }
+
+  #lookForTraces(): void {
+    for (const [resource, queue] of this.#tickets) {
+      for (const { request } of queue.values()) {
+        const since = this.#settledSince(resource, request.holder);
+        if (since === undefined || this.#world.now - since < NO_TRACE_MS) continue;
+        this.fail(
+          `${resource} is waited for by ${request.holder}, who was answered ${this.#world.now - since} ms ago`,
+        );
+      }
+    }
   }
 
   // What is stored
@@ -143,7 +249,7 @@ export class Checker {
       } else if (key.startsWith(RECORDS)) {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
-        for (const { type, holder } of events) if (type.endsWith(':forced')) this.#forced.add(`${resource} ${holder}`);
+        for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
         written.push([resource, record]);
       } else if (!key.startsWith(TICKETS)) {
         continue;
@@ -158,6 +264,7 @@ export class Checker {
     for (const [resource, record] of written) this.#checkRecord(resource, record, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
+    if (!this.#world.isTraced) return;
     const changed = new Set([...written, ...gone, ...arrived].map(([resource]) => resource));
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
@@ -176,10 +283,17 @@ export class Checker {
     }
     const slots = holds.flatMap((hold) => hold.slots ?? []);
     if (new Set(slots).size < slots.length) this.fail(`a slot of ${resource} was given out twice: ${slots.join(' ')}`);
+    if (resource === 'semaphore/sized' && record.capacity !== before?.capacity && record.capacity !== undefined) {
+      if (this.#sized.has(record.capacity)) this.fail(`${resource} was resized to ${record.capacity} again`);
+      this.#sized.add(record.capacity);
+    }
     const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
-    if (used > (record.capacity ?? used))
+    // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
+    const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;
+    if (used > (record.capacity ?? used) && used > usedBefore)
       this.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
     if (used !== slots.length) this.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
+    for (const hold of holds) this.#checkChange(resource, before?.holds.find(({ token }) => token === hold.token), hold);
     const known = new Set(before?.holds.map(({ token }) => token));
     const fresh = holds.filter(({ token }) => !known.has(token));
     for (const { token, id, lease } of fresh) {
@@ -193,6 +307,26 @@ export class Checker {
       fresh.map(({ id }) => id),
       leaving,
     );
+  }
+
+  /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
+  #wasTaken(resource: string, holder: string): void {
+    for (const hold of this.#records.get(resource)?.holds ?? []) {
+      if (hold.holder === holder) this.#forced.add(`${resource} #${hold.token}`);
+    }
+  }
+
+  /** A hold changes only as its holder asks. */
+  #checkChange(resource: string, before: Grant | undefined, after: Grant): void {
+    if (before === undefined) return;
+    if ((after.weight ?? 0) < (before.weight ?? 0)) {
+      this.fail(`${after.holder} had ${before.weight} slots of ${resource} and was left ${after.weight}`);
+    }
+    if (before.mode !== 'shared' || after.mode !== 'exclusive') return;
+    const asking = this.#asking.get(`${resource} ${after.holder}`);
+    if (asking === undefined) return;
+    const isLate = asking.under === 0 && this.#world.now - asking.settledAt >= NO_TRACE_MS;
+    if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
   }
 
   /** Whoever is granted has waited longest among those of its priority, and nobody of a priority as high waits on. */
@@ -230,6 +364,13 @@ export class Checker {
     );
     const waiting = [...this.#queue(resource).keys()];
     return `${resource}: ${holds.join(', ') || 'free'}${waiting.length === 0 ? '' : `; waiting: ${waiting.join(', ')}`}`;
+  }
+
+  /** Nothing is held, and nobody waits. */
+  get isQuiet(): boolean {
+    for (const { holds } of this.#records.values()) if (holds.length > 0) return false;
+    for (const queue of this.#tickets.values()) if (queue.size > 0) return false;
+    return true;
   }
 
   /** After all is over nothing may be held and nobody may wait. */

@@ -16,6 +16,7 @@ export class Faults {
   readonly #rate: number;
   readonly #slowest: number;
   readonly #cutOff = new Map<SimulatedProcess, number>();
+  readonly #counts = new Map<string, number>();
   isStill = false;
 
   constructor(random: Random) {
@@ -24,7 +25,22 @@ export class Faults {
     this.#slowest = random.pick([2, 10, 60, 350, 700]);
   }
 
+  /** How often what went wrong. */
+  get counts(): ReadonlyMap<string, number> {
+    return this.#counts;
+  }
+
+  count(what: string): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+  }
+
   fateOf(kind: 'read' | 'write', process: SimulatedProcess): Fate {
+    const fate = this.#drawFate(kind, process);
+    if (fate.kind !== 'well') this.count(fate.kind);
+    return fate;
+  }
+
+  #drawFate(kind: 'read' | 'write', process: SimulatedProcess): Fate {
     const random = this.#random;
     const thereMs = this.#delay();
     // Now and then an answer takes longer than the margin of a lease: what it says is old when it comes.

@@ -12,7 +12,6 @@ import type {
   Lease,
   LeaseId,
   LeaseState,
-  Operation,
   OperationResult,
   Revision,
   Store,
@@ -27,24 +26,38 @@ import type { SimulatedProcess, World } from './world.ts';
 /** After this a client no longer expects an answer. */
 const ANSWER_TIMEOUT_MS = 800;
 
+const WINDOW_MS = 10_000;
+
+/** How many calls a process may make per second, over ten seconds, and what to call when it makes more. */
+export interface Bound {
+  readonly most: number;
+  readonly exceeded: (calls: number) => void;
+}
+
 export class Network implements Store {
   readonly #world: World;
   readonly #process: SimulatedProcess;
   readonly #inner: Store;
   readonly #faults: Faults;
+  readonly #post: Post;
+  readonly #bound: Bound;
+  #window = 0;
+  #calls = 0;
   readonly #watches = new Set<CutWatch>();
 
-  constructor(world: World, process: SimulatedProcess, inner: Store, faults: Faults) {
+  constructor(world: World, process: SimulatedProcess, inner: Store, faults: Faults, post: Post, bound: Bound) {
     this.#world = world;
     this.#process = process;
     this.#inner = inner;
     this.#faults = faults;
+    this.#post = post;
+    this.#bound = bound;
   }
 
   transaction(transaction: Transaction): Promise<TransactionResult> {
     const changes = [...transaction.success, ...transaction.failure].some((operation) => operation.do !== 'read');
     return this.#call(changes ? 'write' : 'read', async () =>
-      decoded(await this.#inner.transaction(encodedTransaction(transaction))),
+      this.#post.opened(await this.#inner.transaction(transaction)),
     );
   }
 
@@ -77,7 +90,7 @@ export class Network implements Store {
     const inner = await this.#call('read', () =>
       this.#inner.watch(range, since, AbortSignal.any([signal, over.signal])),
     );
-    const watch = new CutWatch(this.#world, this.#process, this.#faults, inner.since, () => {
+    const watch = new CutWatch(this.#world, this.#process, this.#faults, this.#post, inner.since, () => {
       over.abort();
       this.#watches.delete(watch);
     });
@@ -95,9 +108,19 @@ export class Network implements Store {
     for (const watch of this.#watches) watch.end();
   }
 
+  /** A process that gets nowhere must not keep the store busy: no decision is worth a loop without an end. */
+  #countCall(): void {
+    const window = Math.floor(this.#world.now / WINDOW_MS);
+    if (window !== this.#window) [this.#window, this.#calls] = [window, 0];
+    this.#calls += 1;
+    const { most, exceeded } = this.#bound;
+    if (this.#calls > (most * WINDOW_MS) / 1000) exceeded(this.#calls);
+  }
+
   #call<T>(kind: 'read' | 'write', apply: () => Promise<T>): Promise<T> {
     const world = this.#world;
     const process = this.#process;
+    this.#countCall();
     const fate = this.#faults.fateOf(kind, process);
     return new Promise<T>((resolve, reject) => {
       const lost = (): void =>
@@ -144,6 +167,7 @@ class CutWatch implements Watch {
   readonly #world: World;
   readonly #process: SimulatedProcess;
   readonly #faults: Faults;
+  readonly #post: Post;
   readonly #closed: () => void;
   readonly #queue: Changes[] = [];
   #failure: Error | undefined;
@@ -151,8 +175,16 @@ class CutWatch implements Watch {
   #wake: (() => void) | undefined;
   #latest = 0;
 
-  constructor(world: World, process: SimulatedProcess, faults: Faults, since: Revision, closed: () => void) {
+  constructor(
+    world: World,
+    process: SimulatedProcess,
+    faults: Faults,
+    post: Post,
+    since: Revision,
+    closed: () => void,
+  ) {
     this.since = since;
+    this.#post = post;
     this.#world = world;
     this.#process = process;
     this.#faults = faults;
@@ -163,7 +195,7 @@ class CutWatch implements Watch {
     try {
       for await (const changes of inner) {
         if (this.#ended || this.#failure !== undefined) return;
-        this.#inOrder(() => this.#queue.push(decodedChanges(changes)));
+        this.#inOrder(() => this.#queue.push(this.#post.changes(changes)));
       }
       this.#inOrder(() => void (this.#ended = true));
     } catch (error) {
@@ -206,37 +238,51 @@ class CutWatch implements Watch {
   }
 }
 
-// Everything crosses the network as text, so that what a process gets is never an object of another's.
+/**
+ * Everything crosses the network as text, so that a process never gets an object of another. What is received is parsed
+ * once for all who receive it. `isSealed`: it is frozen as well, so that a process that changes it fails at once.
+ */
+export class Post {
+  readonly #isSealed: boolean;
+  readonly #opened = new WeakMap<Value, Value>();
 
-function encodedTransaction({ compare, success, failure }: Transaction): Transaction {
-  return { compare, success: success.map(encodedOperation), failure: failure.map(encodedOperation) };
+  constructor(isSealed: boolean) {
+    this.#isSealed = isSealed;
+  }
+
+  opened(result: TransactionResult): TransactionResult {
+    return { ...result, results: result.results.map((each) => this.#result(each)) };
+  }
+
+  changes({ revision, changes }: Changes): Changes {
+    return {
+      revision,
+      changes: changes.map((change) =>
+        change.kind === 'put' ? { kind: 'put', pair: this.#pair(change.pair) } : change,
+      ),
+    };
+  }
+
+  #result(result: OperationResult): OperationResult {
+    if (result.do === 'read') return { ...result, pairs: result.pairs.map((pair) => this.#pair(pair)) };
+    if (result.do === 'transaction') return { ...result, results: result.results.map((each) => this.#result(each)) };
+    return result;
+  }
+
+  #pair(pair: KeyValue): KeyValue {
+    let value = this.#opened.get(pair.value);
+    if (value === undefined) {
+      value = Value.text(pair.value.text);
+      // The plain words of tasks and of the bus are no documents.
+      if (this.#isSealed && value.text.startsWith('{')) freeze(value.json);
+      this.#opened.set(pair.value, value);
+    }
+    return { ...pair, value };
+  }
 }
 
-function encodedOperation(operation: Operation): Operation {
-  if (operation.do === 'put') return { ...operation, value: Value.text(operation.value.text) };
-  if (operation.do === 'transaction') return { do: 'transaction', ...encodedTransaction(operation) };
-  return operation;
-}
-
-function decoded(result: TransactionResult): TransactionResult {
-  return { ...result, results: result.results.map(decodedResult) };
-}
-
-function decodedResult(result: OperationResult): OperationResult {
-  if (result.do === 'read') return { ...result, pairs: result.pairs.map(decodedPair) };
-  if (result.do === 'transaction') return { ...result, results: result.results.map(decodedResult) };
-  return result;
-}
-
-function decodedPair(pair: KeyValue): KeyValue {
-  return { ...pair, value: Value.text(pair.value.text) };
-}
-
-function decodedChanges({ revision, changes }: Changes): Changes {
-  return {
-    revision,
-    changes: changes.map((change) =>
-      change.kind === 'put' ? { kind: 'put', pair: decodedPair(change.pair) } : change,
-    ),
-  };
+function freeze(document: unknown): void {
+  if (typeof document !== 'object' || document === null) return;
+  Object.freeze(document);
+  for (const part of Object.values(document)) freeze(part);
 }

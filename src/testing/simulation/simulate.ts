@@ -11,13 +11,15 @@ import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
 import { type Changes, type KeyRange, openMemory, type Store } from '../../store/index.ts';
 import { afterPrefix } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
-import { Checker, type Violation } from './checker.ts';
+import { Checker, Violation } from './checker.ts';
 import { Faults } from './faults.ts';
-import { Network } from './network.ts';
+import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
 import { SimulatedProcess, World } from './world.ts';
-import { TaskWorker } from './task-workload.ts';
-import { Worker } from './workload.ts';
+import { Thrown, type User } from './user.ts';
+import { kindOf, type Workload } from './workloads.ts';
+
+export type { Workload } from './workloads.ts';
 
 export interface SimulationReport {
   readonly seed: number;
@@ -26,6 +28,8 @@ export interface SimulationReport {
   readonly trace: readonly string[];
   readonly grants: number;
   readonly virtualMs: number;
+  /** How often what went wrong. */
+  readonly faults: ReadonlyMap<string, number>;
 }
 
 const TTL_MS = 3000;
@@ -33,26 +37,52 @@ const TROUBLE_MS = 20_000;
 /** Within so much time, without any trouble, everyone must get on; slow networks take several such spells. */
 const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
+/** By then every request has arrived that was ever sent, and every lease has ended whose owner is gone. */
+const LATE_MS = 6_000;
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
-/** What users do: with locks and semaphores, or with tasks. */
-export type Workload = 'holds' | 'tasks';
-
-export async function simulate(seed: number, workload: Workload = 'holds'): Promise<SimulationReport> {
+export async function simulate(seed: number, workload: Workload = 'holds', isTraced = true): Promise<SimulationReport> {
   const random = new Random(seed);
-  const world = new World(random);
+  const world = new World(random, isTraced);
   const checker = new Checker(world);
   const store = openMemory({ clock: world.clock(), historyLimit: random.pick([64, 16_384]) });
+  world.takesTurns = kindOf(workload).takesTurns === true;
   const simulation = new Simulation(world, checker, store, random, workload);
-  let violation: Violation | undefined;
+  const unhandled = noticeUnhandled(checker);
   try {
     await simulation.run();
   } catch (error) {
     if (checker.violation === undefined) throw error;
+  } finally {
+    simulation.stop();
+    unhandled.stop();
   }
-  violation = checker.violation;
-  simulation.stop();
-  return { seed, violation, trace: world.trace, grants: checker.grants, virtualMs: world.now };
+  const { violation, grants } = checker;
+  const { faults } = simulation;
+  return { seed, violation, trace: world.trace, grants, virtualMs: world.now, faults };
+}
+
+/** A rejection that nobody handles would end a real process; so does what is thrown out of a callback, unless on purpose. */
+function noticeUnhandled(checker: Checker): { stop(): void } {
+  const notice = (error: unknown): void => {
+    if (error instanceof Thrown || error instanceof Violation) return;
+    try {
+      checker.fail(`a process ended by what nobody caught: ${String(error)}`);
+    } catch {
+      // Kept by the checker.
+    }
+  };
+  const before = process.listeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection');
+  process.on('unhandledRejection', notice);
+  process.setUncaughtExceptionCaptureCallback(notice);
+  return {
+    stop: () => {
+      process.off('unhandledRejection', notice);
+      for (const listener of before) process.on('unhandledRejection', listener);
+      process.setUncaughtExceptionCaptureCallback(null);
+    },
+  };
 }
 
 interface Running {
@@ -67,8 +97,9 @@ class Simulation {
   readonly #store: Store;
   readonly #random: Random;
   readonly #faults: Faults;
+  readonly #post: Post;
   readonly #running: Running[] = [];
-  readonly #workers: (Worker | TaskWorker)[] = [];
+  readonly #workers: User[] = [];
   readonly #workload: Workload;
   readonly #observing = new AbortController();
   readonly #locks: readonly string[];
@@ -82,6 +113,7 @@ class Simulation {
     this.#store = store;
     this.#random = random;
     this.#faults = new Faults(random);
+    this.#post = new Post(random.chance(0.1));
     this.#locks = random.pick([['a'], ['a', 'b'], ['a', 'b', 'c']]);
     // In half of the runs the back-stop comes too late to hide that a wake-up was lost.
     this.#maintenanceMs = random.pick([5_000, NEVER_MS]);
@@ -96,13 +128,15 @@ class Simulation {
     await this.#observe();
     for (let started = this.#random.whole(2, 4); started > 0; started--) void this.#start();
     this.#trouble();
+    this.#lookAround();
     await this.#until(TROUBLE_MS);
     this.#faults.isStill = true;
     this.#world.note('', 'all is calm from here on');
+    void this.#administer();
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
       const before = this.#checker.grants;
-      await this.#for(CALM_MS);
+      await this.#for(CALM_MS, () => this.#unfinished().length === 0);
       forgotten = this.#unfinished();
       if (this.#checker.grants === before) break;
     }
@@ -113,9 +147,9 @@ class Simulation {
     }
     for (const { box, process } of this.#running) if (!process.isDead) void box.close();
     const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
-    await this.#for(CALM_MS);
+    await this.#clearedUp();
     void last.box.maintain();
-    await this.#for(CALM_MS);
+    await this.#clearedUp();
     if (this.#workload === 'tasks') await this.#doTheRest(last.box);
     this.#checker.atTheEnd();
   }
@@ -137,21 +171,32 @@ class Simulation {
       isDone = true;
     };
     void rest();
-    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS);
+    for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS, () => isDone);
   }
 
-  #unfinished(): readonly (Worker | TaskWorker)[] {
+  #unfinished(): readonly User[] {
     return this.#workers.filter((worker) => !worker.isDone && !worker.process.isDead);
   }
 
-  #for(spellMs: number): Promise<void> {
-    return this.#until(this.#world.now + spellMs);
+  /** What the dead left behind ends with their leases; requests that are late arrive. */
+  async #clearedUp(): Promise<void> {
+    await this.#for(LATE_MS);
+    await this.#for(CALM_MS, () => this.#checker.isQuiet);
   }
 
-  #until(time: number): Promise<void> {
-    return this.#world.run(time, () => {
-      if (this.#checker.violation !== undefined) throw this.#checker.violation;
-    });
+  /** Ends early once `isOver`: all that would still happen is that sessions renew their leases. */
+  #for(spellMs: number, isOver?: () => boolean): Promise<void> {
+    return this.#until(this.#world.now + spellMs, isOver);
+  }
+
+  #until(time: number, isOver?: () => boolean): Promise<void> {
+    return this.#world.run(
+      time,
+      () => {
+        if (this.#checker.violation !== undefined) throw this.#checker.violation;
+      },
+      isOver,
+    );
   }
 
   async #observe(): Promise<void> {
@@ -176,19 +221,22 @@ class Simulation {
     this.#count += 1;
     const rate = 1 + (this.#random.next() - 0.5) * 0.04;
     const running = await this.#openAt(new SimulatedProcess(this.#world, `p${this.#count}`, rate));
+    const { user, rounds } = kindOf(this.#workload);
     for (let worker = this.#random.whole(1, 4); worker > 0; worker--) {
       const name = `${running.process.name}w${worker}`;
-      const added =
-        this.#workload === 'tasks'
-          ? new TaskWorker(name, running.process, running.box, this.#world, this.#checker)
-          : new Worker(name, running.process, running.box, this.#world, this.#checker, this.#locks);
+      const { process, box } = running;
+      const place = { name, process, box, world: this.#world, checker: this.#checker, locks: this.#locks };
+      const added = new user(place);
       this.#workers.push(added);
-      void added.work(this.#random.whole(3, 25));
+      void added.work(this.#random.whole(...rounds));
     }
   }
 
   async #openAt(process: SimulatedProcess): Promise<Running> {
-    const network = new Network(this.#world, process, this.#store, this.#faults);
+    const network = new Network(this.#world, process, this.#store, this.#faults, this.#post, {
+      most: kindOf(this.#workload).callsPerSecond,
+      exceeded: (calls) => this.#spins(process, calls),
+    });
     let serial = 0;
     // Straight to the store for the first look: whoever cannot reach it does not start.
     const box = await open(withHealthOf(network, this.#store), {
@@ -205,6 +253,37 @@ class Simulation {
     return running;
   }
 
+  #spins(process: SimulatedProcess, calls: number): void {
+    try {
+      this.#checker.fail(`${process.name} spins: it called the store ${calls} times in ten seconds`);
+    } catch {
+      // Kept by the checker.
+    }
+  }
+
+  /** Nobody waits for a person any more: what was left behind may be taken. */
+  async #administer(): Promise<void> {
+    const { box } = await this.#openAt(new SimulatedProcess(this.#world, 'admin', 1));
+    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim' });
+    await box.close();
+  }
+
+  /** What users believe is compared every second, also while they wait. */
+  #lookAround(): void {
+    this.#world.schedule(1000, () => {
+      try {
+        this.#checker.lookAtAll();
+      } catch {
+        // Kept by the checker.
+      }
+      this.#lookAround();
+    });
+  }
+
+  get faults(): ReadonlyMap<string, number> {
+    return this.#faults.counts;
+  }
+
   /** Something happens to somebody every now and then. */
   #trouble(): void {
     const random = this.#random;
@@ -216,32 +295,46 @@ class Simulation {
     });
   }
 
-  #harm({ process, network }: Running): void {
+  #harm({ process, network, box }: Running): void {
     const random = this.#random;
-    switch (random.whole(0, 6)) {
+    switch (random.whole(0, 7)) {
       case 0:
         if (this.#count >= 8) return;
+        this.#faults.count('crash');
         process.crash();
         void this.#start();
         return;
       case 1:
+        this.#faults.count('stall');
         process.pause(random.pick([50, 1000, TTL_MS, 2 * TTL_MS]));
         return;
       case 2:
+        this.#faults.count('clock jump');
         process.jumpWall(random.pick([-3_600_000, -500, 500, TTL_MS, 3_600_000]));
         return;
       case 3:
+        this.#faults.count('watches cut');
         network.cutWatches();
         this.#world.note(process.name, 'loses its watches');
         return;
       case 4:
+        this.#faults.count('cut off');
         this.#faults.cutOff(process, random.pick([200, 1500, TTL_MS, 3 * TTL_MS]));
         return;
       case 5:
+        this.#faults.count('compaction');
         void this.#compact();
         return;
-      default:
+      case 6:
         if (this.#count < 8) void this.#start();
+        return;
+      default:
+        // Its users meet `closed` from now on.
+        if (this.#count >= 8 || !random.chance(0.3)) return;
+        this.#faults.count('close');
+        this.#world.note(process.name, 'closes');
+        void box.close();
+        void this.#start();
     }
   }
 

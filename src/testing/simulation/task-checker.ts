@@ -10,13 +10,13 @@ export class TaskChecker {
   readonly #completed = new Map<string, number>();
   readonly #note: (what: string) => void;
   readonly #fail: (what: string) => void;
-  readonly #forced: (resource: string, holder: string) => void;
+  readonly #forced: (resource: string, token: number) => void;
   claims = 0;
 
   constructor(
     note: (what: string) => void,
     fail: (what: string) => void,
-    forced: (resource: string, holder: string) => void,
+    forced: (resource: string, token: number) => void,
   ) {
     this.#note = note;
     this.#fail = fail;
@@ -47,8 +47,10 @@ export class TaskChecker {
   #look(before: Task, after: Task, revision: number): void {
     const resource = taskResource(after.id);
     const [was, is] = [statusOf(before), statusOf(after)];
-    for (const { type, holder, forced } of after.book?.entry.events ?? []) {
-      if (type === 'task:released' && forced === true) this.#forced(resource, holder);
+    for (const { type, forced } of after.book?.entry.events ?? []) {
+      if (type === 'task:released' && forced === true && before.owner !== undefined) {
+        this.#forced(resource, before.owner.token);
+      }
     }
     if (before.data !== undefined && after.data === undefined) this.#fail(`${resource} has lost its data`);
     if ((was === 'complete' || was === 'failed') && is !== was) this.#fail(`${resource} was ${was} and is ${is} now`);

@@ -1,36 +1,15 @@
 /** What users do with tasks: publish them, claim and finish them in every way, forget them, take them away. */
-import { Failure } from '../../failure.ts';
-import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
-import { type Checker, Violation } from './checker.ts';
-import type { Random } from './random.ts';
-import type { SimulatedProcess, World } from './world.ts';
+import type { Held } from './checker.ts';
+import { type Story, User } from './user.ts';
 
 /** Ids are few, so that many want the same; what depends on what goes from higher numbers to lower ones. */
 const IDS = 12;
 const CAPABILITIES = ['gpu', 'rust'];
 
-export class TaskWorker {
-  readonly name: string;
-  readonly process: SimulatedProcess;
-  readonly #box: Signalbox;
-  readonly #world: World;
-  readonly #checker: Checker;
-  readonly #random: Random;
-  isDone = false;
-  doing = 'begins';
-
-  constructor(name: string, process: SimulatedProcess, box: Signalbox, world: World, checker: Checker) {
-    this.name = name;
-    this.process = process;
-    this.#box = box;
-    this.#world = world;
-    this.#checker = checker;
-    this.#random = world.random;
-  }
-
-  async work(rounds: number): Promise<void> {
-    const stories = [
+export class TaskWorker extends User {
+  protected stories(): readonly Story[] {
+    return [
       () => this.#publish(),
       () => this.#publish(),
       () => this.#next(),
@@ -42,53 +21,39 @@ export class TaskWorker {
       () => this.#force(),
       () => this.#look(),
     ];
-    for (let round = 0; round < rounds; round++) {
-      await this.#pause(20);
-      try {
-        await this.#random.pick(stories)();
-      } catch (error) {
-        // Refusals and a store that cannot be reached are to be expected here; anything else is a bug.
-        if (!(error instanceof Failure) || error.code === 'invalid' || error.code === 'corrupt') {
-          if (!(error instanceof Violation)) this.#fail(`${this.name} met ${String(error)}`);
-        }
-        this.#world.note(this.process.name, `${this.name} ${this.doing}: ${(error as Error).message}`);
-      }
-    }
-    this.isDone = true;
-    this.doing = 'done';
   }
 
   async #publish(): Promise<void> {
-    const number = this.#random.whole(1, IDS);
+    const number = this.random.whole(1, IDS);
     this.doing = `publishes t${number}`;
-    const dependsOn = number > 1 && this.#random.chance(0.3) ? [`t${this.#random.whole(1, number - 1)}`] : undefined;
-    await this.#box.tasks.publish(
+    const dependsOn = number > 1 && this.random.chance(0.3) ? [`t${this.random.whole(1, number - 1)}`] : undefined;
+    await this.box.tasks.publish(
       `t${number}`,
       { number },
       {
-        priority: this.#random.whole(-1, 1),
-        retries: this.#random.whole(0, 2),
+        priority: this.random.whole(-1, 1),
+        retries: this.random.whole(0, 2),
         ...(dependsOn !== undefined && { dependsOn }),
-        ...(this.#random.chance(0.3) && { capabilities: [this.#random.pick(CAPABILITIES)] }),
+        ...(this.random.chance(0.3) && { capabilities: [this.random.pick(CAPABILITIES)] }),
       },
     );
   }
 
   async #next(): Promise<void> {
     this.doing = 'waits for the next task';
-    const capabilities = this.#random.chance(0.5) ? CAPABILITIES : [];
-    if (this.#random.chance(0.3)) {
-      const attempt = await this.#box.tasks.tryClaimNext({ capabilities });
+    const capabilities = this.random.chance(0.5) ? CAPABILITIES : [];
+    if (this.random.chance(0.3)) {
+      const attempt = await this.box.tasks.tryClaimNext({ capabilities });
       if (attempt.kind === 'claimed') await this.#under(attempt.claim);
       return;
     }
-    await this.#under(await this.#box.tasks.claimNext({ capabilities, waitMs: this.#random.whole(10, 4000) }));
+    await this.#under(await this.box.tasks.claimNext({ capabilities, waitMs: this.random.whole(10, 4000) }));
   }
 
   async #named(): Promise<void> {
     const id = this.#pickId();
     this.doing = `tries ${id}`;
-    const attempt = await this.#box.tasks.tryClaim(id, { capabilities: CAPABILITIES });
+    const attempt = await this.box.tasks.tryClaim(id, { capabilities: CAPABILITIES });
     if (attempt.kind === 'claimed') await this.#under(attempt.claim);
   }
 
@@ -96,77 +61,65 @@ export class TaskWorker {
     const id = this.#pickId();
     this.doing = `waits for ${id}`;
     const abort = new AbortController();
-    this.#world.schedule(this.#random.whole(0, 4000), () => abort.abort(), this.process);
-    await this.#under(await this.#box.tasks.claim(id, { capabilities: CAPABILITIES, signal: abort.signal }));
+    this.world.schedule(this.random.whole(0, 4000), () => abort.abort(), this.process);
+    await this.#under(await this.box.tasks.claim(id, { capabilities: CAPABILITIES, signal: abort.signal }));
   }
 
   async #detached(): Promise<void> {
     this.doing = 'claims a task, detached';
-    const { tasks } = this.#box;
+    const { tasks } = this.box;
     const holder = `${this.name}-detached`;
     const claim = await tasks.claimNextDetached({ holder, capabilities: CAPABILITIES, ttlMs: 4000, waitMs: 1000 });
-    await this.#pause(1500);
-    if (this.#random.chance(0.5)) await tasks.renew(claim.id, { token: claim.token });
+    await this.pause(1500);
+    if (this.random.chance(0.5)) await tasks.renew(claim.id, { token: claim.token });
     // Some never come back: then the lease ends it.
-    if (this.#random.chance(0.4)) await tasks.release(claim.id, { token: claim.token });
-    else if (this.#random.chance(0.5)) await tasks.complete(claim.id, { token: claim.token, holder });
+    if (this.random.chance(0.4)) await tasks.release(claim.id, { token: claim.token });
+    else if (this.random.chance(0.5)) await tasks.complete(claim.id, { token: claim.token, holder });
   }
 
   async #force(): Promise<void> {
     const id = this.#pickId();
     this.doing = `takes ${id} away`;
-    if (this.#random.chance(0.7)) await this.#box.tasks.forceRelease(id, { holder: this.name, reason: 'simulated' });
+    if (this.random.chance(0.7)) await this.box.tasks.forceRelease(id, { holder: this.name, reason: 'simulated' });
   }
 
   async #look(): Promise<void> {
     this.doing = 'looks at all tasks';
-    await this.#box.tasks.list();
+    await this.box.tasks.list();
   }
 
   async #under(claim: TaskClaim): Promise<void> {
-    const believer = this.#checker.granted(believed(claim), this.process, true);
+    const believer = this.checker.granted(believed(claim), this.process);
     try {
-      for (let touches = this.#random.whole(1, 3); touches > 0; touches--) {
-        this.#checker.touches(believer);
+      for (let touches = this.random.whole(1, 3); touches > 0; touches--) {
+        this.checker.touches(believer);
         this.doing = `does ${claim.resource} #${claim.token}`;
-        await this.#pause(this.#random.chance(0.1) ? 8000 : 60);
+        await this.pause(this.random.chance(0.1) ? 8000 : 60);
       }
-      this.#checker.touches(believer);
+      this.checker.touches(believer);
     } finally {
-      this.#checker.left(believer);
+      this.checker.left(believer);
       await this.#end(claim);
     }
   }
 
   async #end(claim: TaskClaim): Promise<void> {
     this.doing = `ends ${claim.resource} #${claim.token}`;
-    const chance = this.#random.next();
+    const chance = this.random.next();
     if (chance < 0.6) {
       const { kind } = await claim.complete({ by: this.name });
-      if (kind === 'completed') this.#checker.tasks.completed(claim.id, claim.token);
+      if (kind === 'completed') this.checker.tasks.completed(claim.id, claim.token);
     } else if (chance < 0.8) await claim.fail('simulated');
     else await claim.release();
   }
 
   #pickId(): string {
-    return `t${this.#random.whole(1, IDS)}`;
-  }
-
-  #pause(longestMs: number): Promise<void> {
-    return this.#world.sleep(this.#random.next() * longestMs, this.process);
-  }
-
-  #fail(what: string): void {
-    try {
-      this.#checker.fail(what);
-    } catch {
-      // Kept by the checker.
-    }
+    return `t${this.random.whole(1, IDS)}`;
   }
 }
 
 /** As the checker looks at holds: the id of a claim is its own, not that of its task. */
-function believed(claim: TaskClaim): Parameters<Checker['granted']>[0] {
+function believed(claim: TaskClaim): Held {
   return {
     id: `${claim.id} #${claim.token}`,
     resource: claim.resource,

@@ -1,0 +1,147 @@
+/** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
+import { Failure } from '../../failure.ts';
+import type { Hold } from '../../runtime/hold.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { type Checker, type Held, Violation } from './checker.ts';
+import type { Random } from './random.ts';
+import type { SimulatedProcess, World } from './world.ts';
+
+export type Story = () => Promise<void>;
+
+/** What a user works with. */
+export interface Place {
+  readonly name: string;
+  readonly process: SimulatedProcess;
+  readonly box: Signalbox;
+  readonly world: World;
+  readonly checker: Checker;
+  /** The names of the locks of this run. */
+  readonly locks: readonly string[];
+}
+
+/** Thrown by the callbacks of users, on purpose. */
+export class Thrown extends Error {}
+
+export abstract class User {
+  readonly name: string;
+  readonly process: SimulatedProcess;
+  protected readonly box: Signalbox;
+  protected readonly world: World;
+  protected readonly checker: Checker;
+  protected readonly random: Random;
+  protected readonly locks: readonly string[];
+  /** Once it has finished its rounds. */
+  isDone = false;
+  doing = 'begins';
+
+  constructor({ name, process, box, world, checker, locks }: Place) {
+    this.name = name;
+    this.process = process;
+    this.box = box;
+    this.world = world;
+    this.checker = checker;
+    this.random = world.random;
+    this.locks = locks;
+  }
+
+  /** One that is listed twice is done twice as often. */
+  protected abstract stories(): readonly Story[];
+
+  async work(rounds: number): Promise<void> {
+    const stories = this.stories();
+    for (let round = 0; round < rounds; round++) {
+      await this.pause(20);
+      try {
+        await this.random.pick(stories)();
+      } catch (error) {
+        if (!isExpected(error)) this.fail(`${this.name} ${this.doing} and met ${String(error)}`);
+        this.note(`${this.doing}: ${(error as Error).message}`);
+      }
+    }
+    this.isDone = true;
+    this.doing = 'done';
+  }
+
+  /** Uses what it was given for a while, and releases it. */
+  protected async under(hold: Hold, longest = 50): Promise<void> {
+    const believer = this.checker.granted(hold, this.process);
+    try {
+      for (let touches = this.random.whole(1, 3); touches > 0; touches--) {
+        this.checker.touches(believer);
+        this.doing = `uses ${hold.resource} #${hold.token}`;
+        await this.pause(longest);
+      }
+      if (this.random.chance(0.05)) await this.pause(4000);
+      this.checker.touches(believer);
+    } finally {
+      this.checker.left(believer);
+      await this.release(hold);
+    }
+  }
+
+  /** Uses it without releasing it. */
+  protected async using(hold: Held, longest = 50): Promise<void> {
+    const believer = this.checker.granted(hold, this.process);
+    this.doing = `uses ${hold.resource} #${hold.token}`;
+    try {
+      await this.pause(longest);
+      this.checker.touches(believer);
+    } finally {
+      this.checker.left(believer);
+    }
+  }
+
+  protected async release(hold: Hold): Promise<void> {
+    this.doing = `releases ${hold.resource} #${hold.token}`;
+    await hold.release();
+  }
+
+  /** Asks in the name of a holder, so that the checker knows whether what happens to that holder was asked for. */
+  protected async asking<T>(
+    resource: string,
+    holder: string,
+    wantsToWrite: boolean,
+    ask: () => Promise<T>,
+  ): Promise<T> {
+    const settled = this.checker.asks(resource, holder, wantsToWrite);
+    try {
+      return await ask();
+    } finally {
+      settled();
+    }
+  }
+
+  protected pause(longestMs: number): Promise<void> {
+    return this.world.sleep(this.random.next() * longestMs, this.process);
+  }
+
+  /** A signal that aborts after at most so long. */
+  protected soon(longestMs: number): AbortSignal {
+    const abort = new AbortController();
+    this.world.schedule(this.random.next() * longestMs, () => abort.abort(), this.process);
+    return abort.signal;
+  }
+
+  protected pickLock(): string {
+    return this.random.pick(this.locks);
+  }
+
+  protected note(what: string): void {
+    this.world.note(this.process.name, `${this.name} ${what}`);
+  }
+
+  protected fail(what: string): void {
+    try {
+      this.checker.fail(what);
+    } catch {
+      // Kept by the checker.
+    }
+  }
+}
+
+/** Refusals and a store that cannot be reached are to be expected here; anything else is a bug. */
+export function isExpected(error: unknown): boolean {
+  if (error instanceof Violation || error instanceof Thrown) return true;
+  if (error instanceof DOMException && error.name === 'AbortError') return true;
+  return error instanceof Failure && error.code !== 'invalid' && error.code !== 'corrupt';
+}
