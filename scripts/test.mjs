@@ -59,7 +59,7 @@ async function testAll() {
       isLive: true,
     },
     ...checksOf(),
-    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'], behind: ['native part of SQLite'] })),
+    ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
   ]);
 }
 
