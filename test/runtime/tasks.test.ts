@@ -1,6 +1,7 @@
 import type { SignalboxEvent } from 'signalbox';
 import { describe, expect, it } from 'vitest';
 import { Fleet, transports, TTL_MS } from '../support/fleet.ts';
+import { isForgotten } from '../support/memory.ts';
 import { errorOf, isPending, lossOf, refusalOf, settled } from '../support/outcome.ts';
 
 describe.each(transports)('a task on $transport', ({ atOnce }) => {
@@ -347,5 +348,20 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect((await box.tasks.list({ status: 'running' })).map(({ id }) => id)).toEqual(ids);
     await box.tasks.complete('a', { holder: (await box.tasks.ownerOf('a')) as string });
     expect((await box.tasks.list({ status: 'complete' })).map(({ id }) => id)).toEqual(['a']);
+  });
+
+  it('that is never done is forgotten by those who waited for it and gave up', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    await box.tasks.publish('long', {});
+    await box.tasks.claim('long');
+    const gaveUp = async (): Promise<WeakRef<AbortSignal>> => {
+      const { signal } = new AbortController();
+      const waiting = errorOf(box.tasks.claim('long', { waitMs: 5, signal }));
+      await fleet.advance(5);
+      expect(await waiting).toMatchObject({ refusal: { kind: 'timed-out' } });
+      return new WeakRef(signal);
+    };
+    expect(await isForgotten(await gaveUp())).toBe(true);
   });
 });

@@ -97,7 +97,7 @@ export class Waiting {
       const mayPass = refusal.kind === 'taken' || refusal.kind === 'blocked';
       if (!mayPass || waitMs === 0) throw new NotAcquired(taskResource(id), refusal);
       await this.ready();
-      while (!this.#isDecided(id) && !patience.isOver) await Promise.race([this.#turnOf(id), patience.over]);
+      while (!this.#isDecided(id) && !patience.isOver) await this.#turnOf(id, patience);
       if (patience.isOver) await patience.over;
     }
   }
@@ -110,11 +110,18 @@ export class Waiting {
     return status === 'complete' || status === 'failed';
   }
 
-  #turnOf(id: string): Promise<void> {
-    return new Promise((resolve) => {
-      const watchers = this.#watchers.get(id) ?? new Set();
-      this.#watchers.set(id, watchers.add(resolve));
-    });
+  /** Until something happens to it. Throws when patience is over, and is forgotten then: the task may never turn. */
+  async #turnOf(id: string, patience: Patience): Promise<void> {
+    const watchers = this.#watchers.get(id) ?? new Set();
+    this.#watchers.set(id, watchers);
+    let watcher = (): void => undefined;
+    const turned = new Promise<void>((resolve) => watchers.add((watcher = resolve)));
+    try {
+      await Promise.race([turned, patience.over]);
+    } finally {
+      watchers.delete(watcher);
+      if (watchers.size === 0 && this.#watchers.get(id) === watchers) this.#watchers.delete(id);
+    }
   }
 
   /** Without patience: undefined if there is none right now. */
