@@ -18,8 +18,8 @@ import type { Repairs } from './tasks/repairs.ts';
 
 /** So much history stays for those who watch. */
 const KEPT_REVISIONS = 10_000;
-/** So many records are read at a time. */
-const PAGE = 500;
+/** So many records are gone through before others get their turn: a session has to be renewed meanwhile. */
+const PAGE = 200;
 
 export interface Swept {
   readonly records: number;
@@ -44,7 +44,10 @@ export interface SweptHold {
 }
 
 /** As it is added up. */
-type Sweeping = { -readonly [K in keyof Swept]: Swept[K] };
+type Sweeping = { -readonly [K in keyof Swept]: Swept[K] } & {
+  readonly stale: SweptHold[];
+  readonly malformed: Malformed[];
+};
 
 export interface MaintenanceSettings {
   readonly maintenanceMs: number;
@@ -126,18 +129,24 @@ export class Maintenance {
       const page = await this.#read({ key, end, limit: PAGE });
       for (const pair of page.pairs) {
         await this.#tend(pair, swept, anchors.revision).catch((error: unknown) => {
-          swept.malformed = [...swept.malformed, malformedBy(pair.key, error)];
+          swept.malformed.push(malformedBy(pair.key, error));
         });
       }
       const last = page.pairs.at(-1);
       if (!page.more || last === undefined) break;
       key = `${last.key}\0`;
+      await this.#othersTurn();
     }
     // Those who have no tasks need not follow them.
     if ((await this.#read({ ...ALL_TASKS, limit: 1 })).count > 0) swept.requeued = await this.#repairs.all();
     this.#deadlocks.look();
     if (store.historyIsShared !== true) await this.#forgetHistory();
     return swept;
+  }
+
+  /** A store in memory answers at once, so nothing else would get to run until the sweep is done. */
+  #othersTurn(): Promise<void> {
+    return new Promise((resolve) => void this.#runtime.later(0, resolve));
   }
 
   async #forgetHistory(): Promise<void> {
@@ -172,7 +181,7 @@ export class Maintenance {
         token: hold.token,
         isFreed: isFreed(hold),
       }));
-      swept.stale = [...swept.stale, ...found];
+      swept.stale.push(...found);
     } else if (holds.length === 0 && record.kind === 'lock' && record.onStale === 'reclaim') {
       swept.forgotten += await this.#forget(pair, record.token, listed);
     }
