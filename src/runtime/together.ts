@@ -141,8 +141,9 @@ export async function acquireAllTogether(
   try {
     for (const { want } of pieces) {
       const { waitMs } = options;
-      const left = waitMs === undefined ? {} : { waitMs: Math.max(0, waitMs - (runtime.clock.monotonic() - since)) };
-      holds.push(await parts.acquire(want, { ...options, ...left, holder }));
+      const left = waitMs === undefined ? undefined : waitMs - (runtime.clock.monotonic() - since);
+      if (left !== undefined && left <= 0) throw new NotAcquired(all, { kind: 'timed-out', waitedMs: waitMs ?? 0 });
+      holds.push(await parts.acquire(want, { ...options, ...(left !== undefined && { waitMs: left }), holder }));
     }
     for (const hold of holds) hold.check();
     return new HoldSet(holds);
