@@ -70,7 +70,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   /** The request as it waits. */
-  get ticket(): Ticket {
+  override get ticket(): Ticket {
     return ticketOf(this.command as Request & AnyCommand);
   }
 
@@ -92,7 +92,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   override get leavesRequest(): boolean {
-    return this.command.kind === 'acquire';
+    return this.command.kind === 'acquire' || this.command.kind === 'upgrade';
   }
 
   ask(): void {
@@ -111,7 +111,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       this.#onAbort = () => this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, true);
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
-    if (waitMs !== undefined) {
+    if (waitMs !== undefined && waitMs > 0) {
       this.#timer = this.#runtime.clock.timer(waitMs, () =>
         this.#giveUp({ kind: 'timed-out', waitedMs: waitMs }, true),
       );
@@ -149,7 +149,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   answered(outcome: unknown): void {
     const granted = outcome as AnyOutcome;
-    if (this.#end === 'given-up' && granted.hold !== undefined) this.#giveBack(granted, granted.hold);
+    if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // Asked again, it was granted again after the first grant had been lost: nobody has this one in hand.
     const { id } = this.command;
     if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.isInHand(id ?? '')) this.#withdraw();
@@ -223,11 +223,6 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     const { ticket } = this;
     this.desk.submit(new Unheard({ kind: 'cancel', id: ticket.id, ticket }));
   }
-
-  #giveBack({ kind }: AnyOutcome, { holder, id }: Hold): void {
-    if (kind !== 'upgraded') return this.#withdraw();
-    this.desk.submit(new Unheard({ kind: 'downgrade', holder, id } as AnyCommand));
-  }
 }
 
 /** The same request once more, in case its answer was missed; over as soon as the first one is. */
@@ -242,6 +237,10 @@ class Again extends Pending {
 
   override get isOver(): boolean {
     return this.#first.isOver || this.#first.isLeft;
+  }
+
+  override get isAgain(): boolean {
+    return true;
   }
 
   override settled(outcome: AnyOutcome): void {

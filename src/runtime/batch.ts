@@ -45,13 +45,22 @@ export function isOutdated(pending: unknown, leases: readonly string[], reads: r
 
 /** Asked again while it is on its way: were it to end in between, it would be granted once more, to nobody. */
 export function isRepeat(
-  { command, uncertain }: Pick<Pending, 'command' | 'uncertain'>,
+  { command, isAgain }: Pick<Pending, 'command' | 'isAgain'>,
   place: number,
-  batch: readonly { readonly command: AnyCommand }[],
+  batch: readonly Pick<Pending, 'command' | 'isAgain'>[],
 ): boolean {
-  if (!uncertain || command.kind !== 'acquire' || batch.length === 1) return false;
-  const first = batch.findIndex((other) => other.command.kind === 'acquire' && other.command.id === command.id);
-  return first < place;
+  if (batch.length === 1) return false;
+  const id = requestIn(command);
+  if (id === undefined) return false;
+  // Of the first one and those that ask again for it, the first one stays, wherever it stands.
+  const isRepeatOf = (other: Pick<Pending, 'isAgain'>, at: number): boolean => !other.isAgain || at < place;
+  return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
+}
+
+/** What it is asked for under, of a request that may be asked for again. */
+function requestIn(command: AnyCommand): string | undefined {
+  if (command.kind === 'acquire') return command.id;
+  return command.kind === 'upgrade' ? (command as { readonly request?: string }).request : undefined;
 }
 
 export function isSettle({ command }: { readonly command: AnyCommand }): boolean {
@@ -69,10 +78,10 @@ export function isSureSettle(pending: Pick<Pending, 'command' | 'uncertain'>): b
 }
 
 /** Takes back what somebody asked for who does not want it any more. */
-export function withdrawal<Command extends AnyCommand, Outcome>({
-  command,
-}: Pending<Command, Outcome>): Unheard<Command, Outcome> {
-  const ticket = ticketOf(command as unknown as Request & AnyCommand);
+export function withdrawal<Command extends AnyCommand, Outcome>(
+  pending: Pending<Command, Outcome>,
+): Unheard<Command, Outcome> {
+  const ticket = pending.ticket ?? ticketOf(pending.command as unknown as Request & AnyCommand);
   const cancel: AnyCommand = { kind: 'cancel', id: ticket.id, ticket };
   return new Unheard(cancel as Command);
 }

@@ -16,6 +16,7 @@ import {
   ticketKey,
 } from './layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
+import { marksAfter } from './marks.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending.ts';
 import { queueReads, type View, viewReads } from './view.ts';
@@ -87,7 +88,7 @@ function plainCommit<State extends Coordinated>(
 ): Commit {
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: view.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
-  const value = encode(documentOf(draft, sender));
+  const value = encode(documentOf(view, draft, sender));
   const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
   let compare: readonly Compare[];
   if (draft.newcomers.length > 0) {
@@ -110,9 +111,11 @@ function plainCommit<State extends Coordinated>(
 }
 
 function documentOf<State extends Coordinated>(
-  { state, events, marks }: Draft<State>,
+  view: View<State>,
+  { state, events, marks: more }: Draft<State>,
   { id }: Sender,
 ): RecordDocument<State['record']> {
+  const marks = marksAfter(view.marks, more);
   if (marks.length === 0) return { record: state.record, events, by: id };
   return { record: state.record, events, by: id, marks };
 }
@@ -146,7 +149,7 @@ class Writing<State extends Coordinated> {
     const { restsOnRecord } = this.#draft;
     if (this.#changesRecord || restsOnRecord) this.#compare.push({ key, target: 'mod', is: '=', than: this.#view.mod });
     if (!this.#changesRecord) return;
-    this.#success.push({ do: 'put', key, value: encode(documentOf(this.#draft, this.#sender)) });
+    this.#success.push({ do: 'put', key, value: encode(documentOf(this.#view, this.#draft, this.#sender)) });
   }
 
   liveness(): void {
@@ -195,8 +198,11 @@ class Writing<State extends Coordinated> {
       }
     }
     for (const request of withdrawn) {
-      if (!answers.some(({ id }) => id === request.id)) {
-        this.#success.push({ do: 'delete', key: ticketKey(this.#keys, request) });
+      if (answers.some(({ id }) => id === request.id)) continue;
+      this.#success.push({ do: 'delete', key: ticketKey(this.#keys, request) });
+      // Who asked by name may have been a reader already: then it waits to become the writer, in another class.
+      if (request.upgrades === undefined && request.holder !== request.id && this.#keys.resource.startsWith('lock/')) {
+        this.#success.push({ do: 'delete', key: ticketKey(this.#keys, { ...request, upgrades: '' }) });
       }
     }
     // Nobody of a higher priority has slipped in since the queue was read.

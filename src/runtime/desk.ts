@@ -22,6 +22,7 @@ import { ErrandPending } from './errands.ts';
 import { Knowledge } from './knowledge.ts';
 import { anchorKey, type Errand, type Report, type ResourceKeys, resourceKeys, ticketKey } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { MOST_MARKS } from './marks.ts';
 import type { Office } from './office.ts';
 import { type Attempt, Persistence } from './persistence.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
@@ -286,7 +287,8 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       { compare: [], success, failure: [] },
       (result) => {
         this.#known.sawLeases(unknown, result.results, result.revision);
-        go();
+        // There may be more of them than one transaction can read.
+        this.#lookUp(batch, go);
       },
       (error) => this.#persistence.unread(error, this.#again(batch)),
     );
@@ -321,7 +323,10 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     for (let i = 0; i < draft.losses.length; i++) this.#office.lose(draft.losses[i] as Loss);
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
     const servedAll = draft.answers.length < SERVED;
-    if ((mayServeMore || !servedAll) && !this.#machine.isClosed(view.state)) this.settle();
+    // Those who wait behind a stale hold may have it now, and need not be known here.
+    const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
+    const isOpen = !this.#machine.isClosed(view.state) || (isConfigured && this.#known.mayBeStale());
+    if ((mayServeMore || !servedAll) && isOpen) this.settle();
     else if (commit.looksAtQueue && this.#couldServe(view.state)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -443,16 +448,18 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
   }
 
   /**
-   * What became of commands that can only be known by their mark. If the record is the one that was decided on, nothing of
-   * it has landed, and it can be sent again: of two writes that rest on one record only one lands. If somebody else has
-   * written since, nobody knows: sent again, it could undo what they did.
+   * What became of commands that can only be known by their mark. If the record does not have it, it has not landed, and
+   * never will: it rests on a record that is not there any more, or will not be after the next attempt. But a `break` means
+   * those who held it then.
    */
   #withoutMarked(batch: Pending<Command, Outcome>[]): Pending<Command, Outcome>[] {
     const { mod, marks } = this.#known.view;
     return batch.filter((pending) => {
       const { mark, sent } = pending;
       if (mark === undefined || sent?.outcome === undefined || sent.mod === mod) return true;
-      if (marks.includes(mark)) pending.settled(sent.outcome);
+      const isKnown = marks.includes(mark);
+      if (!isKnown && marks.length < MOST_MARKS && pending.command.kind !== 'break') return true;
+      if (isKnown) pending.settled(sent.outcome);
       else pending.failed(sent.error);
       return false;
     });

@@ -2,15 +2,16 @@
  * What a desk knows of its resource: a view, how fresh it is, and how it goes on: by what is read, by what others
  * report, and by what this process writes itself.
  */
-import type { Answer } from '../core/index.ts';
+import { type Answer, NONE } from '../core/index.ts';
 import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
 import type { Commit } from './commit.ts';
 import type { Draft } from './draft.ts';
 import type { Report } from './layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { marksAfter } from './marks.ts';
 import type { Office } from './office.ts';
 import type { Ticket } from './pending.ts';
-import { heardView, queueOf, recordOf, unknownView, type View, writerOf } from './view.ts';
+import { heardView, marksOf, queueOf, recordOf, unknownView, type View, writerOf } from './view.ts';
 
 /** So many leases are looked up along with the state. */
 const MOST_LEASES = 64;
@@ -97,7 +98,7 @@ export class Knowledge<State extends Coordinated> {
     if (commit.changesRecord) {
       view.mod = revision;
       view.by = this.#office.sender.id;
-      view.marks = draft.marks;
+      view.marks = marksAfter(view.marks, draft.marks);
       if (!this.#office.answersAtOnce) this.#lookedAt = this.#office.monotonic();
     }
     view.revision = revision;
@@ -132,6 +133,7 @@ export class Knowledge<State extends Coordinated> {
     }
     view.mod = mod;
     view.by = pair === undefined ? undefined : writerOf(pair);
+    view.marks = pair === undefined ? NONE : marksOf(pair);
     view.complete = false;
     view.othersWait = false;
     view.arrivals.clear();
@@ -140,19 +142,24 @@ export class Knowledge<State extends Coordinated> {
 
   // Leases
 
-  /** Of the holds as they are known: whether they are alive is read along with the state. */
+  /** Some of the holds as they are known: whether they are alive is read along with the state. */
   leases(): readonly string[] {
+    return this.#allLeases().slice(0, MOST_LEASES);
+  }
+
+  /** Those that were never heard of, as many as can be looked up at once. */
+  unknownLeases(): readonly string[] {
+    const unknown = this.#allLeases().filter((lease) => !this.#office.knowsLease(lease));
+    return unknown.slice(0, MOST_LEASES);
+  }
+
+  #allLeases(): readonly string[] {
     const leases: string[] = [];
     for (const { lease, limit } of this.view.state.record.holds) {
       leases.push(lease);
       if (limit !== undefined) leases.push(limit);
     }
-    return leases.slice(0, MOST_LEASES);
-  }
-
-  /** Those of them that were never heard of. */
-  unknownLeases(): readonly string[] {
-    return this.leases().filter((lease) => !this.#office.knowsLease(lease));
+    return leases;
   }
 
   sawLeases(leases: readonly string[], results: readonly OperationResult[], revision: Revision): void {

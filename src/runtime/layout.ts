@@ -122,7 +122,7 @@ export interface RecordDocument<R> {
   readonly events: readonly Event[];
   /** The process that wrote it. */
   readonly by?: string;
-  /** The marks of the commands it was written by, of those that leave nothing else to know them by. */
+  /** The marks of the last commands of those that leave nothing else to know them by. */
   readonly marks?: readonly string[];
 }
 
@@ -169,6 +169,8 @@ export interface Report {
   readonly resource: string;
   readonly record: unknown;
   readonly by: string;
+  /** As in the record's document. */
+  readonly marks?: readonly string[];
   /** The front of the queue, in order of arrival, with the create revision of each ticket. */
   readonly waiting: readonly (readonly [request: ShortRequest, arrival: Revision])[];
   /** Others wait behind these. */

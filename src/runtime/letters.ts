@@ -3,6 +3,7 @@ import type { Sender } from './commit.ts';
 import { type Draft, mailed } from './draft.ts';
 import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from './layout.ts';
 import type { Coordinated } from './machines.ts';
+import { marksAfter } from './marks.ts';
 import type { AnyOutcome, Ticket } from './pending.ts';
 import type { View } from './view.ts';
 
@@ -76,7 +77,9 @@ export function reportOf(
   }
   const more = front.length < known || view.othersWait;
   const { queueRevision } = view;
-  const report: Report = { resource, record, by, waiting: front, ...(more && { more }), queueRevision };
+  const marks = marksAfter(view.marks, draft.marks);
+  const told = { ...(more && { more }), ...(marks.length > 0 && { marks }) };
+  const report: Report = { resource, record, by, waiting: front, ...told, queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 

@@ -31,5 +31,9 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
       });
   });
   if (waitMs === undefined) return { session, options };
-  return { session, options: { ...options, waitMs: Math.max(0, waitMs - (runtime.clock.monotonic() - since)) } };
+  if (waitMs === 0) return { session, options };
+  const left = waitMs - (runtime.clock.monotonic() - since);
+  // Nothing is left of it: 0 would mean that it never was to wait.
+  if (left <= 0) throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs });
+  return { session, options: { ...options, waitMs: left } };
 }

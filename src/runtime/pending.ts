@@ -85,6 +85,16 @@ export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
     return false;
   }
 
+  /** The request as it waits, of one that may. */
+  get ticket(): Ticket | undefined {
+    return undefined;
+  }
+
+  /** Asks once more for what another one asks for. */
+  get isAgain(): boolean {
+    return false;
+  }
+
   abstract settled(outcome: Outcome): void;
   abstract failed(error: unknown): void;
 }

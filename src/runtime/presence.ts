@@ -1,15 +1,15 @@
 /** How a process comes to be known in the store, and stays so: its session, the anchors it follows, and its mailbox. */
-import type { Clock } from '../clock.ts';
+import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
 import type { Anchors } from './anchors.ts';
-import { backoffMs } from './backoff.ts';
 import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from './layout.ts';
 import type { RuntimeOptions } from './runtime.ts';
 import { readEach } from './stored.ts';
 import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+import { persistently, send } from './write.ts';
 
 /** What it needs of the process, and what it tells it. */
 interface Host {
@@ -21,7 +21,7 @@ interface Host {
   giveUpAt(): number;
   refuseIfClosed(): void;
   saw(revision: Revision): void;
-  later(delayMs: number, call: () => void): void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
   readLetter(letter: unknown, revision: Revision): void;
   /** Letters were missed. Answers the revision from which on they are read again. */
@@ -62,25 +62,23 @@ export class Presence {
   }
 
   async ready(): Promise<Session> {
-    const giveUpAt = this.#host.giveUpAt();
-    for (let failures = 0; ; failures++) {
+    for (;;) {
       this.#host.refuseIfClosed();
       const session = this.session ?? (await (this.#starting ??= this.#start()));
       if (session.isValid()) return session;
-      if (this.#host.clock.monotonic() >= giveUpAt) throw tooShort(session.ttlMs);
-      await new Promise<void>((resolve) => this.#host.later(backoffMs(failures), resolve));
     }
   }
 
   /** A lease of its own, with its anchor: for holds that are to outlive the session, and for limits. */
   async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
     const { store, stopped, anchors, options } = this.#host;
-    const lease = await store.grantLease(ttlMs, stopped);
-    const value = encode(options.about);
-    const result = await store.transaction(
-      { compare: [], success: [{ do: 'put', key: anchorKey(name), value, lease: lease.id }], failure: [] },
-      stopped,
-    );
+    const put = { do: 'put' as const, key: anchorKey(name), value: encode(options.about) };
+    // Harmless to repeat: a lease that nobody heard of ends by itself, and takes an anchor of this name with it at most.
+    const { lease, result } = await persistently(this.#host, this.#host.giveUpAt(), async () => {
+      const granted = await store.grantLease(ttlMs, stopped);
+      const success = [{ ...put, lease: granted.id }];
+      return { lease: granted, result: await send(this.#host, { compare: [], success, failure: [] }) };
+    });
     this.#host.saw(result.revision);
     anchors.add(name, result.revision);
     this.#leaseIds.set(name, lease.id);
@@ -145,18 +143,12 @@ export class Presence {
   // How it begins
 
   async #start(): Promise<Session> {
-    const giveUpAt = this.#host.giveUpAt();
     try {
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return await this.#tryStart();
-        } catch (error) {
-          const again =
-            Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown') || Failure.is(error, 'not-found');
-          if (!again || this.#host.clock.monotonic() >= giveUpAt) throw error;
-          await new Promise<void>((resolve) => this.#host.later(Math.min(50 * 2 ** attempt, 1000), resolve));
-        }
-      }
+      return await persistently(this.#host, this.#host.giveUpAt(), async () => {
+        const session = await this.#tryStart();
+        if (!session.isValid()) throw tooShort(session.ttlMs);
+        return session;
+      });
     } finally {
       this.#starting = undefined;
     }

@@ -53,7 +53,8 @@ export function isResource(value: unknown): value is string {
 
 function isReport(report: unknown): report is Report {
   if (!isObject(report) || !isResource(report['resource']) || !isObject(report['record'])) return false;
-  const { by, record, waiting, queueRevision } = report;
+  const { by, record, waiting, queueRevision, marks } = report;
+  if (marks !== undefined && !(Array.isArray(marks) && marks.every((mark) => typeof mark === 'string'))) return false;
   return (
     typeof by === 'string' &&
     Number.isSafeInteger(queueRevision) &&

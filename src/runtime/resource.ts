@@ -21,7 +21,9 @@ import { type AnyCommand, type AnyOutcome, outcomeOf } from './pending.ts';
 import { HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import type { Runtime } from './runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from './session.ts';
+import type { Transaction } from '../store/index.ts';
 import type { View } from './view.ts';
+import { persistently, send } from './write.ts';
 
 /**
  * What to do when it is held: wait in the queue, give up at once, take a stale hold even where a person would have
@@ -118,9 +120,11 @@ export abstract class Resource<
     const problem = options === undefined ? undefined : optionsProblem(options);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
-    if (session !== undefined) return this.#askUnder(session, options, wait, deliver);
+    // Not to wait at all is to take no place in the queue; how long the store takes to answer is another matter.
+    const queues = wait && options?.waitMs !== 0;
+    if (session !== undefined) return this.#askUnder(session, options, queues, deliver);
     return sessionWithin(this.runtime, this.resource, options).then((ready) =>
-      this.#askUnder(ready.session, ready.options, wait, deliver),
+      this.#askUnder(ready.session, ready.options, queues, deliver),
     );
   }
 
@@ -205,7 +209,7 @@ export abstract class Resource<
     const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
     const renewing = this.#renewWhileWaiting(lease, sent);
     try {
-      const wait = options.strategy !== 'fail-fast';
+      const wait = options.strategy !== 'fail-fast' && options.waitMs !== 0;
       const collect = (outcome: AnyOutcome): Grant | undefined => {
         if (outcome.hold !== undefined) this.runtime.collected(outcome.hold.id);
         return outcome.hold;
@@ -268,24 +272,37 @@ export abstract class Resource<
     const outcome = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
     if (outcome.kind === 'lost') return { kind: 'lost' };
     if (outcome.hold === undefined) return { kind: 'not-owner' };
-    const lease = await this.#leaseIdOf(outcome.hold.lease);
-    const kept = lease === undefined ? null : await this.runtime.store.keepLeaseAlive(lease, this.runtime.stopped);
+    return this.#kept(outcome.hold);
+  }
+
+  /** A session is kept alive by its own process alone: renewed by others, it would outlive a process that is stuck. */
+  async #kept({ lease }: Grant): Promise<RenewOutcome> {
+    const { store, stopped } = this.runtime;
+    const id = await this.#leaseIdOf(lease);
+    if (id === undefined) return { kind: 'lost' };
+    const kept = await this.#patiently(() =>
+      isOfSession(lease) ? store.leaseState(id, stopped) : store.keepLeaseAlive(id, stopped),
+    );
     return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
   }
 
-  /** Lengthens (or shortens) the time that a detached hold lasts without a renewal. */
+  /**
+   * Lengthens (or shortens) the time that a detached hold lasts without a renewal. One that hangs on a session lasts as long
+   * as that does, and stays there.
+   */
   async extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
     const problem = requestProblem({ ttlMs }, ['ttlMs']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     const before = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
     if (before.kind === 'lost') return { kind: 'lost' };
     if (before.hold === undefined) return { kind: 'not-owner' };
+    if (isOfSession(before.hold.lease)) return this.#kept(before.hold);
     const lease = await this.runtime.anchorLease(await this.runtime.ready(), ttlMs);
     this.runtime.forgetLease(lease.name);
     const outcome = await this.submit({ kind: 'extend', ...this.#checked(claim), lease: lease.name });
     const [ended, result]: [string | undefined, RenewOutcome] =
       outcome.kind === 'refreshed'
-        ? [await this.#ownLeaseIdOf(before.hold), { kind: 'refreshed', ttlMs: lease.ttlMs }]
+        ? [await this.#endingOf(before.hold), { kind: 'refreshed', ttlMs: lease.ttlMs }]
         : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
     if (ended !== undefined) await this.runtime.store.revokeLease(ended).catch(() => undefined);
     return result;
@@ -294,8 +311,8 @@ export abstract class Resource<
   /** Releases a detached hold; a token of an earlier grant changes nothing. */
   async release(claim: HoldClaim): Promise<ClaimReleaseOutcome> {
     const outcome = await this.submit({ kind: 'release', elsewhere: true, ...this.#checked(claim) });
-    if (outcome.kind === 'released' && outcome.hold !== undefined) {
-      const lease = await this.#ownLeaseIdOf(outcome.hold);
+    if (outcome.kind === 'released') {
+      const lease = outcome.hold === undefined ? undefined : await this.#endingOf(outcome.hold);
       if (lease !== undefined) await this.runtime.store.revokeLease(lease).catch(() => undefined);
       return { kind: 'released' };
     }
@@ -327,7 +344,9 @@ export abstract class Resource<
 
   protected async look(): Promise<{ view: View<State>; holders: readonly HolderView[] }> {
     this.runtime.refuseIfClosed();
-    const view = await new Promise<View<State>>((resolve, reject) => this.desk.look(resolve, reject));
+    const view = await this.#patiently(
+      () => new Promise<View<State>>((resolve, reject) => this.desk.look(resolve, reject)),
+    );
     const holds = view.state.record.holds as readonly Grant[];
     const holders = await Promise.all(holds.map((hold) => this.#holderView(hold)));
     return { view, holders };
@@ -336,7 +355,9 @@ export abstract class Resource<
   async #holderView(hold: Grant): Promise<HolderView> {
     const leases = [hold.lease, ...(hold.limit === undefined ? [] : [hold.limit])];
     const found = await Promise.all(leases.map((lease) => this.#leaseIdOf(lease)));
-    const state = found[0] === undefined ? null : await this.runtime.store.leaseState(found[0], this.runtime.stopped);
+    const { store, stopped } = this.runtime;
+    const [id] = found;
+    const state = id === undefined ? null : await this.#patiently(() => store.leaseState(id, stopped));
     const gone = new Set(leases.filter((_, place) => found[place] === undefined));
     return {
       holder: hold.holder,
@@ -349,19 +370,30 @@ export abstract class Resource<
     };
   }
 
-  /** Undefined for one that hangs on a session: to end that would end everything else its process holds. */
-  async #ownLeaseIdOf({ lease }: Grant): Promise<string | undefined> {
-    return processOf(lease) === lease ? undefined : this.#leaseIdOf(lease);
+  /**
+   * The lease that ends with the hold; undefined for one that hangs on a session: to end that would end everything else its
+   * process holds. What cannot be found ends by itself: that is no reason to fail.
+   */
+  async #endingOf({ lease }: Grant): Promise<string | undefined> {
+    return isOfSession(lease) ? undefined : this.#leaseIdOf(lease).catch(() => undefined);
+  }
+
+  /** A store that is away for a moment is asked again. */
+  #patiently<T>(work: () => Promise<T>): Promise<Awaited<T>> {
+    return persistently(this.runtime, this.runtime.giveUpAt(), work);
   }
 
   async #leaseIdOf(lease: string): Promise<string | undefined> {
-    const result = await this.runtime.store.transaction(
-      { compare: [], success: [{ do: 'read', key: anchorKey(lease) }], failure: [] },
-      this.runtime.stopped,
-    );
+    const reads: Transaction = { compare: [], success: [{ do: 'read', key: anchorKey(lease) }], failure: [] };
+    const result = await this.#patiently(() => send(this.runtime, reads));
     const [read] = result.results;
     return read?.do === 'read' ? (read.pairs[0]?.lease ?? undefined) : undefined;
   }
+}
+
+/** A lease is named after the session it is, or after the request it was made for. */
+function isOfSession(lease: string): boolean {
+  return processOf(lease) === lease;
 }
 
 /** What `run` has to know of what it holds. */

@@ -5,14 +5,13 @@
  */
 import {
   acquireTogether,
+  type Hold as Grant,
   type LockMode,
-  type LockOutcome,
   type NamedStep,
   nameProblem,
   type Part,
   type Request,
   requestProblem,
-  type SemaphoreOutcome,
   type Step,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
@@ -31,6 +30,7 @@ import { requestFields, type RequestOptions } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
 import { learn, type View, viewReads } from './view.ts';
+import { type Decision, type Intent, write } from './write.ts';
 
 /** One of the things that are wanted together. */
 export type Want =
@@ -141,8 +141,9 @@ export async function acquireAllTogether(
   try {
     for (const { want } of pieces) {
       const { waitMs } = options;
-      const left = waitMs === undefined ? {} : { waitMs: Math.max(0, waitMs - (runtime.clock.monotonic() - since)) };
-      holds.push(await parts.acquire(want, { ...options, ...left, holder }));
+      const left = waitMs === undefined ? undefined : waitMs - (runtime.clock.monotonic() - since);
+      if (left !== undefined && left <= 0) throw new NotAcquired(all, { kind: 'timed-out', waitedMs: waitMs ?? 0 });
+      holds.push(await parts.acquire(want, { ...options, ...(left !== undefined && { waitMs: left }), holder }));
     }
     for (const hold of holds) hold.check();
     return new HoldSet(holds);
@@ -176,6 +177,7 @@ function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Pi
   return pieces;
 }
 
+/** All at once, or who is in the way. Goes through the same writer as whatever else is written. */
 async function attempt(
   runtime: Runtime,
   session: Session,
@@ -184,70 +186,171 @@ async function attempt(
   options: TogetherOptions,
   holder: string,
 ): Promise<TogetherAttempt> {
-  const commands = pieces.map((piece) => commandOf(piece, session, runtime.nextId(session), { ...options, holder }));
-  let refusals: Extract<TogetherAttempt, { kind: 'refused' }>['refusals'] = [];
-  for (let race = 0; race < MOST_RACES; race++) {
-    const views = await readAll(runtime, pieces);
+  const asking = new AskingTogether(runtime, session, parts, pieces, { ...options, holder });
+  // Once it may have been applied, to give up would leave holds behind that nobody knows of: they end with the session.
+  return write(runtime, asking);
+}
+
+type Views = readonly View<Coordinated>[];
+
+class AskingTogether implements Intent<Views, TogetherAttempt> {
+  readonly until: number;
+  readonly #runtime: Runtime;
+  readonly #session: Session;
+  readonly #parts: Parts;
+  readonly #pieces: readonly Piece[];
+  readonly #commands: readonly Command[];
+  #races = 0;
+
+  constructor(
+    runtime: Runtime,
+    session: Session,
+    parts: Parts,
+    pieces: readonly Piece[],
+    options: TogetherOptions & { readonly holder: string },
+  ) {
+    this.until = runtime.giveUpAt();
+    this.#runtime = runtime;
+    this.#session = session;
+    this.#parts = parts;
+    this.#pieces = pieces;
+    this.#commands = pieces.map((piece) => commandOf(piece, session, runtime.nextId(session), options));
+  }
+
+  read(): Promise<Views> {
+    return readAll(this.#runtime, this.#pieces);
+  }
+
+  decide(views: Views): Decision<Views, TogetherAttempt> {
+    const runtime = this.#runtime;
     const decided = acquireTogether(
-      pieces.map((piece, place) => partOf(piece, views[place] as View<Coordinated>, commands[place] as Command)),
+      this.#pieces.map((piece, place) =>
+        partOf(piece, views[place] as View<Coordinated>, this.#commands[place] as Command),
+      ),
       runtime.moment(runtime.revision),
     );
     if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
-    const forsaken = decided.kind === 'granted' ? restingOnNothing(runtime, decided.steps, commands) : [];
-    if (forsaken.length > 0) return { kind: 'refused', refusals: forsaken };
     if (decided.kind === 'refused') {
       for (const { name, events } of decided.refusals) runtime.emit(name, events);
-      refusals = decided.refusals.map(({ name, outcome }) => ({
-        resource: name,
-        refusal: outcome as unknown as Refusal,
-      }));
-      return { kind: 'refused', refusals };
+      return refusedWith(
+        decided.refusals.map(({ name, outcome }) => ({ resource: name, refusal: outcome as unknown as Refusal })),
+      );
     }
-    if (runtime.session?.id !== session.id) throw sessionLost(pieces);
+    const forsaken = restingOnNothing(runtime, decided.steps, this.#commands);
+    if (forsaken.length > 0) return refusedWith(forsaken);
+    if (this.#races++ === MOST_RACES) {
+      return refusedWith(
+        this.#pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy' as const, holders: [] } })),
+      );
+    }
+    if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
-    const merged = merge(
-      pieces.map((piece, place) => {
-        const view = views[place] as View<Coordinated>;
-        const step = steps.get(piece.resource);
-        if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
-        const draft = new Draft(view.state, runtime.clock.now());
-        if (step.state === view.state) {
-          draft.restsOnRecord = true;
-        } else {
-          draft.take(step as Step<Coordinated, AnyOutcome>);
-          draft.newcomers = [commands[place] as Command];
+    return {
+      kind: 'write',
+      transaction: merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps))),
+      landed: () => {
+        for (const [resource, step] of steps) {
+          for (const answer of step.answers) runtime.answer(resource, answer);
+          for (const loss of step.losses) runtime.lose(loss);
         }
-        const { isClosed } = piece.machine;
-        const keys = resourceKeys(piece.machine.kind, piece.name);
-        const commit = commitOf(keys, view, draft, runtime.sender, isClosed(draft.state), undefined);
-        if (commit === undefined) throw new TypeError('the whole queue was read');
-        return commit.transaction;
-      }),
-    );
-    if (!(await committed(runtime, merged, pieces, commands))) continue;
-    for (const [resource, step] of steps) {
-      for (const answer of step.answers) runtime.answer(resource, answer);
-      for (const loss of step.losses) runtime.lose(loss);
+        return this.#granted(new Map([...steps].map(([resource, { outcome }]) => [resource, outcome as AnyOutcome])));
+      },
+    };
+  }
+
+  #transaction(piece: Piece, place: number, views: Views, steps: ReadonlyMap<string, NamedStep['step']>): Transaction {
+    const view = views[place] as View<Coordinated>;
+    const step = steps.get(piece.resource);
+    if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
+    const draft = new Draft(view.state, this.#runtime.clock.now());
+    if (step.state === view.state) {
+      draft.restsOnRecord = true;
+    } else {
+      draft.take(step as Step<Coordinated, AnyOutcome>);
+      draft.newcomers = [this.#commands[place] as Command];
     }
-    if (runtime.session?.id !== session.id) throw sessionLost(pieces);
-    const granted = pieces.map(({ resource }) => outcomeOf(steps.get(resource)).hold);
-    if (granted.some((hold) => hold !== undefined && runtime.wasLostEarly(hold.id, hold.token))) {
+    const { isClosed } = piece.machine;
+    const keys = resourceKeys(piece.machine.kind, piece.name);
+    const commit = commitOf(keys, view, draft, this.#runtime.sender, isClosed(draft.state), undefined);
+    if (commit === undefined) throw new TypeError('the whole queue was read');
+    return commit.transaction;
+  }
+
+  /** Either all of ours are there, or none is. What was held before is as it was decided: nothing else has been written. */
+  found(views: Views): TogetherAttempt | Promise<TogetherAttempt> | undefined {
+    const outcomes = new Map<string, AnyOutcome>();
+    let isThere = false;
+    for (const [place, { resource }] of this.#pieces.entries()) {
+      const { id, holder } = this.#commands[place] as Command;
+      const holds = (views[place] as View<Coordinated>).state.record.holds as readonly Grant[];
+      const own = holds.find((hold) => hold.id === id);
+      const grown = holds.find((hold) => by(hold) === id);
+      if (own !== undefined || grown !== undefined) isThere = true;
+      const hold = own ?? grown ?? holds.find((held) => held.holder === holder);
+      const isLock = resource.startsWith('lock/');
+      const kind =
+        own !== undefined
+          ? 'acquired'
+          : grown !== undefined
+            ? isLock
+              ? 'upgraded'
+              : 'increased'
+            : isLock
+              ? 'extended'
+              : 'already-held';
+      if (hold !== undefined) outcomes.set(resource, { kind, hold });
+    }
+    return isThere && outcomes.size === this.#pieces.length ? this.#granted(outcomes) : undefined;
+  }
+
+  readonly fence = (done: () => void, failed: (error: unknown) => void): void => this.#runtime.fence(done, failed);
+
+  gone(): void {
+    this.#session.end('expired');
+  }
+
+  /** Whatever has been granted goes back as soon as the store is there again. */
+  abandoned(doubt: Failure): Failure {
+    this.#giveBack();
+    return doubt;
+  }
+
+  #giveBack(): void {
+    for (const [place, { resource }] of this.#pieces.entries()) {
+      const { id } = this.#commands[place] as Command;
+      this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
+    }
+  }
+
+  async #granted(outcomes: ReadonlyMap<string, AnyOutcome>): Promise<TogetherAttempt> {
+    const runtime = this.#runtime;
+    if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
+    const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
+    if (grants.some(({ id, token }) => runtime.wasLostEarly(id, token))) {
       // Somebody took one of them before we heard that we had it: the others go back.
-      for (const { resource, id } of pieces.map(({ resource }, place) => ({
-        resource,
-        id: commands[place]?.id ?? '',
-      }))) {
-        runtime.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
-      }
-      throw new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
+      this.#giveBack();
+      throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
     }
-    const holds = pieces.map((piece) => parts.hold(piece.want, outcomeOf(steps.get(piece.resource)), session.id));
+    const holds = this.#pieces.map(({ want, resource }) =>
+      this.#parts.hold(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
+    );
     return { kind: 'acquired', holds: await handedOut(holds) };
   }
-  return {
-    kind: 'refused',
-    refusals: pieces.map(({ resource }) => ({ resource, refusal: { kind: 'busy', holders: [] } })),
+}
+
+/** The request by which it became more, if one did. */
+function by(hold: Grant): string | undefined {
+  const { upgradedBy, grown } = hold as Grant & {
+    readonly upgradedBy?: string;
+    readonly grown?: { readonly by: string };
   };
+  return upgradedBy ?? grown?.by;
+}
+
+function refusedWith(
+  refusals: Extract<TogetherAttempt, { kind: 'refused' }>['refusals'],
+): Decision<Views, TogetherAttempt> {
+  return { kind: 'answer', answer: { kind: 'refused', refusals } };
 }
 
 /** Those that would re-enter a hold of this process that has ended here, and is still in its record. */
@@ -310,47 +413,6 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
   });
 }
 
-/** False if somebody was faster. */
-async function committed(
-  runtime: Runtime,
-  transaction: Transaction,
-  pieces: readonly Piece[],
-  commands: readonly Command[],
-): Promise<boolean> {
-  try {
-    const result = await runtime.store.transaction(transaction, runtime.stopped);
-    runtime.saw(result.revision);
-    return result.succeeded;
-  } catch (error) {
-    if (Failure.is(error, 'not-found')) return false;
-    if (!Failure.is(error, 'outcome-unknown')) throw error;
-    return applied(runtime, pieces, commands, error);
-  }
-}
-
-/**
- * Nothing of it may land later; then either all of our holds are there, or none is. Asked for as long as the session
- * lasts: to give up earlier could leave holds behind that nobody knows of.
- */
-async function applied(
-  runtime: Runtime,
-  pieces: readonly Piece[],
-  commands: readonly Command[],
-  unknown: unknown,
-): Promise<boolean> {
-  for (let attempt = 0; runtime.session !== undefined; attempt++) {
-    try {
-      await new Promise<void>((resolve, reject) => runtime.fence(resolve, reject));
-      const views = await readAll(runtime, pieces);
-      return views.some(({ state }) => state.record.holds.some((hold) => commands.some(({ id }) => id === hold.id)));
-    } catch (error) {
-      if (!Failure.is(error, 'unavailable') && !Failure.is(error, 'outcome-unknown')) throw error;
-      await new Promise<void>((resolve) => runtime.later(Math.min(20 * 2 ** attempt, 1000), resolve));
-    }
-  }
-  throw unknown;
-}
-
 /** One letter per process: no key may be put twice. */
 function merge(transactions: readonly Transaction[]): Transaction {
   const letters = new Map<string, Nested>();
@@ -376,8 +438,4 @@ function merge(transactions: readonly Transaction[]): Transaction {
     success: [...success, ...letters.values()],
     failure: [],
   };
-}
-
-function outcomeOf(step: { readonly outcome: LockOutcome | SemaphoreOutcome } | undefined): AnyOutcome {
-  return step?.outcome as AnyOutcome;
 }

@@ -25,7 +25,7 @@ export interface View<State extends Coordinated> {
   mod: Revision;
   /** The process that wrote the record, if that is known. */
   by: string | undefined;
-  /** By which marked commands it was written last. */
+  /** Of the last marked commands. */
   marks: readonly string[];
   /** The record was so at this revision. */
   revision: Revision;
@@ -67,7 +67,7 @@ export function heardView<State extends Coordinated>(
     state: { ...machine.unused, record, waiting },
     mod: revision,
     by: report.by,
-    marks: NONE,
+    marks: report.marks ?? NONE,
     revision,
     queueRevision: report.queueRevision,
     complete: false,
@@ -162,7 +162,7 @@ export function writerOf(pair: KeyValue): string | undefined {
   }
 }
 
-function marksOf(pair: KeyValue): readonly string[] {
+export function marksOf(pair: KeyValue): readonly string[] {
   const { marks } = decode<{ readonly marks?: unknown }>(pair);
   return Array.isArray(marks) ? marks.filter((mark) => typeof mark === 'string') : NONE;
 }

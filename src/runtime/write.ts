@@ -33,7 +33,7 @@ export interface Intent<View, Answer> {
   /** Pure: the same view gives the same decision. `doubt`: an earlier attempt may have been applied. */
   decide(view: View, doubt: Failure | undefined): Decision<View, Answer>;
   /** What became of an earlier attempt, told by its id; undefined if it is not there. */
-  found?(view: View): Answer | undefined;
+  found?(view: View): Answer | Promise<Answer> | undefined;
   /** Keeps what was sent before from landing. Without one, what a decision compares has to see to that. */
   readonly fence?: (done: () => void, failed: (error: unknown) => void) => void;
   /** On the monotonic clock, or until it aborts: when to give up on a store that cannot be reached. */

@@ -22,8 +22,11 @@ export async function acquire(
 ): Promise<readonly Hold[]> {
   const since = performance.now();
   const { waitMs } = options;
+  // Never down to 0, which means not to wait at all: one whose time is up is told that it timed out.
   const inTime = (): AcquireOptions =>
-    waitMs === undefined ? options : { ...options, waitMs: Math.max(0, waitMs - (performance.now() - since)) };
+    waitMs === undefined || waitMs === 0
+      ? options
+      : { ...options, waitMs: Math.max(1, waitMs - (performance.now() - since)) };
   for (;;) {
     try {
       return await acquireOnce(box, wants, outer, inTime);

@@ -1,0 +1,284 @@
+/** Answers that get lost, come late, or take long: every command is done once, and what became of it is told. */
+import type { Lock, Signalbox } from 'signalbox';
+import type { Transaction } from 'signalbox/store';
+import { describe, expect, it } from 'vitest';
+import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
+import { changesRecord, queuesTicket } from '../support/link.ts';
+import { errorOf, isPending, refusalOf, settled } from '../support/outcome.ts';
+
+const onlyReads = ({ success }: Transaction): boolean =>
+  success.length > 0 && success.every((operation) => operation.do === 'read');
+
+describe.each(transports)('on $transport', ({ atOnce }) => {
+  async function two(): Promise<{ fleet: Fleet; one: Process; other: Process; here: Lock; there: Lock }> {
+    const fleet = new Fleet(atOnce);
+    const [one, other] = await fleet.startAll('one', 'other');
+    return { fleet, one: one!, other: other!, here: one!.box.lock('db'), there: other!.box.lock('db') };
+  }
+
+  describe('a command whose answer gets lost', () => {
+    it('is not done again over what another did since: a resize', async () => {
+      const { fleet, one, other } = await two();
+      await (await one.box.semaphore('s', { capacity: 3 }).acquire()).release();
+      one.link.next('transaction', 'severed', changesRecord);
+      const resizing = one.box.semaphore('s').resize(5);
+      await settled();
+      expect((await other.box.semaphore('s').inspect()).capacity).toBe(5);
+      await other.box.semaphore('s').resize(7);
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      await resizing;
+      expect((await other.box.semaphore('s').inspect()).capacity).toBe(7);
+    });
+
+    it('is done once although it never arrived and another has written since: a resize', async () => {
+      const { fleet, one, other } = await two();
+      await (await one.box.semaphore('s', { capacity: 3 }).acquire()).release();
+      one.link.next('transaction', 'lost', changesRecord);
+      one.link.next('transaction', 'refused');
+      const resizing = one.box.semaphore('s').resize(5);
+      await settled();
+      await other.box.semaphore('s').acquire();
+      await fleet.advance(1_000);
+      await resizing;
+      expect((await other.box.semaphore('s').inspect()).capacity).toBe(5);
+    });
+
+    it('is not done again over what another did since: a setting', async () => {
+      const { fleet, one, here, there } = await two();
+      one.link.next('transaction', 'severed', changesRecord);
+      const configuring = here.configure({ onStale: 'alert' });
+      await settled();
+      await there.configure({ onStale: 'reclaim' });
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      await configuring;
+      expect((await there.inspect()).onStale).toBe('reclaim');
+    });
+
+    it('does not end the hold of one who came since: a break', async () => {
+      const { fleet, one, here, there } = await two();
+      await there.acquire({ holder: 'stuck' });
+      one.link.next('transaction', 'severed', changesRecord);
+      const breaking = here.break({ holder: 'admin', reason: 'stuck' });
+      await settled();
+      const next = await there.acquire({ holder: 'next' });
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      expect(await breaking).toEqual({ broken: 1 });
+      expect(next.isValid).toBe(true);
+    });
+
+    it.each(['lost', 'unanswered'] as const)(
+      'is told as done: the release of a detached hold that was %s',
+      async (how) => {
+        const { fleet, one, here } = await two();
+        const claim = await here.acquireDetached({ holder: 'agent:7' });
+        const before = (await one.box.survey()).sessions?.length;
+        one.link.next('transaction', how, changesRecord);
+        const releasing = here.release(claim);
+        await fleet.advance(1_000);
+        expect(await releasing).toEqual({ kind: 'released' });
+        expect(await here.isFree()).toBe(true);
+        expect(await here.release(claim)).toEqual({ kind: 'already-free' });
+        expect((await one.box.survey()).sessions?.length).toBe(before);
+      },
+    );
+
+    it('says of a release by a wrong token that it changed nothing, although another answer got lost with it', async () => {
+      const { fleet, one, here } = await two();
+      const hold = await here.acquire({ holder: 'A' });
+      one.link.next('transaction', 'unanswered', changesRecord);
+      const wrong = here.release({ holder: 'A', token: hold.token + 100 });
+      const right = hold.release();
+      await fleet.advance(1_000);
+      expect((await wrong).kind).not.toBe('released');
+      expect(await right).toEqual({ kind: 'released' });
+    });
+
+    it('tells that nobody knows where the store cannot be read any more, not that it certainly was not done', async () => {
+      const { fleet, one, here } = await two();
+      one.link.next('transaction', 'unanswered', changesRecord);
+      for (let time = 0; time < 40; time++) one.link.next('transaction', 'refused', onlyReads);
+      const acquiring = errorOf(here.acquire());
+      await fleet.advance(10_000);
+      expect(await acquiring).toMatchObject({ code: 'outcome-unknown' });
+    });
+
+    it('is not asked for without a pause while no write is ever answered', async () => {
+      const { fleet, one, here } = await two();
+      for (let time = 0; time < 2_000; time++) one.link.next('transaction', 'lost', changesRecord);
+      const before = one.link.asked.length;
+      const acquiring = errorOf(here.acquire());
+      await fleet.advance(6_000);
+      expect(await acquiring).toMatchObject({ code: 'outcome-unknown' });
+      expect(one.link.asked.length - before).toBeLessThan(200);
+    });
+  });
+
+  describe('a store that is away for one call is asked again', () => {
+    const wants = [{ lock: 'a' }, { lock: 'b' }];
+    const calls: readonly [string, (box: Signalbox) => Promise<unknown>][] = [
+      ['acquireAll', (box) => box.acquireAll(wants)],
+      ['tryAcquireAll', (box) => box.tryAcquireAll(wants)],
+      ['inspect', (box) => box.lock('a').inspect()],
+      ['acquire with a longest time', (box) => box.lock('a').acquire({ maxHoldMs: 5_000 })],
+      ['a detached hold', (box) => box.lock('a').acquireDetached({ holder: 'x' })],
+    ];
+    it.each(calls)('%s, at whichever of its calls', async (_, call) => {
+      for (const name of ['transaction', 'grantLease', 'leaseState'] as const) {
+        for (let place = 0; place < 4; place++) {
+          const fleet = new Fleet(atOnce);
+          const [process] = await fleet.startAll('one');
+          let seen = 0;
+          process!.link.next(name, 'refused', () => seen++ === place);
+          const calling = call(process!.box);
+          await fleet.advance(2_000);
+          expect(await isPending(calling)).toBe(false);
+          await calling;
+        }
+      }
+    });
+
+    it('release and extend of a detached hold, and renew', async () => {
+      for (let place = 0; place < 5; place++) {
+        const { fleet, one, here } = await two();
+        const claim = await here.acquireDetached({ holder: 'x' });
+        let seen = 0;
+        one.link.next('transaction', 'refused', () => seen++ === place);
+        const extending = here.extend(claim, 120_000);
+        await fleet.advance(2_000);
+        expect(await extending).toEqual({ kind: 'refreshed', ttlMs: 120_000 });
+        one.link.next('keepLeaseAlive', 'refused');
+        const renewing = here.renew(claim);
+        await fleet.advance(2_000);
+        expect(await renewing).toEqual({ kind: 'refreshed', ttlMs: 120_000 });
+        seen = 0;
+        one.link.next('transaction', 'refused', () => seen++ === place);
+        const releasing = here.release(claim);
+        await fleet.advance(2_000);
+        expect(await releasing).toEqual({ kind: 'released' });
+      }
+    });
+  });
+
+  describe('several at once', () => {
+    const both = [{ lock: 'a' }, { semaphore: 's', capacity: 2 }];
+    it.each(['lost', 'unanswered'] as const)('are held once although the answer was %s', async (how) => {
+      const { fleet, one, other } = await two();
+      one.link.next('transaction', how, changesRecord);
+      const asking = one.box.acquireAll(both);
+      await fleet.advance(1_000);
+      const set = await asking;
+      expect(set.isValid).toBe(true);
+      expect((await other.box.semaphore('s').inspect()).usedSlots).toBe(1);
+      await set.release();
+      expect(await other.box.lock('a').isFree()).toBe(true);
+      expect((await other.box.semaphore('s').inspect()).usedSlots).toBe(0);
+    });
+
+    it('that nobody could be told of go back when the store is there again', async () => {
+      const { fleet, one, other } = await two();
+      one.link.next('transaction', 'severed', changesRecord);
+      const asking = errorOf(one.box.acquireAll(both));
+      await fleet.advance(6_000);
+      expect(await asking).toMatchObject({ code: 'outcome-unknown' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect(await other.box.lock('a').isFree()).toBe(true);
+      expect((await other.box.semaphore('s').inspect()).usedSlots).toBe(0);
+    });
+  });
+
+  describe('an upgrade that is given up leaves no trace', () => {
+    it('if it was an acquire of a reader that asked to write', async () => {
+      const { fleet, one, here, there } = await two();
+      const reader = await here.acquire({ mode: 'shared', holder: 'A' });
+      const beside = await there.acquire({ mode: 'shared', holder: 'B' });
+      const refusal = refusalOf(here.acquire({ holder: 'A', waitMs: 100 }));
+      await fleet.advance(200);
+      expect(await refusal).toMatchObject({ kind: 'timed-out' });
+      expect((await here.inspect()).waiting).toEqual([]);
+      expect((await there.tryAcquire({ mode: 'shared', holder: 'C' })).kind).toBe('acquired');
+      await beside.release();
+      await settled();
+      expect((await here.inspect()).holders.find(({ holder }) => holder === 'A')?.mode).toBe('shared');
+      expect([reader.mode, one.box.lock('db').name]).toEqual(['shared', 'db']);
+    });
+
+    it('if nobody knows whether it was asked', async () => {
+      const { fleet, one, here, there } = await two();
+      const reader = await here.acquire({ mode: 'shared', holder: 'A' });
+      const beside = await there.acquire({ mode: 'shared', holder: 'B' });
+      one.link.next('transaction', 'severed', queuesTicket);
+      const upgrading = errorOf(reader.upgrade());
+      await fleet.advance(6_000);
+      expect(await upgrading).toMatchObject({ code: 'outcome-unknown' });
+      one.link.reconnect();
+      await fleet.advance(2_000);
+      expect((await there.inspect()).waiting).toEqual([]);
+      await beside.release();
+      await settled();
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'A', mode: 'shared' }]);
+    });
+  });
+
+  it('whoever waits elsewhere behind a stale hold has it as soon as the setting lets it', async () => {
+    const { fleet, here, there } = await two();
+    await here.configure({ onStale: 'alert' });
+    await here.acquireDetached({ holder: 'dead', ttlMs: 500 });
+    await fleet.advance(1_100);
+    const waiting = there.acquire({ holder: 'B' });
+    expect(await isPending(waiting)).toBe(true);
+    await here.configure({ onStale: 'reclaim' });
+    await settled();
+    await settled();
+    expect(await isPending(waiting)).toBe(false);
+  });
+
+  it('a dead holder is found behind more living ones than are looked up at once', async () => {
+    const { fleet, one } = await two();
+    const slots = one.box.semaphore('many', { capacity: 66 });
+    for (let nth = 0; nth < 65; nth++) await slots.acquireDetached({ holder: `live:${nth}` });
+    await slots.acquireDetached({ holder: 'dead', ttlMs: 1_000 });
+    await fleet.advance(2_000);
+    const late = await fleet.start('late', { maintains: false });
+    expect((await late.box.semaphore('many').tryAcquire({ holder: 'new' })).kind).toBe('reclaimed');
+  });
+
+  it.skipIf(atOnce === true)(
+    'not to wait is not to queue: a free lock is had however long the store takes',
+    async () => {
+      const { fleet, one, here, there } = await two();
+      one.link.next('transaction', 'held');
+      const acquiring = here.acquire({ waitMs: 0 });
+      await fleet.advance(50);
+      one.link.answerHeld();
+      const hold = await acquiring;
+      expect(await refusalOf(there.acquire({ waitMs: 0 }))).toMatchObject({ kind: 'busy' });
+      await hold.release();
+    },
+  );
+
+  describe('a hold of a session', () => {
+    it('stays on its session when it is extended', async () => {
+      const { fleet, here, there } = await two();
+      const hold = await here.acquire({ holder: 'A' });
+      expect(await here.extend(hold, 1_000)).toEqual({ kind: 'refreshed', ttlMs: TTL_MS });
+      await fleet.advance(5_000);
+      expect(hold.isValid).toBe(true);
+      expect(await there.tryAcquire({ holder: 'B' })).toMatchObject({ kind: 'busy' });
+    });
+
+    it('is not kept alive by another process that renews it: that would keep all of a stuck process alive', async () => {
+      const { fleet, one, here, there } = await two();
+      const hold = await here.acquire({ holder: 'A' });
+      one.crash();
+      for (let time = 0; time < 4; time++) {
+        await fleet.advance(TTL_MS / 3);
+        await there.renew({ holder: 'A', token: hold.token });
+      }
+      expect(await there.renew({ holder: 'A', token: hold.token })).toEqual({ kind: 'lost' });
+    });
+  });
+});
