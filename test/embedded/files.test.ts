@@ -112,9 +112,9 @@ describe('a file that is there already', () => {
     expect(existsSync(`${storeFile(left)}-shm`)).toBe(false);
   });
 
-  it('and is of format 1 is brought up to date, and what was held in it is held', async () => {
+  it.each([1, 2])('and is of format %i is brought up to date, and what was held in it is held', async (format) => {
     const old = new Database(storeFile(directory));
-    old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
+    old.exec(readFileSync(new URL(`stores/format-${format}.sql`, import.meta.url), 'utf8'));
     old.close();
     const clock = new TestClock();
     const box = await open(await openEmbedded(directory, { clock }), { clock });

@@ -1,10 +1,12 @@
 import { fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
+import { open } from 'signalbox';
 import { type Changes, openEmbedded, prefixed, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -68,6 +70,71 @@ describe('waking another handle', () => {
     expect(await next()).toBe('put m/1');
     const ranges = sql<{ first: string; end: string }>('SELECT first, end FROM listener');
     expect(ranges).toEqual([{ first: 'm/', end: 'm0' }]);
+  });
+
+  /** The bell of another process, which listens for this prefix. Answers whether it was rung since it was last asked. */
+  async function bellElsewhere(prefix: string, urgent: 'lease-ends' | null): Promise<() => boolean> {
+    await watching(await openHandle(), 'makes the directory/');
+    const name = randomBytes(8).toString('hex');
+    const file = join(directory, 'bells', name);
+    writeFileSync(file, '');
+    utimesSync(file, 1, 1);
+    const { key, end } = prefixed(prefix);
+    const shown = urgent === null ? 'NULL' : `'${urgent}'`;
+    sql(
+      `INSERT INTO bell (name, clock, heard) VALUES ('${name}', (SELECT clock FROM bell LIMIT 1), ${clock.monotonic()})`,
+    );
+    sql(`INSERT INTO listener VALUES ('${name}', 1, '${key}', '${end}', ${shown})`);
+    sql('UPDATE state SET listeners = listeners + 1');
+    return () => {
+      const wasRung = statSync(file).mtimeMs !== 1000;
+      utimesSync(file, 1, 1);
+      return wasRung;
+    };
+  }
+
+  it('is for the ends of leases alone, where nothing else is urgent', async () => {
+    const wasRung = await bellElsewhere('a/', 'lease-ends');
+    const writer = await openHandle();
+    const { id } = await writer.grantLease(60_000);
+    await put(writer, 'a/1');
+    const leased = { do: 'put', key: 'a/2', value: Value.text('x'), lease: id } as const;
+    await writer.transaction({ compare: [], success: [leased, { do: 'delete', key: 'a/1' }], failure: [] });
+    await writer.keepLeaseAlive(id);
+    expect(wasRung()).toBe(false);
+    await writer.revokeLease(id);
+    expect(wasRung()).toBe(true);
+  });
+
+  it('is not for a process that comes, stays, and leaves with nothing held, but for one that dies', async () => {
+    const wasRung = await bellElsewhere('a/', 'lease-ends');
+    const box = await open(await openEmbedded(directory, { clock }), { clock });
+    await box.lock('main').run(() => clock.advance(20_000));
+    await box.close();
+    expect(sql("SELECT * FROM pair WHERE key LIKE 'a/%'")).toEqual([]);
+    expect(wasRung()).toBe(false);
+    const dying = await openHandle();
+    const mayDie = await open(dying, { clock });
+    await mayDie.lock('main').acquire();
+    await dying.close();
+    await clock.advance(16_000);
+    expect(wasRung()).toBe(true);
+    await mayDie.close();
+  });
+
+  it('is not needed by a renewal, which also says that the process still listens', async () => {
+    const listener = await openHandle();
+    await watching(listener, 'm/');
+    const wasRung = await bellElsewhere('a/', null);
+    const { id } = await listener.grantLease(15_000);
+    const heard = (): number[] =>
+      sql<{ heard: number }>('SELECT heard FROM bell ORDER BY heard').map((row) => row.heard);
+    const before = heard();
+    await clock.advance(9000);
+    expect(heard()).toEqual(before);
+    await listener.keepLeaseAlive(id);
+    expect(heard().at(-1)).toBe(clock.monotonic());
+    expect(wasRung()).toBe(false);
   });
 
   it('ends with the watch, and with the handle', async () => {

@@ -59,6 +59,8 @@ export class Duty {
   #isRelieved = false;
   /** The process on duty listens for our bell. */
   #isHeardFor = false;
+  /** Another process was on duty before we could be. */
+  #wasSlower = false;
   #timer: Timer | undefined;
   /** Of the file of the socket that we listen on, or are connected to. */
   #inode: number | undefined;
@@ -94,6 +96,7 @@ export class Duty {
   seek(): void {
     if (this.#isOver || this.#server !== undefined || this.#socket !== undefined) return;
     this.#timer?.cancel();
+    this.#wasSlower = false;
     const tried = inodeOf(this.#path());
     const socket = connect(this.#path());
     this.#socket = socket;
@@ -117,7 +120,7 @@ export class Duty {
       this.#isRelieved = this.#isHeardFor = false;
       if (wasRelieved) this.#inode = undefined;
       if (this.#isOver || this.#server !== undefined) return;
-      this.#seekIn(wasRelieved ? SEEK_MS : SEEK_AGAIN_MS);
+      this.#seekIn(wasRelieved || this.#wasSlower ? SEEK_MS : SEEK_AGAIN_MS);
       if (wasRelieved) this.#events.onAlone();
     });
   }
@@ -157,10 +160,10 @@ export class Duty {
 
   #hangUp(): void {
     this.#isRelieved = this.#isHeardFor = false;
-    this.#socket?.removeAllListeners('close').removeAllListeners('data');
-    this.#socket?.destroy();
-    this.#socket = undefined;
-    this.#inode = undefined;
+    if (this.#socket === undefined) return;
+    this.#socket.removeAllListeners('close').removeAllListeners('data');
+    this.#socket.destroy();
+    this.#socket = this.#inode = undefined;
   }
 
   #welcome(client: Socket): void {
@@ -169,10 +172,10 @@ export class Duty {
     let [line, stop] = ['', (): void => undefined];
     client.on('error', () => undefined);
     client.on('data', (bytes) => {
-      if (line.length < LONGEST_LINE) line += bytes.toString('latin1');
-      const bell = line.slice(0, line.indexOf('\n'));
-      if (!line.includes('\n') || !isBellName(bell)) return;
-      line = '';
+      const lines = `${line}${bytes.toString('latin1')}`.split('\n');
+      line = (lines.pop() ?? '').slice(0, LONGEST_LINE);
+      const bell = lines.findLast(isBellName);
+      if (bell === undefined) return;
       stop();
       // One ring that it has not read yet is as good as many.
       stop = this.#events.hearFor(bell, () => {
@@ -207,6 +210,7 @@ export class Duty {
     server.close();
     this.#server = this.#inode = undefined;
     this.#events.offDuty();
+    this.#wasSlower = isOthers;
     this.#seekIn(isOthers ? SEEK_MS : SEEK_AGAIN_MS);
   }
 

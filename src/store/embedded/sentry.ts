@@ -15,7 +15,7 @@ import type { Turns } from './turns.ts';
 const ROUND_MS = 50;
 /** With so many who wait, each round takes longer, and is made half as often. */
 const MANY = 32;
-const MANY_ROUND_MS = 100;
+const MANY_ROUND_MS = 125;
 /** Where the file system does not tell that a bell was rung. */
 const DEAF_ROUND_MS = 10;
 /** Every so often: a look for bells that were not heard; */
@@ -30,8 +30,6 @@ const STALE_MS = 1000;
 const BETWEEN_LOOKS_MS = 50;
 const SHORTEST_REST_MS = 100;
 const LONGEST_REST_MS = 10_000;
-/** Those who rely on the process on duty to hear their bells: should it be stopped, they must not wait for long. */
-const LONGEST_DEAF_REST_MS = 3000;
 
 export interface Surroundings {
   /** A file whose time says when the last round was. */
@@ -101,12 +99,10 @@ export class Sentry {
   }
 
   get #delayMs(): number {
-    const { isDeaf } = this.#listening;
-    const isOnItsOwn = isDeaf && this.#around.duty?.isHeardFor !== true;
-    if (isOnItsOwn || this.#listening.relay.mustLook) return DEAF_ROUND_MS;
+    const isDeaf = this.#listening.isDeaf && this.#around.duty?.isHeardFor !== true;
+    if (isDeaf || this.#listening.relay.mustLook) return DEAF_ROUND_MS;
     if (this.#isRelieved) {
-      const longestMs = isDeaf ? LONGEST_DEAF_REST_MS : LONGEST_REST_MS;
-      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), longestMs);
+      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
       return restMs * (0.75 + Math.random() / 2);
     }
     return this.#waiting > MANY ? MANY_ROUND_MS : ROUND_MS;

@@ -254,6 +254,20 @@ export const watchPromises: readonly StorePromise[] = [
     await new Reader(watch, subject, new AbortController()).end();
   }),
 
+  promise('a watch for which only the ends of leases are urgent has missed nothing when one ends', async (subject) => {
+    const writer = (await subject.reopen?.()) ?? subject.store;
+    const abort = new AbortController();
+    const watch = await subject.store.watch(prefixed('a'), 'now', abort.signal, { urgent: 'lease-ends' });
+    const reader = new Reader(watch, subject, abort);
+    const { id } = await writer.grantLease(60_000);
+    await apply(writer, put('a1', 'x', id));
+    await apply(writer, put('a2', 'y'));
+    await apply(writer, remove('a2'));
+    await writer.revokeLease(id);
+    assert.deepEqual(await reader.tell(4), ['put a1=x', 'put a2=y', 'delete a2', 'delete a1']);
+    if (writer !== subject.store) await writer.close();
+  }),
+
   promise('a watch of nothing, or since no revision, is refused', async ({ store }) => {
     const { signal } = new AbortController();
     await refuses('invalid', () => store.watch({ key: 'b', end: 'a' }, 'now', signal));

@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Listeners } from './bells.ts';
+import type { Engine } from './engine.ts';
+import { Relay } from './relay.ts';
+
+const [OURS, ONE, OTHER] = ['00000000000000aa', '00000000000000bb', '00000000000000cc'] as const;
+let directory: string;
+let state: { revision: number; forgotten: number; listeners: number };
+let rung: string[];
+let relay: Relay;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'signalbox-relay-'));
+  state = { revision: 10, forgotten: 0, listeners: 1 };
+  rung = [];
+  const engine = {
+    state: () => state,
+    keysAfter: (since: number) => [{ key: `after ${since}`, wentWithLease: false }],
+  };
+  const listeners = {
+    concernedBy: () => new Set([OURS, ONE]),
+    all: () => new Set([OURS, ONE, OTHER]),
+    ring: (bell: string) => rung.push(bell),
+  };
+  relay = new Relay(engine as unknown as Engine, listeners as unknown as Listeners, directory);
+  relay.begin();
+});
+
+afterEach(() => {
+  relay.end();
+  rmSync(directory, { recursive: true });
+});
+
+describe('the process on duty', () => {
+  it('rings again for what was written since, once, and only for those whom it concerns', () => {
+    relay.ringAgain(OURS);
+    expect(rung).toEqual([]);
+    state.revision = 11;
+    relay.ringAgain(OURS);
+    relay.ringAgain(OURS);
+    expect(rung).toEqual([ONE]);
+  });
+
+  it('wakes everyone before the history that they have not read is forgotten', () => {
+    for (const revision of [200, 400, 8000]) {
+      state = { ...state, revision };
+      relay.ringAgain(OURS);
+    }
+    expect(rung.filter((bell) => bell === OTHER)).toHaveLength(2);
+    // Half of what is kept has been written since.
+    state = { ...state, revision: 10_000, forgotten: 2000 };
+    relay.ringAgain(OURS);
+    expect(rung.filter((bell) => bell === OTHER)).toHaveLength(2);
+    state = { ...state, revision: 12_100, forgotten: 4000 };
+    relay.ringAgain(OURS);
+    expect(rung.filter((bell) => bell === OTHER)).toHaveLength(3);
+  });
+
+  it('tells a process that cannot hear its bell when it is rung, and does not look for that', async () => {
+    writeFileSync(join(directory, ONE), '');
+    const tell = vi.fn();
+    const stop = relay.hearFor(ONE, tell);
+    expect(tell).toHaveBeenCalledTimes(1);
+    expect(relay.mustLook).toBe(false);
+    utimesSync(join(directory, ONE), 1, 1);
+    await expect.poll(() => tell.mock.calls.length, { timeout: 20_000 }).toBeGreaterThan(1);
+    const before = tell.mock.calls.length;
+    state.revision = 11;
+    relay.ringAgain(OURS);
+    expect([tell.mock.calls.length, rung]).toEqual([before + 1, []]);
+    stop();
+    state.revision = 12;
+    relay.ringAgain(OURS);
+    expect([tell.mock.calls.length, rung]).toEqual([before + 1, [ONE]]);
+  });
+
+  it('looks on behalf of such a process where it has no file watch either', () => {
+    const tell = vi.fn();
+    // There is no such file, so it cannot be watched.
+    relay.hearFor(ONE, tell);
+    const uninvolved = vi.fn();
+    relay.hearFor(OTHER, uninvolved);
+    expect(relay.mustLook).toBe(true);
+    state.revision = 11;
+    relay.look();
+    relay.look();
+    expect([tell.mock.calls.length, uninvolved.mock.calls.length, rung]).toEqual([2, 1, []]);
+  });
+});
