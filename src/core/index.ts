@@ -223,8 +223,10 @@ export {
   semaphoreTransition,
   staleHolders,
   usedSlots,
+  unusedSemaphore,
   UNUSED,
 } from './semaphore.ts';
+export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
