@@ -199,7 +199,17 @@ export {
   withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { faultOf, lockFault, semaphoreFault } from './fault.ts';
+export {
+  type Cycle,
+  formsOf,
+  nextInLine,
+  type Passed,
+  passing,
+  PATIENCE,
+  type Waiting,
+  type WaitsFor,
+} from './queue.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,

@@ -722,7 +722,7 @@ function impossible(
   // What one has from before a shrinking one may go on having.
   if (own !== undefined && weight <= own.weight) return undefined;
   if (weight > LARGEST_WEIGHT) {
-    const why = `a weight of ${weight} is more than ${LARGEST_WEIGHT}, the largest there is; count in larger units`;
+    const why = `${weight} slots at once are more than ${LARGEST_WEIGHT}, the most that one holder can have; count in larger units`;
     return { kind: 'impossible', why, capacity };
   }
   // Whoever names the capacity of a semaphore without one makes it, and may have that much.

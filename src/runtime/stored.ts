@@ -37,7 +37,7 @@ export function readEach<T>(
 
 /** Throws what is no sign of a malformed key. */
 export function malformedBy(key: string, error: unknown): Malformed {
-  if (!Failure.is(error, 'corrupt')) throw error;
+  if (!Failure.is(error, 'corrupt') && !Failure.is(error, 'inconsistent')) throw error;
   return { key, why: error.message };
 }
 

@@ -1,6 +1,7 @@
 /** One command to the manager, from beginning to end. */
 import { unreachable } from '../machine.ts';
 import { findDeadlocks } from '../deadlock/index.ts';
+import { UNUSED } from '../semaphore.ts';
 import { shown } from '../shown.ts';
 import { acquireTogether, type Part } from '../together.ts';
 import {
@@ -73,7 +74,13 @@ function single(turn: Turn, asked: ResourceCommand): ManagerOutcome {
 function carryOutOne(turn: Turn, resource: ResourceName, command: Command, terms: Terms): Outcome {
   const outcome = run(turn, resource, command, terms);
   if (command.kind === 'acquire') heard(turn, outcome);
-  return outcome;
+  return named(resource, outcome);
+}
+
+/** Of many semaphores, which one nobody has used yet. */
+function named(resource: ResourceName, outcome: Outcome): Outcome {
+  if (outcome.kind !== 'impossible' || outcome.why !== UNUSED) return outcome;
+  return { ...outcome, why: UNUSED.replace('this semaphore', resource) };
 }
 
 function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
@@ -93,7 +100,7 @@ function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
       const refusals = answer.refusals.map(({ name, outcome, events }) => {
         const resource = name as ResourceName;
         turn.events.push(...events.map((event) => ({ ...event, resource })));
-        return { resource, outcome };
+        return { resource, outcome: named(resource, outcome) };
       });
       return { kind: 'refused-together', refusals };
     }
