@@ -11,6 +11,11 @@ export type FailureCode =
   | 'compacted'
   /** What is stored is not what was written. Nothing was changed. */
   | 'corrupt'
+  /**
+   * What is stored, or what was about to be, breaks a promise of signalbox: two writers of one lock, a slot given twice, a
+   * token that does not grow. Nothing was changed.
+   */
+  | 'inconsistent'
   /** The store refuses this caller. */
   | 'forbidden'
   /** A lease or key that the request depends on does not exist; nothing was applied. */

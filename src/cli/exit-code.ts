@@ -19,6 +19,7 @@ export const EXIT = {
 export const exitCodeByFailure = {
   invalid: EXIT.usage,
   corrupt: EXIT.integrity,
+  inconsistent: EXIT.integrity,
   unavailable: EXIT.unreachable,
   'outcome-unknown': EXIT.unreachable,
   compacted: EXIT.unreachable,

@@ -199,7 +199,17 @@ export {
   withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { type Cycle, nextInLine, type Passed, passing, PATIENCE, type Waiting, type WaitsFor } from './queue.ts';
+export { faultOf, lockFault, semaphoreFault } from './fault.ts';
+export {
+  type Cycle,
+  formsOf,
+  nextInLine,
+  type Passed,
+  passing,
+  PATIENCE,
+  type Waiting,
+  type WaitsFor,
+} from './queue.ts';
 export { LARGEST_RECORD_BYTES, saidBytes, type TooLarge } from './record-size.ts';
 export {
   type Asked,
@@ -223,8 +233,10 @@ export {
   semaphoreTransition,
   staleHolders,
   usedSlots,
+  unusedSemaphore,
   UNUSED,
 } from './semaphore.ts';
+export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,

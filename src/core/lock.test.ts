@@ -1,157 +1,60 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type BrokenLaw, lockLaws, lockRules, Trial } from './laws/index.ts';
+import {
+  type BrokenLaw,
+  CAN_BE_WRITTEN,
+  Chance,
+  lockLaws,
+  lockRules,
+  type Moves,
+  NO_TRACE,
+  play,
+  Trial,
+} from './laws/index.ts';
 import {
   freeLock,
   isFree,
   isHeldBy,
   type Lock,
   type LockCommand,
+  type LockHold,
+  type LockRequest,
   type LockStep,
   lockTransition,
   staleHolds,
 } from './lock.ts';
 import type { Moment } from './machine.ts';
+import type { formsOf } from './queue.ts';
 
 type Transition = (lock: Lock, command: LockCommand, at: Moment) => LockStep;
-type LockTrial = Trial<Lock, LockCommand>;
 
-/** Something that may happen: a command, or the end of a lease. */
-type Move = (trial: LockTrial, id: string) => void;
+const locks: Moves<Lock> = {
+  wish: (chance) => ({ mode: chance.pick(['exclusive', 'shared']) }),
+  ticket(command) {
+    const { kind: _kind, ...request } = command;
+    return request as LockRequest;
+  },
+  claims: ['downgrade'],
+  upgrades: true,
+  other: (chance) => ({ kind: chance.pick(['settle', 'maintain']) }),
+};
 
-const who = fc.constantFrom('a', 'b', 'c', 'd');
-/** The newest of its holds, or another one, or none in particular. */
-const which = fc.oneof({ arbitrary: fc.constant(0), weight: 3 }, fc.nat(6));
-const often = (chance: number): fc.Arbitrary<boolean> => fc.nat(99).map((n) => n < chance);
-const mode = fc.constantFrom('exclusive', 'shared');
-const priority = fc.constantFrom(0, 0, 0, 1, 5, -1);
-const shown = (move: Move, words: string): Move => Object.assign(move, { toString: () => words });
+/** LAW_RUNS=100 runs a hundred times as many trials, LAW_SEED=7 others. */
+const RUNS = Number(process.env['LAW_RUNS'] ?? 1);
+const seed = process.env['LAW_SEED'] === undefined ? {} : { seed: Number(process.env['LAW_SEED']) };
 
-const acquire = fc
-  .record({ holder: who, mode, priority, wait: often(70), steal: often(20), force: often(5) })
-  .map(({ steal, force, ...wish }) => {
-    const command = { ...wish, kind: 'acquire' as const, ...(steal && { steal }), ...(force && { force }) };
-    return shown(
-      (trial, id) => trial.do({ ...command, id, lease: trial.leaseOf(wish.holder) } as LockCommand),
-      `acquire ${JSON.stringify(command)}`,
-    );
-  });
+const moves = fc.array(fc.nat(), { maxLength: 80, size: 'max' });
+const most = fc.constantFrom(undefined, undefined, 1, 2, 3, 8);
 
-/** By a hold that it has, or once had: what a client that overslept might send. */
-const claim = fc
-  .record({ kind: fc.constantFrom('release', 'release', 'heartbeat', 'downgrade'), holder: who, which })
-  .map(({ kind, holder, which }) =>
-    shown(
-      (trial) => trial.do({ ...trial.claim(holder, which), kind } as LockCommand),
-      `${kind} by ${holder} (${which})`,
-    ),
-  );
-
-const upgrade = fc
-  .record({ holder: who, which, wait: often(80), steal: often(20) })
-  .map(({ holder, which, wait, steal }) =>
-    shown(
-      (trial, id) =>
-        trial.do({
-          ...trial.claim(holder, which),
-          kind: 'upgrade',
-          request: id,
-          lease: trial.leaseOf(holder),
-          wait,
-          ...(steal && { steal }),
-        }),
-      `upgrade by ${holder} (${which}), wait ${wait}, steal ${steal}`,
-    ),
-  );
-
-const extend = fc.record({ holder: who, which, limit: fc.boolean() }).map(({ holder, which, limit }) =>
-  shown(
-    (trial, id) => {
-      const on = limit ? { limit: `limit ${id}` } : { lease: trial.leaseOf(holder) };
-      trial.do({ ...trial.claim(holder, which), kind: 'extend', ...on });
-    },
-    `extend ${limit ? 'limit' : 'lease'} by ${holder} (${which})`,
-  ),
-);
-
-/** Of anything that was ever asked: the cancel may come before, after or without the grant. */
-const cancel = fc
-  .record({ kind: fc.constantFrom('cancel', 'refuse'), id: fc.nat(80) })
-  .map(({ kind, id }) =>
-    shown((trial) => trial.do({ kind, id: `#${id}`, cycle: [] } as LockCommand), `${kind} #${id}`),
-  );
-
-const rest = fc
-  .constantFrom<LockCommand>(
-    { kind: 'settle' },
-    { kind: 'tick' },
-    { kind: 'tick' },
-    { kind: 'maintain' },
-    { kind: 'configure', onStale: 'alert' },
-    { kind: 'configure', onStale: 'reclaim' },
-    { kind: 'configure', onStale: 'reclaim' },
-    { kind: 'break', holder: 'admin', reason: 'stuck' },
-  )
-  .map((command) => shown((trial) => trial.do(command), JSON.stringify(command)));
-
-const repetition = which.map((which) => shown((trial) => trial.repeat(which), `one asks again (${which})`));
-const death = who.map((holder) => shown((trial) => trial.kill(holder), `${holder} dies`));
-const deathOfHolder = which.map((which) =>
-  shown(
-    (trial) => {
-      const hold = trial.state.record.holds.at(which % 2);
-      if (hold !== undefined) trial.kill(hold.holder);
-    },
-    `a holder dies (${which % 2})`,
-  ),
-);
-const disaster = fc.constant(
-  shown((trial) => {
-    for (const { holder } of trial.state.record.holds) trial.kill(holder);
-  }, 'all holders die at once'),
-);
-const limitEnds = fc.nat(80).map((id) => shown((trial) => trial.endLease(`limit #${id}`), `limit #${id} ends`));
-const deletion = fc.constant(shown((trial) => trial.deleteRecord(), 'the record is deleted'));
-
-/** One after another with a high priority comes, and is served as soon as those who hold let go. */
-const overtaking = fc.integer({ min: 1, max: 6 }).map((times) =>
-  shown((trial, id) => {
-    for (let time = 0; time < times; time++) {
-      const holder = `${id}/${time}`;
-      const wish = { id: holder, holder, lease: holder, mode: 'exclusive', priority: 9, wait: true } as const;
-      trial.do({ ...wish, kind: 'acquire' });
-      for (const { holder, id, token } of trial.state.record.holds) trial.do({ kind: 'release', holder, id, token });
-    }
-  }, `${times} overtake`),
-);
-
-const moves = fc.array(
-  fc.oneof(
-    { arbitrary: acquire, weight: 10 },
-    { arbitrary: claim, weight: 8 },
-    { arbitrary: upgrade, weight: 2 },
-    { arbitrary: extend, weight: 1 },
-    { arbitrary: cancel, weight: 2 },
-    { arbitrary: rest, weight: 3 },
-    { arbitrary: repetition, weight: 1 },
-    { arbitrary: death, weight: 2 },
-    { arbitrary: deathOfHolder, weight: 2 },
-    { arbitrary: disaster, weight: 1 },
-    { arbitrary: limitEnds, weight: 1 },
-    { arbitrary: deletion, weight: 1 },
-    { arbitrary: overtaking, weight: 1 },
-  ),
-  { maxLength: 80, size: 'max' },
-);
-
-function onTrial(transition: Transition, laws = lockLaws): fc.IProperty<[Move[], boolean]> {
-  return fc.property(moves, fc.boolean(), (moves, counts) => {
-    const trial: LockTrial = new Trial(
-      { transition, laws, rules: lockRules, renewed: () => freeLock },
-      freeLock,
-      counts,
-    );
-    moves.forEach((move, place) => move(trial, `#${place}`));
+function onTrial(
+  transition: Transition,
+  laws: typeof lockLaws = lockLaws,
+  forms?: typeof formsOf,
+): fc.IProperty<[number[], boolean, number | undefined]> {
+  return fc.property(moves, fc.boolean(), most, (moves, counts, most) => {
+    const suspect = { transition, laws, rules: lockRules, renewed: () => freeLock, ...(forms && { forms }) };
+    const trial: Trial<Lock, LockCommand> = new Trial(suspect, freeLock, counts, most);
+    moves.forEach((move, place) => play(trial, new Chance(move), locks, `#${place}`));
     trial.finish({
       release: (claim) => ({ ...claim, kind: 'release' }),
       maintain: { kind: 'maintain' },
@@ -163,9 +66,7 @@ function onTrial(transition: Transition, laws = lockLaws): fc.IProperty<[Move[],
 
 describe('a lock', () => {
   it('obeys every law, whatever is asked of it and whoever dies', () => {
-    // Known and open: after a forced grant, machine and law can differ by one in how often the oldest waiter was passed
-    // (LAW_SEED=9). Exclusion is not concerned. The seed is fixed until they agree; LAW_SEED tries others.
-    fc.assert(onTrial(lockTransition), { numRuns: 1500, seed: Number(process.env['LAW_SEED'] ?? 1) });
+    fc.assert(onTrial(lockTransition), { numRuns: 1500 * RUNS, ...seed });
   });
 
   it('knows whether it is free, who has it, and who is stale', () => {
@@ -201,11 +102,20 @@ function asIf(lock: Lock, record: Partial<Lock['record']>, command: LockCommand,
 
 /** The command is carried out as if nobody waited. */
 const pastTheQueue: Transition = (lock, command, at) => {
-  const step = lockTransition({ ...lock, waiting: [] }, command, at);
+  const without = { ...lock, waiting: [] };
+  const step = lockTransition(without, command, at);
+  if (step.state === without) return withState(step, lock);
   return withState(step, { ...step.state, waiting: [...lock.waiting, ...step.state.waiting] });
 };
 
-const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly planted: Transition }[] = [
+interface Bug {
+  readonly bug: string;
+  readonly breaks: string;
+  readonly planted: Transition;
+  readonly forms?: typeof formsOf;
+}
+
+const BUGS: readonly Bug[] = [
   {
     bug: 'tokens start over once the lock is free',
     breaks: 'tokens only grow, and no two grants share one',
@@ -435,6 +345,68 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
     },
   },
   {
+    bug: 'a reader that waits twice is served as a writer, although it asked to read',
+    breaks: 'nothing is granted that was not asked, nor what can never be had',
+    planted(lock, command, at) {
+      const step = lockTransition(lock, command, at);
+      const answer = step.answers.find(({ outcome }) => outcome.kind === 'extended' && outcome.hold.mode === 'shared');
+      if (answer === undefined || !('hold' in answer.outcome)) return step;
+      const token = step.state.record.token + 1;
+      const hold: LockHold = { ...answer.outcome.hold, mode: 'exclusive', token, upgradedBy: answer.id };
+      const holds = step.state.record.holds.map((held) => (held.id === hold.id ? hold : held));
+      const acquired = { type: 'lock:acquired', at: at.now, holder: hold.holder, token, mode: hold.mode };
+      return {
+        ...withState(step, withRecord(step.state, { holds, token })),
+        events: [...step.events, acquired],
+        answers: step.answers.map((other) =>
+          other === answer ? { ...other, outcome: { kind: 'upgraded', hold } } : other,
+        ),
+      };
+    },
+  },
+  {
+    bug: 'a request of one who holds already waits on',
+    breaks: 'nobody waits for what it can never have, or has already',
+    planted(lock, command, at) {
+      const step = lockTransition(lock, command, at);
+      const isJoined = ({ outcome }: LockStep['answers'][number]): boolean => outcome.kind === 'extended';
+      const joined = lock.waiting.filter(({ id }) =>
+        step.answers.some((answer) => answer.id === id && isJoined(answer)),
+      );
+      if (joined.length === 0) return step;
+      const waiting = lock.waiting.filter((one) => step.state.waiting.includes(one) || joined.includes(one));
+      const arriving = step.state.waiting.filter((one) => !lock.waiting.includes(one));
+      const state = { ...step.state, waiting: [...waiting, ...arriving] };
+      return { ...step, state, answers: step.answers.filter((answer) => !isJoined(answer)) };
+    },
+  },
+  {
+    bug: 'everything is done in one write, however much it is',
+    breaks: 'a step touches no more than one write takes',
+    planted(lock, command, { most: _most, ...at }) {
+      return lockTransition(lock, command, at);
+    },
+  },
+  {
+    bug: 'a reader that asks twice to become the writer goes before everyone twice',
+    breaks: CAN_BE_WRITTEN,
+    planted(lock, command, at) {
+      const step = lockTransition(lock, command, at);
+      const last = step.state.waiting.at(-1);
+      const first = lock.waiting.find(({ holder, upgrades }) => upgrades !== undefined && holder === last?.holder);
+      if (step.outcome.kind !== 'queued' || last === undefined || first?.upgrades === undefined) return step;
+      if (last.mode === 'shared' || lock.waiting.includes(last)) return step;
+      const again = { ...last, upgrades: first.upgrades };
+      return withState(step, { ...step.state, waiting: [...step.state.waiting.slice(0, -1), again] });
+    },
+  },
+  {
+    bug: 'a request that became an upgrade is withdrawn where it would wait had it not',
+    breaks: NO_TRACE,
+    planted: lockTransition,
+    forms: (request) => [request],
+  },
+  {
     bug: 'whoever is told that it holds does not',
     breaks: 'whoever is told that it holds does hold',
     planted(lock, command, at) {
@@ -444,12 +416,21 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
   },
 ];
 
+/** Laws about more than one step: a trial looks after them itself. */
+const OF_TRIALS = [CAN_BE_WRITTEN, NO_TRACE];
+
 describe('a lock with a planted bug is caught when', () => {
-  for (const { bug, breaks, planted } of BUGS) {
+  for (const { bug, breaks, planted, forms } of BUGS) {
     it(bug, () => {
       const law = lockLaws[breaks];
-      if (law === undefined) throw new Error(`there is no such law: ${breaks}`);
-      const details = fc.check(onTrial(planted, { [breaks]: law }), { numRuns: 2000, seed: 1, endOnFailure: true });
+      if (law === undefined && !OF_TRIALS.includes(breaks)) throw new Error(`there is no such law: ${breaks}`);
+      const details = fc.check(onTrial(planted, law && { [breaks]: law }, forms), {
+        numRuns: 2000,
+        seed: 1,
+        endOnFailure: true,
+      });
+      if ((details.errorInstance as BrokenLaw | undefined)?.law !== breaks)
+        console.log((details.errorInstance as Error | undefined)?.stack);
       expect((details.errorInstance as BrokenLaw | undefined)?.law).toBe(breaks);
     });
   }

@@ -40,14 +40,19 @@ import {
   type Request,
   type Step,
   type Token,
+  type Unfinished,
   unreachable,
 } from './machine.ts';
 import {
   answeredAtOnce,
+  answerWithoutTurn,
+  budget,
   type Cycle,
   goesAhead,
   isOrphan,
   leave,
+  type Line,
+  LOST,
   type Passed,
   passing,
   placeFor,
@@ -102,8 +107,15 @@ export type LockCommand =
     })
   /** `elsewhere`: not by the one who has the hold in its hands, who has to be told. */
   | (Claim & { readonly kind: 'release'; readonly elsewhere?: true })
-  /** An administrator ends every hold. */
-  | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
+  /** An administrator ends every hold. `upTo` and `broken`: where one write did not end them all. */
+  | {
+      readonly kind: 'break';
+      readonly holder: string;
+      readonly reason: string;
+      /** Only holds with a token up to this one: those who came later are not meant. */
+      readonly upTo?: Token;
+      readonly broken?: readonly LockHold[];
+    }
   | (Claim & { readonly kind: 'heartbeat' })
   /** From now on the hold hangs on these leases. */
   | (Claim & { readonly kind: 'extend'; readonly lease?: string; readonly limit?: string })
@@ -112,6 +124,7 @@ export type LockCommand =
       readonly request: string;
       readonly lease: string;
       readonly wait: boolean;
+      readonly priority?: number;
       readonly steal?: true;
       readonly again?: true;
     })
@@ -123,7 +136,8 @@ export type LockCommand =
   /** Grants whatever can be granted: on behalf of waiters, after a lease ended. */
   | { readonly kind: 'settle' }
   | { readonly kind: 'tick' }
-  | { readonly kind: 'maintain' }
+  /** `reclaimed`: by earlier writes, where one did not reclaim them all. */
+  | { readonly kind: 'maintain'; readonly reclaimed?: readonly LockHold[] }
   | { readonly kind: 'configure'; readonly onStale: OnStale };
 
 export type LockOutcome =
@@ -150,7 +164,8 @@ export type LockOutcome =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'broken'; readonly holds: readonly LockHold[] }
   | { readonly kind: 'maintained'; readonly reclaimed: readonly LockHold[] }
-  | { readonly kind: 'configured' };
+  | { readonly kind: 'configured' }
+  | Unfinished<LockCommand>;
 
 export type LockStep = Step<Lock, LockOutcome>;
 
@@ -185,7 +200,7 @@ export function lockTransition(lock: Lock, command: LockCommand, at: Moment): Lo
     case 'tick':
       return tick(lock, at);
     case 'maintain':
-      return maintain(lock, at);
+      return maintain(lock, command, at);
     case 'configure':
       return configure(lock, command.onStale, at);
     default:
@@ -218,7 +233,7 @@ type Acquire = Extract<LockCommand, { kind: 'acquire' }>;
 
 function acquire(lock: Lock, command: Acquire, at: Moment): LockStep {
   const { record, waiting } = lock;
-  if (at.gone(command.lease)) return step(lock, { kind: 'lost' });
+  if (at.gone(command.lease)) return step(lock, LOST);
   if (record.holds.length === 0 && waiting.length === 0) return grantNewcomer(lock, command, NONE, at);
   const before = command.again === true ? askedBefore(lock, command.id, at) : undefined;
   if (before !== undefined) return before;
@@ -226,11 +241,14 @@ function acquire(lock: Lock, command: Acquire, at: Moment): LockStep {
   const own = ownHold(record.holds, command.holder, at);
   if (own !== undefined && covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
   if (command.force === true) return force(lock, command, own, at);
-  if (own !== undefined || waiting.length === 0) return join(lock, command, own, at);
+  if (own !== undefined) return upgrade(lock, upgradeOf(own, command), at);
+  if (waiting.length === 0) return join(lock, command, at);
 
   // A lease may have ended since, and what that leaves belongs to those who wait already.
   const settled = settle(step(lock, { kind: 'settled' }), at);
-  const joined = join(settled.state, command, ownHold(settled.state.record.holds, command.holder, at), at);
+  const left = budget(settled, at);
+  if (left <= 0) return { ...settled, outcome: { kind: 'unfinished', then: command } };
+  const joined = join(settled.state, command, { ...at, most: left });
   // A refused try writes nothing, not even on behalf of others.
   if (joined.outcome.kind === 'busy') return refused(lock, command, at);
   if (joined.outcome.kind === 'upgrade-conflict') return step(lock, joined.outcome);
@@ -243,7 +261,7 @@ function askedBefore(lock: Lock, id: string, at: Moment): LockStep | undefined {
   const { holds } = lock.record;
   const hold = holds.find((held) => held.id === id || held.upgradedBy === id);
   if (hold !== undefined) {
-    if (isStale(hold, at)) return step(lock, { kind: 'lost' });
+    if (isStale(hold, at)) return step(lock, LOST);
     return step(lock, { kind: hold.id === id ? 'acquired' : 'upgraded', hold });
   }
   const place = lock.waiting.findIndex((waiter) => waiter.id === id);
@@ -251,19 +269,17 @@ function askedBefore(lock: Lock, id: string, at: Moment): LockStep | undefined {
 }
 
 /** Those who wait are as far as they can get. */
-function join(lock: Lock, command: Acquire, own: LockHold | undefined, at: Moment): LockStep {
+function join(lock: Lock, command: Acquire, at: Moment): LockStep {
   const { record, waiting } = lock;
-  if (own !== undefined) {
-    if (covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
-    return upgrade(lock, { ...command, kind: 'upgrade', id: own.id, token: own.token, request: command.id }, at);
-  }
-  if (!isTaken(lock, at)) {
-    const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
-    if (stale !== undefined) {
-      const refusal = tooLarge(except(record.holds, stale), command);
-      if (refusal !== undefined) return step(lock, refusal, [event('lock:denied', command, at)]);
-      return grantNewcomer(lock, command, stale, at);
-    }
+  // A request of the same holder may have been served just now.
+  const own = ownHold(record.holds, command.holder, at);
+  if (own !== undefined && covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
+  if (own !== undefined) return upgrade(lock, upgradeOf(own, command), at);
+  const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
+  if (stale !== undefined) {
+    const refusal = tooLarge(except(record.holds, stale), command);
+    if (refusal !== undefined) return step(lock, refusal, [event('lock:denied', command, at)]);
+    return grantNewcomer(lock, command, stale, at);
   }
   if (!command.wait) return refused(lock, command, at);
   const position = placeFor(waiting, command.priority, record.passed);
@@ -279,44 +295,92 @@ function refused(lock: Lock, command: Acquire, at: Moment): LockStep {
 }
 
 function grantNewcomer(lock: Lock, command: Acquire, stale: readonly LockHold[], at: Moment): LockStep {
-  const { record, waiting } = lock;
-  const hold = newHold(command, nextToken(record.token, at), at);
+  return grantNow(lock, command, command, undefined, stale, at);
+}
+
+/** Grants what nobody who waits goes before; `command` asks for the rest if one write does not take it all. */
+function grantNow(
+  lock: Lock,
+  request: LockRequest,
+  command: LockCommand,
+  own: LockHold | undefined,
+  stale: readonly LockHold[],
+  at: Moment,
+): LockStep {
+  const { most = Number.POSITIVE_INFINITY } = at;
+  if (stale.length > most) {
+    const part = reclaim(lock, stale.slice(0, most), request, at);
+    return { ...part, outcome: { kind: 'unfinished', then: command } };
+  }
+  if (lock.waiting.length === 0) return { ...grant(lock, request, own, stale, lock.waiting.length, at) };
+  const first = answerWithoutTurn(step(lock, { kind: 'settled' }), line, at);
+  if (budget(first, at) < stale.length) return { ...first, outcome: { kind: 'unfinished', then: command } };
+  const granted = grant(first.state, request, own, stale, first.state.waiting.length, at);
+  return settle(followed(first, granted), at);
+}
+
+/** The grant, or the upgrade of `own`, without a look at the queue. `place`: where in it the request stood. */
+function grant(
+  { record, waiting }: Lock,
+  request: LockRequest,
+  own: LockHold | undefined,
+  stale: readonly LockHold[],
+  place: number,
+  at: Moment,
+): LockStep {
+  const token = nextToken(record.token, at);
+  // An upgrade is a new grant: readers beside it may have got, and written with, larger tokens since.
+  const hold: LockHold =
+    own === undefined ? newHold(request, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: request.id };
+  const others =
+    own === undefined && stale.length === 0
+      ? record.holds
+      : record.holds.filter((other) => other !== own && !stale.includes(other));
   const granted: LockRecord = {
     v: 1,
     kind: 'lock',
-    token: hold.token,
-    holds: record.holds.length === stale.length ? [hold] : [...except(record.holds, stale), hold],
+    token,
+    holds: others.length === 0 ? [hold] : [...others, hold],
     onStale: record.onStale,
-    passed: passing(waiting, waiting.length, record.passed),
+    passed: passing(waiting, place, record.passed),
   };
-  const acquired = event('lock:acquired', hold, at, { token: hold.token, mode: hold.mode });
-  const so: LockStep = {
-    state: { record: granted, waiting },
-    outcome: stale.length === 0 ? { kind: 'acquired', hold } : { kind: 'reclaimed', hold, from: stale },
+  const acquired = event('lock:acquired', hold, at, { token, mode: hold.mode });
+  return {
+    state: { record: granted, waiting: place < waiting.length ? without(waiting, place) : waiting },
+    outcome: answerTo(hold, own, stale),
     events: stale.length === 0 ? [acquired] : [...stale.map((lost) => told('lock:reclaimed', lost, at)), acquired],
     answers: NONE,
     losses: losses(stale, 'reclaimed', { by: hold.holder }),
   };
-  if (waiting.length === 0) return so;
-  const answers: Answer<LockOutcome>[] = [];
-  // Even one who has it for itself leaves something to do: force may have taken holds that others wanted to upgrade.
-  return serveQueue({ ...so, state: joinOwn(so.state, hold, answers), answers }, serve, isTaken, at);
+}
+
+/** Takes back some of the stale holds that are in the way of a request, where one write does not take them all. */
+function reclaim(lock: Lock, stale: readonly LockHold[], request: LockRequest, at: Moment): Served<Lock, LockOutcome> {
+  return {
+    state: withHolds(lock, except(lock.record.holds, stale)),
+    events: stale.map((lost) => told('lock:reclaimed', lost, at)),
+    answers: NONE,
+    losses: losses(stale, 'reclaimed', { by: request.holder }),
+  };
 }
 
 /** Takes it from everyone in the way, past everyone who waits. */
 function force(lock: Lock, command: Acquire, own: LockHold | undefined, at: Moment): LockStep {
   const { record, waiting } = lock;
-  const taken = record.holds.filter((hold) => hold !== own && conflicts(hold.mode, command.mode));
-  const who = takenBy(command.holder, command.reason ?? '', taken.length);
+  const { most = Number.POSITIVE_INFINITY } = at;
+  const inItsWay = record.holds.filter((hold) => hold !== own && conflicts(hold.mode, command.mode));
+  const taken = inItsWay.length > most ? inItsWay.slice(0, most) : inItsWay;
+  const who = takenBy(command.holder, command.reason ?? '', inItsWay.length);
   const rest: Lock = { record: { ...record, holds: except(record.holds, taken) }, waiting };
-  const refusal = own === undefined ? tooLarge(rest.record.holds, command) : undefined;
+  const refusal = own === undefined ? tooLarge(except(record.holds, inItsWay), command) : undefined;
   if (refusal !== undefined) return step(lock, refusal, [event('lock:denied', command, at)]);
-  const granted = own === undefined ? grantNewcomer(rest, command, NONE, at) : join(rest, command, own, at);
-  return {
-    ...granted,
-    events: [...taken.map((hold) => told('lock:forced', hold, at, who)), ...granted.events],
-    losses: [...losses(taken, 'forced', who), ...granted.losses],
-  };
+  const events = taken.map((hold) => told('lock:forced', hold, at, who));
+  const forced = step(rest, { kind: 'unfinished', then: command }, events, losses(taken, 'forced', who));
+  if (taken.length < inItsWay.length) return forced;
+  const left: Moment = { ...at, most: most - taken.length };
+  const request = own === undefined ? command : upgradeRequest(own, upgradeOf(own, command));
+  const granted = grantNow(rest, request, command, own, NONE, left);
+  return { ...followed(forced, granted) };
 }
 
 function release(lock: Lock, claim: Claim & { readonly elsewhere?: true }, at: Moment): LockStep {
@@ -330,18 +394,27 @@ function release(lock: Lock, claim: Claim & { readonly elsewhere?: true }, at: M
 }
 
 function breakHolds(lock: Lock, command: Extract<LockCommand, { kind: 'break' }>, at: Moment): LockStep {
-  const { holds } = lock.record;
-  if (holds.length === 0) return step(lock, { kind: 'already-free' });
-  const who = takenBy(command.holder, command.reason, holds.length);
-  const events = holds.map((hold) => told('lock:forced', hold, at, who));
-  return settle(step(withHolds(lock, NONE), { kind: 'broken', holds }, events, losses(holds, 'forced', who)), at);
+  const { holds, token } = lock.record;
+  const { broken = NONE, upTo = token } = command;
+  const meant = holds.filter((hold) => hold.token <= upTo);
+  if (meant.length === 0) return step(lock, broken.length === 0 ? absent(lock) : { kind: 'broken', holds: broken });
+  const taken = meant.slice(0, at.most);
+  const who = takenBy(command.holder, command.reason, meant.length);
+  const events = taken.map((hold) => told('lock:forced', hold, at, who));
+  const freed = withHolds(lock, except(holds, taken));
+  const all = [...broken, ...taken];
+  const lost = losses(taken, 'forced', who);
+  if (taken.length < meant.length) {
+    return step(freed, { kind: 'unfinished', then: { ...command, upTo, broken: all } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'broken', holds: all }, events, lost), at);
 }
 
 /** Writes nothing: the lease was renewed in the store, and here it is only checked that the hold still is. */
 function heartbeat(lock: Lock, claim: Claim, at: Moment): LockStep {
   const hold = lock.record.holds[placeOf(lock.record.holds, claim)];
   if (hold === undefined) return step(lock, absent(lock));
-  return step(lock, isStale(hold, at) ? { kind: 'lost' } : { kind: 'refreshed', hold });
+  return step(lock, isStale(hold, at) ? LOST : { kind: 'refreshed', hold });
 }
 
 function extend(lock: Lock, command: Extract<LockCommand, { kind: 'extend' }>, at: Moment): LockStep {
@@ -349,39 +422,64 @@ function extend(lock: Lock, command: Extract<LockCommand, { kind: 'extend' }>, a
   const place = placeOf(holds, command);
   const hold = holds[place];
   if (hold === undefined) return step(lock, absent(lock));
-  if (isStale(hold, at)) return step(lock, { kind: 'lost' });
+  if (isStale(hold, at)) return step(lock, LOST);
   const longer = onLeases(hold, command);
   const state = longer === hold ? lock : withHolds(lock, holds.with(place, longer));
   return step(state, { kind: 'refreshed', hold: longer });
 }
 
-function upgrade(lock: Lock, command: Extract<LockCommand, { kind: 'upgrade' }>, at: Moment): LockStep {
+type Upgrade = Extract<LockCommand, { kind: 'upgrade' }>;
+
+function upgrade(lock: Lock, command: Upgrade, at: Moment): LockStep {
   const { record, waiting } = lock;
   const hold = record.holds[placeOf(record.holds, command)];
   if (hold === undefined) return step(lock, absent(lock));
-  if (isStale(hold, at) || at.gone(command.lease)) return step(lock, { kind: 'lost' });
+  if (isStale(hold, at) || at.gone(command.lease)) return step(lock, LOST);
   const before = command.again === true ? askedBefore(lock, command.request, at) : undefined;
   if (before !== undefined) return before;
   if (hold.mode === 'exclusive') return step(lock, { kind: 'extended', hold });
   const rival = waiting.find((waiter) => isRivalOf(hold, waiter, record, at));
   if (rival !== undefined) return step(lock, { kind: 'upgrade-conflict', by: rival.holder });
 
-  const request: LockRequest = {
-    id: command.request,
+  const request = upgradeRequest(hold, command);
+  const holders = record.holds.filter((other) => other !== hold);
+  const earlier = waiting.some(({ upgrades, lease }) => upgrades === hold.id && !at.gone(lease));
+  const stale = earlier ? undefined : inTheWay(record, request, hold, at);
+  if (stale !== undefined) return grantNow(lock, request, command, hold, stale, at);
+  if (!command.wait) return step(lock, { kind: 'busy', holders }, [event('lock:denied', request, at)]);
+  const { upgrades: _upgrades, ...plain } = request;
+  // Only one may go before everyone. A second request of the same hold joins it: it is answered along with the first.
+  const position = earlier ? placeFor(waiting, request.priority, record.passed) : 1;
+  const asked: Lock = { record, waiting: [...waiting, earlier ? plain : request] };
+  const settled = settle(step(asked, { kind: 'queued', position, holders }), at);
+  const queued = event('lock:queued', request, at, { position });
+  return answeredAtOnce(settled, request.id) ?? { ...settled, events: [...settled.events, queued] };
+}
+
+/** What an acquire is for one who reads already and wants to write. */
+function upgradeOf(own: LockHold, command: Acquire): Upgrade {
+  const { id: request, lease, wait, priority, steal, again } = command;
+  return {
+    kind: 'upgrade',
+    holder: own.holder,
+    id: own.id,
+    token: own.token,
+    ...{ request, lease, wait, priority },
+    ...(steal === true && { steal }),
+    ...(again === true && { again }),
+  };
+}
+
+function upgradeRequest(hold: LockHold, { request, lease, priority = 0, steal }: Upgrade): LockRequest {
+  return {
+    id: request,
     holder: hold.holder,
-    lease: command.lease,
-    priority: 0,
+    lease,
+    priority,
     mode: 'exclusive',
     upgrades: hold.id,
-    ...(command.steal === true && { steal: true }),
+    ...(steal === true && { steal }),
   };
-  const holders = record.holds.filter((other) => other !== hold);
-  const asked: Lock = { record, waiting: [...waiting, request] };
-  const settled = settle(step(asked, { kind: 'queued', position: 1, holders }), at);
-  const answered = answeredAtOnce(settled, request.id);
-  if (answered !== undefined) return answered;
-  if (!command.wait) return step(lock, { kind: 'busy', holders }, [event('lock:denied', request, at)]);
-  return { ...settled, events: [...settled.events, event('lock:queued', request, at, { position: 1 })] };
 }
 
 /** Two readers who both wait for the other to leave would wait forever. */
@@ -395,7 +493,7 @@ function downgrade(lock: Lock, claim: Claim, at: Moment): LockStep {
   const place = placeOf(holds, claim);
   const hold = holds[place];
   if (hold === undefined) return step(lock, absent(lock));
-  if (isStale(hold, at)) return step(lock, { kind: 'lost' });
+  if (isStale(hold, at)) return step(lock, LOST);
   if (hold.mode === 'shared') return step(lock, { kind: 'downgraded', hold });
   const { upgradedBy: _upgradedBy, ...rest } = hold;
   const shared: LockHold = { ...rest, mode: 'shared' };
@@ -420,9 +518,13 @@ function cancel(lock: Lock, id: string, at: Moment): LockStep {
 function refuse(lock: Lock, id: string, cycle: Cycle, at: Moment): LockStep {
   const victim = lock.waiting.find((waiter) => waiter.id === id);
   if (victim === undefined) return step(lock, { kind: 'unchanged' });
-  const answers: readonly Answer<LockOutcome>[] = [{ id, outcome: { kind: 'deadlock', cycle } }];
-  const events = [event('lock:deadlock', victim, at, { cycle })];
-  return settle({ ...step(leave(lock, id), { kind: 'settled' }, events), answers }, at);
+  // One that needs no turn waits for nobody, and closes no circle.
+  const settled = line.withoutTurn(lock, victim, at) ?? {
+    outcome: { kind: 'deadlock', cycle },
+    events: [event('lock:deadlock', victim, at, { cycle })],
+  };
+  const answers: readonly Answer<LockOutcome>[] = [{ id, outcome: settled.outcome }];
+  return settle({ ...step(leave(lock, id), { kind: 'settled' }, settled.events), answers }, at);
 }
 
 function tick(lock: Lock, at: Moment): LockStep {
@@ -431,12 +533,18 @@ function tick(lock: Lock, at: Moment): LockStep {
   return step(stale.length === 0 ? lock : withHolds(lock, holds), { kind: 'unchanged' }, events);
 }
 
-function maintain(lock: Lock, at: Moment): LockStep {
+function maintain(lock: Lock, command: Extract<LockCommand, { kind: 'maintain' }>, at: Moment): LockStep {
   const { holds, onStale } = lock.record;
-  const reclaimed = onStale === 'reclaim' ? staleOf(holds, at) : NONE;
-  const freed = reclaimed.length === 0 ? lock : withHolds(lock, except(holds, reclaimed));
-  const events = reclaimed.map((hold) => told('lock:reclaimed', hold, at));
-  return settle(step(freed, { kind: 'maintained', reclaimed }, events, losses(reclaimed, 'reclaimed')), at);
+  const stale = onStale === 'reclaim' ? staleOf(holds, at) : NONE;
+  const taken = stale.slice(0, at.most);
+  const freed = taken.length === 0 ? lock : withHolds(lock, except(holds, taken));
+  const events = taken.map((hold) => told('lock:reclaimed', hold, at));
+  const reclaimed = [...(command.reclaimed ?? NONE), ...taken];
+  const lost = losses(taken, 'reclaimed');
+  if (taken.length < stale.length) {
+    return step(freed, { kind: 'unfinished', then: { kind: 'maintain', reclaimed } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'maintained', reclaimed }, events, lost), at);
 }
 
 function configure(lock: Lock, onStale: OnStale, at: Moment): LockStep {
@@ -449,53 +557,44 @@ function configure(lock: Lock, onStale: OnStale, at: Moment): LockStep {
 // The queue
 
 function settle(so: LockStep, at: Moment): LockStep {
-  return isTaken(so.state, at) ? so : serveQueue(so, serve, isTaken, at);
+  return so.state.waiting.length === 0 ? so : serveQueue(so, line, at);
 }
 
-/** One has it for itself and is alive: nobody in the queue need be looked at. */
-function isTaken({ record }: Lock, at: Moment): boolean {
-  const hold = record.holds[0];
-  return hold !== undefined && hold.mode === 'exclusive' && !isStale(hold, at);
-}
+const line: Line<Lock, LockOutcome> = {
+  withoutTurn({ record: { holds } }, request, at) {
+    const { holder, mode, upgrades } = request as LockRequest;
+    if (upgrades !== undefined) {
+      const hold = holds.find(({ id }) => id === upgrades);
+      if (hold === undefined || isStale(hold, at)) return { outcome: LOST, events: NONE };
+      return hold.mode === 'exclusive' ? { outcome: { kind: 'extended', hold }, events: NONE } : undefined;
+    }
+    // Whoever is known by the id of its one request holds nothing by another.
+    const own = holder === request.id ? undefined : ownHold(holds, holder, at);
+    if (own === undefined || !covers(own.mode, mode)) return undefined;
+    return { outcome: { kind: 'extended', hold: own }, events: NONE };
+  },
 
-function serve(lock: Lock, place: number, at: Moment): Served<Lock, LockOutcome> | undefined {
-  const { record, waiting } = lock;
-  const head = waiting[place] as LockRequest;
-  // Whoever waits twice may hold after the first time: then the second is an upgrade, and not in its own way.
-  const own = ownHold(record.holds, head.holder, at);
-  const stale = inTheWay(record, head, own, at);
-  if (stale === undefined) return undefined;
-  const token = nextToken(record.token, at);
-  // An upgrade is a new grant: readers beside it may have got, and written with, larger tokens since.
-  const hold: LockHold =
-    own === undefined ? newHold(head, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: head.id };
-  const others =
-    own === undefined && stale.length === 0
-      ? record.holds
-      : record.holds.filter((other) => other !== own && !stale.includes(other));
-  const refusal = own === undefined && others.length > 0 ? tooLarge(others, head) : undefined;
-  if (refusal !== undefined) {
-    // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
-    const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: refusal }];
-    const denied = [event('lock:denied', head, at)];
-    return { state: withWaiting(lock, without(waiting, place)), events: denied, answers, losses: NONE };
-  }
-  const holds = others.length === 0 ? [hold] : [...others, hold];
-  const passed = passing(waiting, place, record.passed);
-  const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: answerTo(hold, own, stale) }];
-  const { onStale } = record;
-  const granted: Lock = {
-    record: { v: 1, kind: 'lock', token, holds, onStale, passed },
-    waiting: without(waiting, place),
-  };
-  const acquired = event('lock:acquired', hold, at, { token, mode: hold.mode });
-  return {
-    state: joinOwn(granted, hold, answers),
-    events: stale.length === 0 ? [acquired] : [...stale.map((lost) => told('lock:reclaimed', lost, at)), acquired],
-    answers,
-    losses: losses(stale, 'reclaimed', { by: hold.holder }),
-  };
-}
+  serve(lock, place, at) {
+    const { record, waiting } = lock;
+    const head = waiting[place] as LockRequest;
+    // Whoever asked to read and to write may be reading by now: what it gets is an upgrade, and not in its own way.
+    const own = ownHold(record.holds, head.holder, at);
+    const stale = inTheWay(record, head, own, at);
+    if (stale === undefined) return undefined;
+    const { most = Number.POSITIVE_INFINITY } = at;
+    if (stale.length >= most) return reclaim(lock, stale.slice(0, most), head, at);
+    const others = own === undefined ? except(record.holds, stale) : NONE;
+    const refusal = others.length > 0 ? tooLarge(others, head) : undefined;
+    if (refusal !== undefined) {
+      // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
+      const answers: Answer<LockOutcome>[] = [{ id: head.id, outcome: refusal }];
+      const denied = [event('lock:denied', head, at)];
+      return { state: withWaiting(lock, without(waiting, place)), events: denied, answers, losses: NONE };
+    }
+    const granted = grant(lock, head, own, stale, place, at);
+    return { ...granted, answers: [{ id: head.id, outcome: granted.outcome }] };
+  },
+};
 
 /** The stale holds that granting this request would reclaim; undefined if a live one is in its way. */
 function inTheWay(
@@ -508,21 +607,6 @@ function inTheWay(
   if (blockers.length === 0) return NONE;
   if (record.onStale === 'alert' && request.steal !== true) return undefined;
   return blockers.every((hold) => isStale(hold, at)) ? blockers : undefined;
-}
-
-/** Other requests of one who now holds it would wait for themselves; they are re-entries. */
-function joinOwn(lock: Lock, hold: LockHold, answers: Answer<LockOutcome>[]): Lock {
-  // Whoever is known by the id of its one request has no others.
-  if (hold.holder === hold.id) return lock;
-  const joins = (waiter: LockRequest): boolean => waiter.holder === hold.holder && covers(hold.mode, waiter.mode);
-  if (!lock.waiting.some(joins)) return lock;
-  for (const waiter of lock.waiting) {
-    if (joins(waiter)) answers.push({ id: waiter.id, outcome: { kind: 'extended', hold } });
-  }
-  return withWaiting(
-    lock,
-    lock.waiting.filter((waiter) => !joins(waiter)),
-  );
 }
 
 // Small words

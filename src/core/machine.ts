@@ -26,7 +26,10 @@ export interface Moment {
   readonly revision: number;
   /** Whether a lease is known to have ended. One that nothing is known of counts as alive. */
   readonly gone: (lease: string) => boolean;
-  /** How many waiting requests one step may serve; stores limit what one transaction can hold. The rest wants another. */
+  /**
+   * How many requests and holds of others one step may touch: stores limit what one transaction can hold. What is left
+   * then is done by asking again: for what `unfinished` names, or to `settle`.
+   */
   readonly most?: number;
 }
 
@@ -40,6 +43,14 @@ export interface Step<State, Outcome> {
   readonly answers: readonly Answer<Outcome>[];
   /** Holds that ended although their holders did not ask for it. */
   readonly losses: readonly Loss[];
+  /** So many requests of the dead were taken out of the queue. */
+  readonly dropped?: number;
+}
+
+/** As much of a command is done as one write takes; `then` asks for the rest. */
+export interface Unfinished<Command> {
+  readonly kind: 'unfinished';
+  readonly then: Command;
 }
 
 export interface Answer<Outcome> {
@@ -93,7 +104,12 @@ export function followed<State, Outcome>(
     events: [...first.events, ...second.events],
     answers: [...first.answers, ...second.answers],
     losses: [...first.losses, ...second.losses],
+    ...droppedBy((first.dropped ?? 0) + (second.dropped ?? 0)),
   };
+}
+
+function droppedBy(dropped: number): { readonly dropped?: number } {
+  return dropped === 0 ? {} : { dropped };
 }
 
 export function event(

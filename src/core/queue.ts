@@ -7,7 +7,7 @@
  * Being passed is counted in grants and not in time, because no clock is shared.
  */
 import { type Hold, isStale } from './hold.ts';
-import type { Answer, Moment, Request, Step } from './machine.ts';
+import { type Answer, type Event, followed, type Moment, NONE, type Request, type Step } from './machine.ts';
 
 export interface Waiting extends Request {
   /** Goes before everyone: a reader who already holds and waits to become the writer. */
@@ -24,9 +24,6 @@ export interface Queued {
 
 /** What a grant brings about. */
 export type Served<State, Outcome> = Omit<Step<State, Outcome>, 'outcome'>;
-
-/** How a machine grants the request at `place`, and `undefined` if that one has to wait. */
-export type Serve<State, Outcome> = (state: State, place: number, at: Moment) => Served<State, Outcome> | undefined;
 
 /** One step of a deadlock: `holder` waits for `resource`, which `blockedBy` holds, or waits for ahead of it. */
 export type WaitsFor = {
@@ -89,68 +86,92 @@ export function placeFor(waiting: readonly Waiting[], priority: number, passed: 
   return overtakes && !isPatient(waiting, passed) ? place + 1 : place;
 }
 
+/** How a machine treats those who wait. */
+export interface Line<State extends Queued, Outcome> {
+  /** The answer to a request that needs no turn to be answered: it holds already, or can never hold. */
+  withoutTurn(state: State, request: State['waiting'][number], at: Moment): Settled<Outcome> | undefined;
+  /** Grants the request at `place`, whose turn it is; `undefined` if it has to wait. Touches at most `at.most` others. */
+  serve(state: State, place: number, at: Moment): Served<State, Outcome> | undefined;
+}
+
+export interface Settled<Outcome> {
+  readonly outcome: Outcome;
+  readonly events: readonly Event[];
+}
+
 /**
- * Serves the queue, after what `so` already did, until the next in line has to wait. Nobody behind it is
- * served in its place: a writer would starve behind readers that keep coming, and a heavy request behind light ones.
+ * Serves the queue, after what `so` already did, until the next in line has to wait or the step has done as much as
+ * one write takes (`at.most`). Nobody behind the next in line is served in its place: a writer would starve behind
+ * readers that keep coming, and a heavy request behind light ones.
  */
 export function serveQueue<State extends Queued, Outcome>(
   so: Step<State, Outcome>,
-  serve: Serve<State, Outcome>,
-  isFull: (state: State, at: Moment) => boolean,
+  line: Line<State, Outcome>,
   at: Moment,
-): Step<State, Outcome | Lost> {
-  if (so.state.waiting.length === 0) return so;
-  const events = [...so.events];
-  const answers: Answer<Outcome | Lost>[] = [...so.answers];
-  const losses = [...so.losses];
-  let state = dropOrphans(so.state, answers, at);
-  const most = at.most ?? Number.POSITIVE_INFINITY;
-  for (let served = 0; served < most && !isFull(state, at);) {
+): Step<State, Outcome> {
+  let step = answerWithoutTurn(so, line, at);
+  for (let left = budget(step, at); left > 0; left = budget(step, at)) {
+    const { state } = step;
     const place = nextInLine(state.waiting, state.record.passed);
     const head = state.waiting[place];
     if (head === undefined) break;
     if (at.gone(head.lease)) {
       // The dead leave the queue by themselves; granting to one would hold up everybody else.
-      state = withWaiting(state, without(state.waiting, place));
+      step = { ...step, state: withWaiting(state, without(state.waiting, place)), dropped: (step.dropped ?? 0) + 1 };
       continue;
     }
-    const grant = serve(state, place, at);
-    if (grant === undefined) break;
-    served += 1;
-    events.push(...grant.events);
-    answers.push(...grant.answers);
-    losses.push(...grant.losses);
-    state = grant.losses.length === 0 ? grant.state : dropOrphans(grant.state, answers, at);
+    const served = line.serve(state, place, { ...at, most: left });
+    if (served === undefined) break;
+    step = followed(step, { ...served, outcome: so.outcome });
+    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along.
+    if (head.holder !== head.id || served.losses.length > 0) step = answerWithoutTurn(step, line, at);
   }
-  return { state, outcome: so.outcome, events, answers, losses };
+  return step;
+}
+
+/**
+ * Answers whoever needs no turn. Of a queue only the front may be known, so this cannot be relied on to have answered
+ * everybody: one who stands further behind is answered by the step that sees it, at the latest when its turn comes.
+ */
+export function answerWithoutTurn<State extends Queued, Outcome>(
+  so: Step<State, Outcome>,
+  line: Line<State, Outcome>,
+  at: Moment,
+): Step<State, Outcome> {
+  const { state } = so;
+  let left = budget(so, at);
+  let answered: Set<Waiting> | undefined;
+  const events: Event[] = [];
+  const answers: Answer<Outcome>[] = [];
+  for (let place = 0; place < state.waiting.length && left > 0; place++) {
+    const request = state.waiting[place] as Waiting;
+    const settled = line.withoutTurn(state, request, at);
+    if (settled === undefined) continue;
+    (answered ??= new Set()).add(request);
+    left--;
+    answers.push({ id: request.id, outcome: settled.outcome });
+    events.push(...settled.events);
+  }
+  if (answered === undefined) return so;
+  const waiting = state.waiting.filter((waiter) => !answered.has(waiter));
+  return followed(so, { state: withWaiting(state, waiting), outcome: so.outcome, events, answers, losses: NONE });
+}
+
+/** How many more requests and holds of others this step may touch. */
+export function budget({ answers, losses, dropped = 0 }: Step<unknown, unknown>, { most }: Moment): number {
+  return most === undefined ? Number.POSITIVE_INFINITY : most - answers.length - losses.length - dropped;
 }
 
 /** What a request for more is answered when there is nothing left that could become more. */
-export type Lost = { readonly kind: 'lost' };
+export const LOST: { readonly kind: 'lost' } = { kind: 'lost' };
 
-/** Whoever leaves, or went stale, takes its wish for more along. */
-function dropOrphans<State extends Queued, Outcome>(
-  state: State,
-  answers: Answer<Outcome | Lost>[],
-  at: Moment,
-): State {
-  const { record, waiting } = state;
-  if (!someWantMore(waiting)) return state;
-  const orphans = waiting.filter((waiter) => isOrphan(waiter, record.holds, at));
-  if (orphans.length === 0) return state;
-  for (const { id } of orphans) answers.push({ id, outcome: { kind: 'lost' } });
-  return withWaiting(
-    state,
-    waiting.filter((waiter) => !orphans.includes(waiter)),
-  );
-}
-
-function someWantMore(waiting: readonly Waiting[]): boolean {
-  for (let place = 0; place < waiting.length; place++) {
-    const { upgrades, grows } = waiting[place] as Waiting;
-    if (upgrades !== undefined || grows !== undefined) return true;
-  }
-  return false;
+/**
+ * Every form in which a request may wait: a reader's request to become the writer goes before everyone, unless an
+ * earlier one of the same hold does already. Whoever withdraws a request withdraws each of them.
+ */
+export function formsOf(request: Waiting): readonly Waiting[] {
+  const { upgrades = '', ...plain } = request;
+  return [plain, { ...plain, upgrades }];
 }
 
 /** The hold that it wants more of has gone. */

@@ -5,6 +5,7 @@
  */
 import type { Hold } from './hold.ts';
 import type { Json } from './machine.ts';
+import type { Slots } from './slots.ts';
 
 /**
  * A write holds the record, and what is granted by it once more for those who waited, and the requests that come with it:
@@ -25,16 +26,16 @@ export interface Sized {
   readonly id: string;
   readonly holder: string;
   readonly lease: string;
-  readonly weight?: number;
+  readonly slots?: Slots;
   readonly reason?: string;
   readonly metadata?: Json;
 }
 
-/** The refusal if `one` does not fit beside `others`; undefined if it does. `capacity`: of a semaphore. */
-export function tooLarge(others: readonly Hold[], one: Sized, capacity = 0): TooLarge | undefined {
-  if (surelyFits(others, one, capacity)) return undefined;
-  let bytes = sizeOf(one, capacity);
-  for (let i = 0; i < others.length; i++) bytes += sizeOf(others[i] as Hold, capacity);
+/** The refusal if `one` does not fit beside `others`; undefined if it does. */
+export function tooLarge(others: readonly Hold[], one: Sized): TooLarge | undefined {
+  if (surelyFits(others, one)) return undefined;
+  let bytes = sizeOf(one);
+  for (let i = 0; i < others.length; i++) bytes += sizeOf(others[i] as Hold);
   return bytes <= LARGEST_RECORD_BYTES ? undefined : { kind: 'too-large', bytes, most: LARGEST_RECORD_BYTES };
 }
 
@@ -43,12 +44,19 @@ const OVERHEAD = 130;
 /** Slot numbers are also in the event of the grant, and in the letter to its holder. */
 const TIMES_TOLD = 3;
 
-function sizeOf(one: Sized, capacity: number): number {
-  return OVERHEAD + slotBytes(one, capacity) + textBytes(one);
+function sizeOf(one: Sized): number {
+  return OVERHEAD + slotBytes(one) + textBytes(one);
 }
 
-function slotBytes({ weight = 0 }: Sized, capacity: number): number {
-  return TIMES_TOLD * weight * (String(capacity).length + 1);
+function slotBytes({ slots }: Sized): number {
+  if (slots === undefined) return 0;
+  let bytes = 0;
+  for (const run of slots) bytes += typeof run === 'number' ? digits(run) + 1 : digits(run[0]) + digits(run[1]) + 4;
+  return TIMES_TOLD * bytes;
+}
+
+function digits(value: number): number {
+  return value < 10 ? 1 : value < 100 ? 2 : String(value).length;
 }
 
 /** By hold: they stay the same from one grant to the next. */
@@ -64,17 +72,16 @@ function textBytes(one: Sized): number {
 }
 
 /** A character is three bytes at most for each unit of its text: for nearly every record that is all there is to know. */
-function surelyFits(others: readonly Hold[], one: Sized, capacity: number): boolean {
-  let most = mostBytes(one, capacity);
-  for (let i = 0; i < others.length && most <= LARGEST_RECORD_BYTES; i++)
-    most += mostBytes(others[i] as Hold, capacity);
+function surelyFits(others: readonly Hold[], one: Sized): boolean {
+  let most = mostBytes(one);
+  for (let i = 0; i < others.length && most <= LARGEST_RECORD_BYTES; i++) most += mostBytes(others[i] as Hold);
   return most <= LARGEST_RECORD_BYTES;
 }
 
-function mostBytes(one: Sized, capacity: number): number {
+function mostBytes(one: Sized): number {
   const { id, holder, lease, reason, metadata } = one;
-  if (reason !== undefined || metadata !== undefined) return sizeOf(one, capacity);
-  return OVERHEAD + slotBytes(one, capacity) + 3 * (id.length + holder.length + lease.length);
+  if (reason !== undefined || metadata !== undefined) return sizeOf(one);
+  return OVERHEAD + slotBytes(one) + 3 * (id.length + holder.length + lease.length);
 }
 
 /** What a request says of itself, in bytes: its metadata, and its reason. */

@@ -38,12 +38,17 @@ import {
   type Request,
   type Step,
   type Token,
+  type Unfinished,
   unreachable,
 } from './machine.ts';
 import {
+  answerWithoutTurn,
+  budget,
   type Cycle,
   goesAhead,
   leave,
+  type Line,
+  LOST,
   type Passed,
   passing,
   placeFor,
@@ -54,12 +59,13 @@ import {
   withWaiting,
 } from './queue.ts';
 import { type TooLarge, tooLarge } from './record-size.ts';
+import { LARGEST_WEIGHT, lowestFree, type Slots, splitSlots } from './slots.ts';
 
 export interface SemaphoreHold extends Hold {
   /** How many slots it has. */
   readonly weight: number;
   /** Which ones: the lowest that were free, the latest last. They stay while it holds them. */
-  readonly slots: readonly number[];
+  readonly slots: Slots;
   /** The request by which it grew last, and from which weight: so that a cancelled growth can be given back. */
   readonly grown?: { readonly by: string; readonly from: number };
 }
@@ -71,6 +77,8 @@ export interface SemaphoreRequest extends Request {
   readonly steal?: true;
   /** The id of the hold that wants to grow. */
   readonly grows?: string;
+  /** What the caller believes the capacity to be. Kept while it waits: another may become the capacity meanwhile. */
+  readonly capacity?: number;
 }
 
 export interface SemaphoreRecord {
@@ -92,22 +100,25 @@ export interface Semaphore {
 }
 
 export type SemaphoreCommand =
-  /**
-   * `wait`: queue if it cannot be had now. `force`: an administrator takes slots from whoever has them.
-   * `capacity`: what the caller believes it to be.
-   */
+  /** `wait`: queue if it cannot be had now. `force`: an administrator takes slots from whoever has them. */
   | (SemaphoreRequest & {
       readonly kind: 'acquire';
       readonly wait: boolean;
       readonly force?: true;
-      readonly capacity?: number;
       /** It may have been asked before, and the answer got lost. */
       readonly again?: true;
     })
   /** `elsewhere`: not by the one who has the hold in its hands, who has to be told. */
   | (Claim & { readonly kind: 'release'; readonly elsewhere?: true })
-  /** An administrator ends every hold. */
-  | { readonly kind: 'break'; readonly holder: string; readonly reason: string }
+  /** An administrator ends every hold. `upTo` and `broken`: where one write did not end them all. */
+  | {
+      readonly kind: 'break';
+      readonly holder: string;
+      readonly reason: string;
+      /** Only holds with a token up to this one: those who came later are not meant. */
+      readonly upTo?: Token;
+      readonly broken?: readonly SemaphoreHold[];
+    }
   | (Claim & { readonly kind: 'heartbeat' })
   /** From now on the hold hangs on these leases. */
   | (Claim & { readonly kind: 'extend'; readonly lease?: string; readonly limit?: string })
@@ -118,7 +129,8 @@ export type SemaphoreCommand =
   /** Grants whatever can be granted: on behalf of waiters, after a lease ended. */
   | { readonly kind: 'settle' }
   | { readonly kind: 'tick' }
-  | { readonly kind: 'maintain' }
+  /** `reclaimed`: by earlier writes, where one did not reclaim them all. */
+  | { readonly kind: 'maintain'; readonly reclaimed?: readonly SemaphoreHold[] }
   | { readonly kind: 'configure'; readonly onStale?: OnStale }
   | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string };
 
@@ -152,7 +164,8 @@ export type SemaphoreOutcome =
   | { readonly kind: 'broken'; readonly holds: readonly SemaphoreHold[] }
   | { readonly kind: 'maintained'; readonly reclaimed: readonly SemaphoreHold[] }
   | { readonly kind: 'configured' }
-  | { readonly kind: 'resized'; readonly capacity: number };
+  | { readonly kind: 'resized'; readonly capacity: number }
+  | Unfinished<SemaphoreCommand>;
 
 export type SemaphoreStep = Step<Semaphore, SemaphoreOutcome>;
 
@@ -162,6 +175,9 @@ export function newSemaphore(capacity: number): Semaphore {
     waiting: NONE,
   };
 }
+
+/** A semaphore that nobody has used: it has no slots until somebody names its capacity. */
+export const unusedSemaphore = newSemaphore(0);
 
 /** Pure, so the runtime may run it again on a newer semaphore after losing a write race. */
 export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreCommand, at: Moment): SemaphoreStep {
@@ -185,7 +201,7 @@ export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreComm
     case 'tick':
       return tick(semaphore, at);
     case 'maintain':
-      return maintain(semaphore, at);
+      return maintain(semaphore, command, at);
     case 'configure':
       return configure(semaphore, command.onStale, at);
     case 'resize':
@@ -221,25 +237,44 @@ export function staleHolders(semaphore: Semaphore, at: Moment): readonly Semapho
 type Acquire = Extract<SemaphoreCommand, { kind: 'acquire' }>;
 
 function acquire(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
-  const { record } = semaphore;
-  if (at.gone(command.lease)) return step(semaphore, { kind: 'lost' });
-  const own = ownHold(record.holds, command.holder, at);
+  if (at.gone(command.lease)) return step(semaphore, LOST);
   const before = command.again === true ? askedBefore(semaphore, command.id, at) : undefined;
   if (before !== undefined) return before;
-  const refusal = mismatch(command, record) ?? impossible(command, own, record.capacity);
-  if (refusal !== undefined) return step(semaphore, refusal);
-  if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
-  if (command.grows !== undefined && command.grows !== own?.id) return step(semaphore, { kind: 'lost' });
-  if (command.force === true) return force(semaphore, command, own, at);
+  const made = madeBy(semaphore, command);
+  const settled = line.withoutTurn(made, command, at);
+  if (settled !== undefined) return step(semaphore, settled.outcome);
+  const granted = acquireFrom(made, command, at);
+  // A request that is refused makes nothing.
+  if (granted.state === made) return { ...granted, state: semaphore };
+  return made === semaphore ? granted : { ...granted, events: [...making(semaphore, made, at), ...granted.events] };
+}
+
+function acquireFrom(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
+  if (command.force === true) return force(semaphore, command, at);
   if (semaphore.waiting.length === 0) return join(semaphore, command, at);
 
   // A lease may have ended since, and what that leaves belongs to those who wait already.
   const settled = settle(step(semaphore, { kind: 'settled' }), at);
-  const joined = join(settled.state, command, at);
+  const left = budget(settled, at);
+  if (left <= 0) return { ...settled, outcome: { kind: 'unfinished', then: command } };
+  const joined = join(settled.state, command, { ...at, most: left });
   // A refused try writes nothing, not even on behalf of others.
   if (joined.outcome.kind === 'full') return refused(semaphore, command, at);
   if (joined.outcome.kind === 'too-large') return step(semaphore, joined.outcome, joined.events);
   return followed(settled, joined);
+}
+
+/** Whoever first names a capacity makes the semaphore; it may have been configured before. */
+function madeBy(semaphore: Semaphore, { capacity }: SemaphoreRequest): Semaphore {
+  const { record, waiting } = semaphore;
+  if (record.capacity > 0 || capacity === undefined || !isCount(capacity)) return semaphore;
+  return { record: { ...record, capacity }, waiting };
+}
+
+/** One that was only configured is there already: that it has slots now is told. */
+function making(before: Semaphore, { record: { capacity } }: Semaphore, at: Moment): readonly Event[] {
+  if (before.record === unusedSemaphore.record) return NONE;
+  return [event('semaphore:resized', { holder: '' }, at, { capacity, from: 0 })];
 }
 
 /** One that comes again, because its answer got lost, is told what has become of it: nothing is granted twice. */
@@ -247,7 +282,7 @@ function askedBefore(semaphore: Semaphore, id: string, at: Moment): SemaphoreSte
   const { record, waiting } = semaphore;
   const hold = record.holds.find((held) => held.id === id || held.grown?.by === id);
   if (hold !== undefined) {
-    if (isStale(hold, at)) return step(semaphore, { kind: 'lost' });
+    if (isStale(hold, at)) return step(semaphore, LOST);
     return step(semaphore, { kind: hold.id === id ? 'acquired' : 'increased', hold });
   }
   const place = waiting.findIndex((waiter) => waiter.id === id);
@@ -258,13 +293,14 @@ function askedBefore(semaphore: Semaphore, id: string, at: Moment): SemaphoreSte
 /** Those who wait are as far as they can get. */
 function join(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
   const { record, waiting } = semaphore;
+  // A request of the same holder may have been served just now.
   const own = ownHold(record.holds, command.holder, at);
   if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
   const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, own, at) : undefined;
   if (stale !== undefined) {
     const refusal = noRoomFor(record, command, own, stale);
     if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
-    return grantNewcomer(semaphore, command, own, stale, at);
+    return grantNow(semaphore, command, own, stale, at);
   }
   if (!command.wait) return refused(semaphore, command, at);
   const position = placeFor(waiting, command.priority, record.passed);
@@ -288,49 +324,74 @@ function denied(record: SemaphoreRecord, request: SemaphoreRequest, at: Moment):
 
 /** The refusal if there are slots, but no more room in the record. */
 function noRoomFor(
-  { holds, capacity }: SemaphoreRecord,
+  { holds }: SemaphoreRecord,
   request: SemaphoreRequest,
   own: SemaphoreHold | undefined,
   gone: readonly SemaphoreHold[],
 ): TooLarge | undefined {
-  if (own === undefined)
-    return holds.length === gone.length ? undefined : tooLarge(except(holds, gone), request, capacity);
-  return tooLarge(except(holds, [own, ...gone]), { ...own, weight: request.weight }, capacity);
+  if (own === undefined && holds.length === gone.length) return undefined;
+  const others = except(holds, gone);
+  const slots = slotsFor(request, own, others);
+  if (own === undefined) return tooLarge(others, { ...request, slots });
+  return tooLarge(except(others, [own]), { ...own, slots });
 }
 
-function grantNewcomer(
+/** Grants what nobody who waits goes before; the command asks for the rest if one write does not take it all. */
+function grantNow(
   semaphore: Semaphore,
   command: Acquire,
   own: SemaphoreHold | undefined,
   stale: readonly SemaphoreHold[],
   at: Moment,
 ): SemaphoreStep {
-  const { record, waiting } = semaphore;
-  const passed = passing(waiting, waiting.length, record.passed);
-  const { granted, outcome, events, lost } = grant(record, command, own, stale, passed, at);
-  if (waiting.length === 0) {
-    return { state: { record: granted, waiting }, outcome, events, answers: NONE, losses: lost };
+  const { most = Number.POSITIVE_INFINITY } = at;
+  if (stale.length > most) {
+    const part = reclaim(semaphore, stale.slice(0, most), command, at);
+    return { ...part, outcome: { kind: 'unfinished', then: command } };
   }
-  const answers: Answer<SemaphoreOutcome>[] = [];
-  const state = joinOwn({ record: granted, waiting }, outcome.hold, answers);
-  return settle({ state, outcome, events, answers, losses: lost }, at);
+  if (semaphore.waiting.length === 0) return grant(semaphore, command, own, stale, 0, at);
+  const first = answerWithoutTurn(step(semaphore, { kind: 'settled' }), line, at);
+  if (budget(first, at) < stale.length) return { ...first, outcome: { kind: 'unfinished', then: command } };
+  const granted = grant(first.state, command, own, stale, first.state.waiting.length, at);
+  return settle(followed(first, granted), at);
 }
 
 /** Takes what is needed: from stale holders before live ones, and from the youngest grants first. */
-function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | undefined, at: Moment): SemaphoreStep {
+function force(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
   const { record, waiting } = semaphore;
+  const own = ownHold(record.holds, command.holder, at);
   const stale = inTheWay(record, command, own, at);
   if (stale !== undefined) {
     const refusal = noRoomFor(record, command, own, stale);
     if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
-    return grantNewcomer(semaphore, command, own, stale, at);
+    return grantNow(semaphore, command, own, stale, at);
   }
+  const needed = inItsWay(record, command, own, at);
+  const refusal = noRoomFor(record, command, own, needed);
+  if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
+  const { most = Number.POSITIVE_INFINITY } = at;
+  const taken = needed.length > most ? needed.slice(0, most) : needed;
+  const who = takenBy(command.holder, command.reason ?? '', needed.length);
+  const rest: Semaphore = { record: { ...record, holds: except(record.holds, taken) }, waiting };
+  const events = taken.map((hold) => told('semaphore:forced', hold, at, who));
+  const forced = step(rest, { kind: 'unfinished', then: command }, events, losses(taken, 'forced', who));
+  if (taken.length < needed.length) return forced;
+  return followed(forced, grantNow(rest, command, own, NONE, { ...at, most: most - taken.length }));
+}
+
+/** The holds whose slots one who uses force takes. */
+function inItsWay(
+  record: SemaphoreRecord,
+  request: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  at: Moment,
+): readonly SemaphoreHold[] {
   const youngest = record.holds.filter((hold) => hold !== own).reverse();
   const candidates = [
     ...youngest.filter((hold) => isStale(hold, at)),
     ...youngest.filter((hold) => !isStale(hold, at)),
   ];
-  const needed = command.weight - (own?.weight ?? 0);
+  const needed = request.weight - (own?.weight ?? 0);
   const taken: SemaphoreHold[] = [];
   let room = roomIn(record);
   for (const hold of candidates) {
@@ -338,16 +399,7 @@ function force(semaphore: Semaphore, command: Acquire, own: SemaphoreHold | unde
     taken.push(hold);
     room += hold.weight;
   }
-  const refusal = noRoomFor(record, command, own, taken);
-  if (refusal !== undefined) return step(semaphore, refusal, [denied(record, command, at)]);
-  const who = takenBy(command.holder, command.reason ?? '', taken.length);
-  const rest: Semaphore = { record: { ...record, holds: except(record.holds, taken) }, waiting };
-  const granted = grantNewcomer(rest, command, own, NONE, at);
-  return {
-    ...granted,
-    events: [...taken.map((hold) => told('semaphore:forced', hold, at, who)), ...granted.events],
-    losses: [...losses(taken, 'forced', who), ...granted.losses],
-  };
+  return taken;
 }
 
 function release(semaphore: Semaphore, claim: Claim & { readonly elsewhere?: true }, at: Moment): SemaphoreStep {
@@ -365,19 +417,27 @@ function breakHolds(
   command: Extract<SemaphoreCommand, { kind: 'break' }>,
   at: Moment,
 ): SemaphoreStep {
-  const { holds } = semaphore.record;
-  if (holds.length === 0) return step(semaphore, { kind: 'broken', holds });
-  const who = takenBy(command.holder, command.reason, holds.length);
-  const events = holds.map((hold) => told('semaphore:forced', hold, at, who));
-  const lost = losses(holds, 'forced', who);
-  return settle(step(withHolds(semaphore, NONE), { kind: 'broken', holds }, events, lost), at);
+  const { holds, token } = semaphore.record;
+  const { broken = NONE, upTo = token } = command;
+  const meant = holds.filter((hold) => hold.token <= upTo);
+  if (meant.length === 0) return step(semaphore, { kind: 'broken', holds: broken });
+  const taken = meant.slice(0, at.most);
+  const who = takenBy(command.holder, command.reason, meant.length);
+  const events = taken.map((hold) => told('semaphore:forced', hold, at, who));
+  const freed = withHolds(semaphore, except(holds, taken));
+  const all = [...broken, ...taken];
+  const lost = losses(taken, 'forced', who);
+  if (taken.length < meant.length) {
+    return step(freed, { kind: 'unfinished', then: { ...command, upTo, broken: all } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'broken', holds: all }, events, lost), at);
 }
 
 /** Writes nothing: the lease was renewed in the store, and here it is only checked that the hold still is. */
 function heartbeat(semaphore: Semaphore, claim: Claim, at: Moment): SemaphoreStep {
   const hold = semaphore.record.holds[placeOf(semaphore.record.holds, claim)];
   if (hold === undefined) return step(semaphore, absent(semaphore));
-  return step(semaphore, isStale(hold, at) ? { kind: 'lost' } : { kind: 'refreshed', hold });
+  return step(semaphore, isStale(hold, at) ? LOST : { kind: 'refreshed', hold });
 }
 
 function extend(
@@ -389,7 +449,7 @@ function extend(
   const place = placeOf(holds, command);
   const hold = holds[place];
   if (hold === undefined) return step(semaphore, absent(semaphore));
-  if (isStale(hold, at)) return step(semaphore, { kind: 'lost' });
+  if (isStale(hold, at)) return step(semaphore, LOST);
   const longer = onLeases(hold, command);
   const state = longer === hold ? semaphore : withHolds(semaphore, holds.with(place, longer));
   return step(state, { kind: 'refreshed', hold: longer });
@@ -412,8 +472,9 @@ function shrink(semaphore: Semaphore, place: number, at: Moment): SemaphoreStep 
   const { holds } = semaphore.record;
   const { grown, ...hold } = holds[place] as SemaphoreHold;
   const weight = grown?.from ?? hold.weight;
-  const smaller: SemaphoreHold = { ...hold, weight, slots: hold.slots.slice(0, weight) };
-  const back: SemaphoreHold = { ...hold, weight: hold.weight - weight, slots: hold.slots.slice(weight) };
+  const [kept, given] = splitSlots(hold.slots, weight);
+  const smaller: SemaphoreHold = { ...hold, weight, slots: kept };
+  const back: SemaphoreHold = { ...hold, weight: hold.weight - weight, slots: given };
   const freed = withHolds(semaphore, holds.with(place, smaller));
   return settle(step(freed, { kind: 'cancelled', gaveBack: true }, [told('semaphore:released', back, at)]), at);
 }
@@ -421,9 +482,13 @@ function shrink(semaphore: Semaphore, place: number, at: Moment): SemaphoreStep 
 function refuse(semaphore: Semaphore, id: string, cycle: Cycle, at: Moment): SemaphoreStep {
   const victim = semaphore.waiting.find((waiter) => waiter.id === id);
   if (victim === undefined) return step(semaphore, { kind: 'unchanged' });
-  const answers: readonly Answer<SemaphoreOutcome>[] = [{ id, outcome: { kind: 'deadlock', cycle } }];
-  const events = [event('semaphore:deadlock', victim, at, { weight: victim.weight, cycle })];
-  return settle({ ...step(leave(semaphore, id), { kind: 'settled' }, events), answers }, at);
+  // One that needs no turn waits for nobody, and closes no circle.
+  const settled = line.withoutTurn(semaphore, victim, at) ?? {
+    outcome: { kind: 'deadlock', cycle },
+    events: [event('semaphore:deadlock', victim, at, { weight: victim.weight, cycle })],
+  };
+  const answers: readonly Answer<SemaphoreOutcome>[] = [{ id, outcome: settled.outcome }];
+  return settle({ ...step(leave(semaphore, id), { kind: 'settled' }, settled.events), answers }, at);
 }
 
 function tick(semaphore: Semaphore, at: Moment): SemaphoreStep {
@@ -432,12 +497,22 @@ function tick(semaphore: Semaphore, at: Moment): SemaphoreStep {
   return step(stale.length === 0 ? semaphore : withHolds(semaphore, holds), { kind: 'unchanged' }, events);
 }
 
-function maintain(semaphore: Semaphore, at: Moment): SemaphoreStep {
+function maintain(
+  semaphore: Semaphore,
+  command: Extract<SemaphoreCommand, { kind: 'maintain' }>,
+  at: Moment,
+): SemaphoreStep {
   const { holds, onStale } = semaphore.record;
-  const reclaimed = onStale === 'reclaim' ? staleOf(holds, at) : NONE;
-  const freed = reclaimed.length === 0 ? semaphore : withHolds(semaphore, except(holds, reclaimed));
-  const events = reclaimed.map((hold) => told('semaphore:reclaimed', hold, at));
-  return settle(step(freed, { kind: 'maintained', reclaimed }, events, losses(reclaimed, 'reclaimed')), at);
+  const stale = onStale === 'reclaim' ? staleOf(holds, at) : NONE;
+  const taken = stale.slice(0, at.most);
+  const freed = taken.length === 0 ? semaphore : withHolds(semaphore, except(holds, taken));
+  const events = taken.map((hold) => told('semaphore:reclaimed', hold, at));
+  const reclaimed = [...(command.reclaimed ?? NONE), ...taken];
+  const lost = losses(taken, 'reclaimed');
+  if (taken.length < stale.length) {
+    return step(freed, { kind: 'unfinished', then: { kind: 'maintain', reclaimed } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'maintained', reclaimed }, events, lost), at);
 }
 
 function configure(semaphore: Semaphore, onStale: OnStale | undefined, at: Moment): SemaphoreStep {
@@ -447,58 +522,85 @@ function configure(semaphore: Semaphore, onStale: OnStale | undefined, at: Momen
   return settle(step({ record: { ...record, onStale }, waiting }, { kind: 'configured' }), at);
 }
 
-/** Nobody loses a slot: shrinking below what is in use takes effect as holders leave. */
+/**
+ * Nobody loses a slot: shrinking below what is in use takes effect as holders leave. Those who wait for more than there
+ * will be, or named another capacity, are refused by whoever sees them.
+ */
 function resize(
   semaphore: Semaphore,
   command: Extract<SemaphoreCommand, { kind: 'resize' }>,
   at: Moment,
 ): SemaphoreStep {
-  const { record } = semaphore;
+  const { record, waiting } = semaphore;
   const { capacity } = command;
   if (!isCount(capacity)) return step(semaphore, noCapacity(capacity, record.capacity));
   if (capacity === record.capacity) return step(semaphore, { kind: 'resized', capacity });
-  const hopeless = semaphore.waiting.filter(({ weight }) => weight > capacity);
-  const waiting =
-    hopeless.length === 0 ? semaphore.waiting : semaphore.waiting.filter(({ weight }) => weight <= capacity);
   const resized = event('semaphore:resized', { holder: command.holder ?? '' }, at, { capacity, from: record.capacity });
-  const denied = hopeless.map((waiter) => event('semaphore:denied', waiter, at, { weight: waiter.weight, free: 0 }));
-  const answers = hopeless.map((waiter): Answer<SemaphoreOutcome> => {
-    return { id: waiter.id, outcome: tooHeavy(waiter.weight, capacity) };
-  });
-  const state: Semaphore = { record: { ...record, capacity }, waiting };
-  return settle({ ...step(state, { kind: 'resized', capacity }, [resized, ...denied]), answers }, at);
+  return settle(step({ record: { ...record, capacity }, waiting }, { kind: 'resized', capacity }, [resized]), at);
 }
 
 // The queue
 
 function settle(so: SemaphoreStep, at: Moment): SemaphoreStep {
-  return serveQueue(so, serve, isFull, at);
+  return so.state.waiting.length === 0 ? so : serveQueue(so, line, at);
 }
 
-/** No slot is free, and none can be taken back: nobody in the queue need be looked at. */
-function isFull({ record }: Semaphore, at: Moment): boolean {
-  return freeIn(record) <= 0 && staleOf(record.holds, at).length === 0;
-}
+const line: Line<Semaphore, SemaphoreOutcome> = {
+  withoutTurn(semaphore, waiter, at) {
+    const { record } = semaphore;
+    const request = waiter as SemaphoreRequest;
+    // Whoever is known by the id of its one request holds nothing by another.
+    const own = request.holder === request.id ? undefined : ownHold(record.holds, request.holder, at);
+    const refusal = mismatch(request, record) ?? impossible(request, own, record.capacity);
+    if (refusal !== undefined) {
+      return {
+        outcome: refusal,
+        events: [event('semaphore:denied', request, at, { weight: request.weight, free: 0 })],
+      };
+    }
+    if (own !== undefined && own.weight >= request.weight) {
+      return { outcome: { kind: 'already-held', hold: own }, events: NONE };
+    }
+    return request.grows === undefined || request.grows === own?.id ? undefined : { outcome: LOST, events: NONE };
+  },
 
-function serve(semaphore: Semaphore, place: number, at: Moment): Served<Semaphore, SemaphoreOutcome> | undefined {
-  const { record, waiting } = semaphore;
-  const head = waiting[place] as SemaphoreRequest;
-  // Whoever waits twice holds after the first time: then the second is a growth.
-  const own = ownHold(record.holds, head.holder, at);
-  const stale = inTheWay(record, head, own, at);
-  if (stale === undefined) return undefined;
-  const refusal = noRoomFor(record, head, own, stale);
-  if (refusal !== undefined) {
-    // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
-    const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome: refusal }];
-    const state = withWaiting(semaphore, without(waiting, place));
-    return { state, events: [denied(record, head, at)], answers, losses: NONE };
-  }
-  const passed = passing(waiting, place, record.passed);
-  const { granted, outcome, events, lost } = grant(record, head, own, stale, passed, at);
-  const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome }];
-  const state = joinOwn({ record: granted, waiting: without(waiting, place) }, outcome.hold, answers);
-  return { state, events, answers, losses: lost };
+  serve(semaphore, place, at) {
+    const { waiting } = semaphore;
+    const head = waiting[place] as SemaphoreRequest;
+    const made = madeBy(semaphore, head);
+    const { record } = made;
+    // Whoever waits twice may hold after the first time: then the second is a growth.
+    const own = ownHold(record.holds, head.holder, at);
+    const stale = inTheWay(record, head, own, at);
+    if (stale === undefined) return undefined;
+    const { most = Number.POSITIVE_INFINITY } = at;
+    if (stale.length >= most) return reclaim(semaphore, stale.slice(0, most), head, at);
+    const refusal = noRoomFor(record, head, own, stale);
+    if (refusal !== undefined) {
+      // It would wait at the head, and all others behind it, for as long as those who hold stay as they are.
+      const answers: Answer<SemaphoreOutcome>[] = [{ id: head.id, outcome: refusal }];
+      const state = withWaiting(semaphore, without(waiting, place));
+      return { state, events: [denied(record, head, at)], answers, losses: NONE };
+    }
+    const granted = grant(made, head, own, stale, place, at);
+    const events = made === semaphore ? granted.events : [...making(semaphore, made, at), ...granted.events];
+    return { ...granted, events, answers: [{ id: head.id, outcome: granted.outcome }] };
+  },
+};
+
+/** Takes back some of the stale holds, where one write does not take them all. */
+function reclaim(
+  semaphore: Semaphore,
+  stale: readonly SemaphoreHold[],
+  request: SemaphoreRequest,
+  at: Moment,
+): Served<Semaphore, SemaphoreOutcome> {
+  return {
+    state: withHolds(semaphore, except(semaphore.record.holds, stale)),
+    events: stale.map((lost) => told('semaphore:reclaimed', lost, at)),
+    answers: NONE,
+    losses: losses(stale, 'reclaimed', { by: request.holder }),
+  };
 }
 
 /**
@@ -519,19 +621,18 @@ function inTheWay(
   return needed <= room + weightOf(stale) ? stale : undefined;
 }
 
-type Granted = Extract<SemaphoreOutcome, { kind: 'acquired' | 'reclaimed' | 'increased' }>;
-
+/** The grant, or the growth of `own`, without a look at the queue. `place`: where in it the request stood. */
 function grant(
-  record: SemaphoreRecord,
+  { record, waiting }: Semaphore,
   request: SemaphoreRequest,
   own: SemaphoreHold | undefined,
   stale: readonly SemaphoreHold[],
-  passed: Passed | null,
+  place: number,
   at: Moment,
-) {
+): SemaphoreStep {
   const others = except(record.holds, stale);
-  const grown = own === undefined ? undefined : grow(own, request, others, record.capacity);
-  const hold = grown ?? newHold(request, others, nextToken(record.token, at), record.capacity, at);
+  const slots = slotsFor(request, own, others);
+  const hold = own === undefined ? newHold(request, slots, nextToken(record.token, at), at) : grow(own, request, slots);
   const granted: SemaphoreRecord = {
     v: 1,
     kind: 'semaphore',
@@ -539,63 +640,35 @@ function grant(
     capacity: record.capacity,
     holds: own === undefined ? [...others, hold] : others.map((other) => (other === own ? hold : other)),
     onStale: record.onStale,
-    passed,
+    passed: passing(waiting, place, record.passed),
   };
   const acquired = told('semaphore:acquired', hold, at);
   return {
-    granted,
+    state: { record: granted, waiting: place < waiting.length ? without(waiting, place) : waiting },
     outcome: answerTo(hold, own, stale),
     events: stale.length === 0 ? [acquired] : [...stale.map((lost) => told('semaphore:reclaimed', lost, at)), acquired],
-    lost: losses(stale, 'reclaimed', { by: hold.holder }),
+    answers: NONE,
+    losses: losses(stale, 'reclaimed', { by: hold.holder }),
   };
 }
 
-function answerTo(hold: SemaphoreHold, own: SemaphoreHold | undefined, stale: readonly SemaphoreHold[]): Granted {
+function answerTo(
+  hold: SemaphoreHold,
+  own: SemaphoreHold | undefined,
+  stale: readonly SemaphoreHold[],
+): SemaphoreOutcome {
   if (own !== undefined) return { kind: 'increased', hold };
   return stale.length === 0 ? { kind: 'acquired', hold } : { kind: 'reclaimed', hold, from: stale };
 }
 
-function newHold(
-  request: SemaphoreRequest,
-  others: readonly SemaphoreHold[],
-  token: Token,
-  capacity: number,
-  at: Moment,
-): SemaphoreHold {
+function newHold(request: SemaphoreRequest, slots: Slots, token: Token, at: Moment): SemaphoreHold {
   const { id, holder, lease, weight } = request;
-  const slots = lowestFree(others, weight, capacity);
   return describedBy(request, { id, holder, token, lease, weight, slots, acquiredAt: at.now });
 }
 
 /** Keeps the token: nobody else can have got one for what it already held. */
-function grow(
-  own: SemaphoreHold,
-  request: SemaphoreRequest,
-  holds: readonly SemaphoreHold[],
-  capacity: number,
-): SemaphoreHold {
-  const added = lowestFree(holds, request.weight - own.weight, capacity);
-  return {
-    ...own,
-    weight: request.weight,
-    slots: [...own.slots, ...added],
-    grown: { by: request.id, from: own.weight },
-  };
-}
-
-/** Other requests of one who now holds as much would wait for themselves; they are re-entries. */
-function joinOwn(semaphore: Semaphore, hold: SemaphoreHold, answers: Answer<SemaphoreOutcome>[]): Semaphore {
-  // Whoever is known by the id of its one request has no others.
-  if (hold.holder === hold.id) return semaphore;
-  const joins = (waiter: SemaphoreRequest): boolean => waiter.holder === hold.holder && waiter.weight <= hold.weight;
-  if (!semaphore.waiting.some(joins)) return semaphore;
-  for (const waiter of semaphore.waiting) {
-    if (joins(waiter)) answers.push({ id: waiter.id, outcome: { kind: 'already-held', hold } });
-  }
-  return withWaiting(
-    semaphore,
-    semaphore.waiting.filter((waiter) => !joins(waiter)),
-  );
+function grow(own: SemaphoreHold, { id, weight }: SemaphoreRequest, slots: Slots): SemaphoreHold {
+  return { ...own, weight, slots, grown: { by: id, from: own.weight } };
 }
 
 // Slots
@@ -615,47 +688,46 @@ function freeIn(record: SemaphoreRecord): number {
   return Math.max(0, roomIn(record));
 }
 
-/** There are as many below the capacity, since at least as many are unused as are asked for. */
-function lowestFree(holds: readonly SemaphoreHold[], count: number, capacity: number): readonly number[] {
-  const slots: number[] = [];
-  if (holds.length === 0) {
-    for (let slot = 0; slot < count; slot++) slots.push(slot);
-    return slots;
-  }
-  const used = new Set<number>();
-  for (const hold of holds) for (const slot of hold.slots) used.add(slot);
-  for (let slot = 0; slot < capacity && slots.length < count; slot++) if (!used.has(slot)) slots.push(slot);
-  return slots;
+/** What the request's holder would have: what it has already, and the lowest that are free beside `others`. */
+function slotsFor(
+  { weight }: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  others: readonly SemaphoreHold[],
+): Slots {
+  const taken = others.map(({ slots }) => slots);
+  if (own === undefined) return lowestFree(taken, weight);
+  return [...own.slots, ...lowestFree(taken, weight - own.weight)];
 }
 
 // Small words
-
-/** So many fit into a record, whatever else the request says. */
-const FEW_SLOTS = 1000;
 
 function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value > 0;
 }
 
-function mismatch(command: Acquire, record: SemaphoreRecord): SemaphoreOutcome | undefined {
-  const asked = command.capacity;
-  if (asked === undefined) return undefined;
-  if (!isCount(asked)) return noCapacity(asked, record.capacity);
-  return asked === record.capacity ? undefined : { kind: 'capacity-mismatch', capacity: record.capacity, asked };
+function mismatch({ capacity: asked }: SemaphoreRequest, { capacity }: SemaphoreRecord): SemaphoreOutcome | undefined {
+  if (asked === undefined || asked === capacity) return undefined;
+  if (!isCount(asked)) return noCapacity(asked, capacity);
+  return capacity === 0 ? undefined : { kind: 'capacity-mismatch', capacity, asked };
 }
 
-function impossible(command: Acquire, own: SemaphoreHold | undefined, capacity: number): SemaphoreOutcome | undefined {
-  const { weight } = command;
+function impossible(
+  { weight, capacity: asked }: SemaphoreRequest,
+  own: SemaphoreHold | undefined,
+  capacity: number,
+): SemaphoreOutcome | undefined {
   if (!isCount(weight)) {
     return { kind: 'impossible', why: `a weight is a whole number from 1 up, not ${String(weight)}`, capacity };
   }
   // What one has from before a shrinking one may go on having.
-  if (weight > Math.max(capacity, own?.weight ?? 0)) return tooHeavy(weight, capacity);
-  if (weight <= FEW_SLOTS || own?.weight === weight) return undefined;
-  const alone = tooLarge(NONE, command, capacity);
-  if (alone === undefined) return undefined;
-  const why = `${weight} slots at once: the record of a semaphore has ${alone.most} bytes, and their numbers take more`;
-  return { kind: 'impossible', why, capacity };
+  if (own !== undefined && weight <= own.weight) return undefined;
+  if (weight > LARGEST_WEIGHT) {
+    const why = `${weight} slots at once are more than ${LARGEST_WEIGHT}, the most that one holder can have; count in larger units`;
+    return { kind: 'impossible', why, capacity };
+  }
+  // Whoever names the capacity of a semaphore without one makes it, and may have that much.
+  const most = capacity === 0 ? (asked ?? 0) : capacity;
+  return weight > most ? tooHeavy(weight, most) : undefined;
 }
 
 function tooHeavy(weight: number, capacity: number): SemaphoreOutcome {
@@ -675,7 +747,7 @@ function absent(semaphore: Semaphore): SemaphoreOutcome {
 }
 
 function requestOf(command: Acquire, own: SemaphoreHold | undefined): SemaphoreRequest {
-  const { kind: _kind, wait: _wait, force: _force, capacity: _capacity, again: _again, ...request } = command;
+  const { kind: _kind, wait: _wait, force: _force, again: _again, ...request } = command;
   return own === undefined ? request : { ...request, grows: own.id };
 }
 

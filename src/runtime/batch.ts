@@ -67,9 +67,20 @@ export function isSettle({ command }: { readonly command: AnyCommand }): boolean
   return command.kind === 'settle';
 }
 
-/** It may wait or hold already, and the victim of a deadlock may be anywhere in the queue. */
+/** Whether a command is not done yet: then it asks for the rest from now on. */
+export function goesOn<Command, Outcome extends AnyOutcome>(pending: Pending<Command, Outcome>): boolean {
+  const outcome = pending.outcome as (AnyOutcome & { readonly then?: Command }) | undefined;
+  if (outcome?.kind !== 'unfinished' || outcome.then === undefined) return false;
+  pending.command = outcome.then;
+  return true;
+}
+
+/**
+ * It may wait or hold already; and the victim of a deadlock, or one who waits for more slots than there will be, may be
+ * anywhere in the queue.
+ */
 export function needsWhole({ command, uncertain }: Pick<Pending, 'command' | 'uncertain'>): boolean {
-  return uncertain || command.kind === 'refuse';
+  return uncertain || command.kind === 'refuse' || command.kind === 'resize';
 }
 
 /** One in doubt has to be decided here: only another write makes sure that the first one does not land any more. */

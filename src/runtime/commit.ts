@@ -2,7 +2,7 @@
  * The transaction that makes a draft so. Its comparisons are exactly what the decision relied on: the record and the
  * leases as they were known, and nobody in the queue who should have gone before. Everything else may change under it.
  */
-import { nextInLine, NONE } from '../core/index.ts';
+import { formsOf, nextInLine, NONE } from '../core/index.ts';
 import type { Compare, Operation, Transaction } from '../store/index.ts';
 import type { Draft } from './draft.ts';
 import {
@@ -10,6 +10,7 @@ import {
   encode,
   mailboxKey,
   type RecordDocument,
+  refuseFault,
   type Report,
   type ResourceKeys,
   ticketClass,
@@ -64,6 +65,8 @@ export function commitOf<State extends Coordinated>(
   mayQueue: readonly Ticket[] | undefined,
   looksAtQueue = false,
 ): Commit | undefined {
+  const { record } = draft.state;
+  if (record !== view.state.record) refuseFault(keys.resource, record, view.state.record);
   const nobodyWaits = view.state.waiting.length === 0 && draft.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && draft.isPlain && draft.state !== view.state) {
     return plainCommit(keys, view, draft, sender, isClosed);
@@ -199,11 +202,7 @@ class Writing<State extends Coordinated> {
     }
     for (const request of withdrawn) {
       if (answers.some(({ id }) => id === request.id)) continue;
-      this.#success.push({ do: 'delete', key: ticketKey(this.#keys, request) });
-      // Who asked by name may have been a reader already: then it waits to become the writer, in another class.
-      if (request.upgrades === undefined && request.holder !== request.id && this.#keys.resource.startsWith('lock/')) {
-        this.#success.push({ do: 'delete', key: ticketKey(this.#keys, { ...request, upgrades: '' }) });
-      }
+      for (const form of formsOf(request)) this.#success.push({ do: 'delete', key: ticketKey(this.#keys, form) });
     }
     // Nobody of a higher priority has slipped in since the queue was read.
     if (lowest > '!' && !this.#provesQueue) this.#nobodyElse(this.#view.queueRevision, this.#keys.queue + lowest);

@@ -20,8 +20,14 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     const pending = batch[i] as Pending<Command, Outcome>;
     const { command } = pending;
     const before = draft.state;
-    const served = draft.answers.length;
-    const step = machine.transition(before, command, served === 0 ? at : { ...at, most: most - served });
+    const left = most - draft.touched;
+    if (left <= 0) {
+      // This write is full: the rest of the batch is decided again after it.
+      pending.outcome = { kind: 'unfinished', then: command } as unknown as Outcome;
+      pending.effective = false;
+      continue;
+    }
+    const step = machine.transition(before, command, draft.touched === 0 ? at : { ...at, most: left });
     const { outcome } = step;
     pending.outcome = outcome;
     pending.effective = step.state !== before;
@@ -34,6 +40,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     }
     if (!pending.effective) continue;
     draft.take(step);
+    if (outcome.kind === 'unfinished') continue;
     if (pending.mark !== undefined) draft.marks = [...draft.marks, pending.mark];
     if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
     if (outcome.kind === 'queued') {

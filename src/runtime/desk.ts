@@ -13,7 +13,7 @@
  */
 import type { Answer, Loss, Moment } from '../core/index.ts';
 import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
-import { fitting, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
+import { fitting, goesOn, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
 import { type Commit, commitOf } from './commit.ts';
 import { Crowd, type Leaving } from './crowd.ts';
 import { decide } from './decide.ts';
@@ -314,19 +314,19 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     let again: Pending<Command, Outcome>[] | undefined;
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as Pending<Command, Outcome>;
-      if (pending.effective || known) this.settled(pending);
-      else again = [...(again ?? []), pending];
+      if (goesOn(pending) || !(pending.effective || known)) again = [...(again ?? []), pending];
+      else this.settled(pending);
     }
     for (let i = 0; i < draft.answers.length; i++) {
       this.#office.answer(this.resource, draft.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < draft.losses.length; i++) this.#office.lose(draft.losses[i] as Loss);
     const mayServeMore = known && !view.complete && view.state.waiting.length === 0;
-    const servedAll = draft.answers.length < SERVED;
+    const servedAll = draft.touched < SERVED;
     // Those who wait behind a stale hold may have it now, and need not be known here.
     const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
     const isOpen = !this.#machine.isClosed(view.state) || (isConfigured && this.#known.mayBeStale());
-    if ((mayServeMore || !servedAll) && isOpen) this.settle();
+    if (!servedAll || (mayServeMore && isOpen)) this.settle();
     else if (commit.looksAtQueue && this.#couldServe(view.state)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
@@ -337,11 +337,16 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
     if (!this.#known.sawRecord(results.at(-1) as ReadResult)) return;
     this.#resolveDoubt();
     const { view } = this.#known;
-    if (this.#machine.isClosed(view.state) && !this.#known.mayBeStale()) return;
+    const couldBeServed = (): boolean => this.#couldServe({ ...view.state, waiting: commit.arriving });
+    if (this.#machine.isClosed(view.state) && !this.#known.mayBeStale()) {
+      // What it waits for may be there no more, or never have been: it was decided on an older record.
+      if (couldBeServed()) this.settle();
+      return;
+    }
     if (this.#known.unknownLeases().length > 0) return this.settle();
     // Somebody was passed over as dead: whoever waits behind it, known or not, may be next.
     if (commit.arriving.length === 0) return this.settle();
-    if (this.#couldServe({ ...view.state, waiting: commit.arriving })) this.settle();
+    if (couldBeServed()) this.settle();
   }
 
   #couldServe(state: State): boolean {

@@ -17,6 +17,8 @@ export class Draft<State extends Coordinated> {
   events: readonly Event[] = NONE;
   answers: readonly Answer<unknown>[] = NONE;
   losses: readonly Loss[] = NONE;
+  /** How many requests and holds of others this write answers, drops and ends. */
+  touched = 0;
   /** Some newcomer hangs on a lease other than the session's. */
   usesOwnLease = false;
   /** Holds that their own holders changed: they must be alive. */
@@ -74,6 +76,7 @@ export class Draft<State extends Coordinated> {
     this.events = joined(this.events, events);
     this.answers = joined(this.answers, step.answers);
     this.losses = joined(this.losses, step.losses);
+    this.touched += step.answers.length + step.losses.length + (step.dropped ?? 0);
   }
 }
 

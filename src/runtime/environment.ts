@@ -10,6 +10,7 @@
  *                                 {"lock/main":{"holder":…,"token":…,"hold":…}}
  *     SIGNALBOX_RUN               marks what this run started, and what the runs around it did
  */
+import { type Slots, slotsOf } from '../core/index.ts';
 import { MARK } from '../host/index.ts';
 import type { Hold } from './hold.ts';
 import type { HoldTold } from './held-records.ts';
@@ -77,8 +78,8 @@ export function childEnvironment(
     const name = variableName(resource);
     own[`SIGNALBOX_TOKEN_${name}`] = String(token);
     if (slots === undefined) continue;
-    own[`SIGNALBOX_SLOT_${name}`] = String(Math.min(...slots));
-    own[`SIGNALBOX_SLOTS_${name}`] = slots.join(' ');
+    own[`SIGNALBOX_SLOT_${name}`] = String(slots.reduce((lowest, slot) => Math.min(lowest, slot)));
+    own[`SIGNALBOX_SLOTS_${name}`] = slotsOf(slots).map(runOf).join(' ');
   }
   const holds = { ...run.outer };
   for (const { resource, holder, token, hold } of run.held) holds[resource] = { holder, token, hold };
@@ -92,6 +93,11 @@ export function childEnvironment(
     SIGNALBOX_HOLDS: JSON.stringify(holds),
     [MARK]: around === undefined || around === '' ? run.mark : `${around}.${run.mark}`,
   };
+}
+
+/** A child's environment has no room for a million numbers. */
+function runOf(run: Slots[number]): string {
+  return typeof run === 'number' ? String(run) : `${run[0]}-${run[1]}`;
 }
 
 /** `MAIN_BRANCH` of `lock/main-branch`. */

@@ -15,7 +15,15 @@
  * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
  * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
  */
-import { type Answer, type Event, type LossReason, nameProblem, type Request, type Token } from '../core/index.ts';
+import {
+  type Answer,
+  type Event,
+  faultOf,
+  type LossReason,
+  nameProblem,
+  type Request,
+  type Token,
+} from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { afterPrefix, type KeyValue, type LeaseId, type Revision, Value } from '../store/index.ts';
 
@@ -220,4 +228,14 @@ export function decode<T>(pair: KeyValue): T {
 export function corrupt(key: string, why: string, cause?: unknown): Failure {
   const told = `${shown(key)} cannot be read: ${why}; another program may have written it`;
   return new Failure('corrupt', told, { cause });
+}
+
+/** Throws `inconsistent` if a record breaks a promise; `before`: what it was, where it is about to be written. */
+export function refuseFault(resource: string, record: unknown, before?: unknown): void {
+  type AnyRecord = Parameters<typeof faultOf>[0];
+  const fault = faultOf(record as AnyRecord, before as AnyRecord | undefined);
+  if (fault === undefined) return;
+  const what = before === undefined ? 'as it is stored' : 'as it was about to be written';
+  const told = `${shown(resource)}, ${what}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
+  throw new Failure('inconsistent', told);
 }

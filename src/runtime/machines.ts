@@ -6,8 +6,6 @@ import {
   type LockOutcome,
   lockTransition,
   type Moment,
-  newSemaphore,
-  NONE,
   type Passed,
   type Request,
   type Semaphore,
@@ -15,7 +13,7 @@ import {
   type SemaphoreOutcome,
   semaphoreTransition,
   type Step,
-  UNUSED,
+  unusedSemaphore,
   usedSlots,
 } from '../core/index.ts';
 import type { ResourceKind } from './layout.ts';
@@ -53,37 +51,11 @@ export const lockMachine: Machine<Lock, LockCommand, LockOutcome> = {
   settle: { kind: 'settle' },
 };
 
-const unusedSemaphore = newSemaphore(0);
-
 export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOutcome> = {
   kind: 'semaphore',
   version: 1,
   unused: unusedSemaphore,
-  // The first to name a capacity makes the semaphore; it may have been configured before.
-  transition(semaphore, command, at) {
-    if (semaphore.record.capacity > 0) return semaphoreTransition(semaphore, command, at);
-    const capacity = command.kind === 'acquire' || command.kind === 'resize' ? command.capacity : undefined;
-    if (capacity !== undefined) {
-      // This tells of it itself, from 0 on.
-      if (command.kind === 'resize') return semaphoreTransition(semaphore, command, at);
-      const made: Semaphore = { record: { ...semaphore.record, capacity }, waiting: semaphore.waiting };
-      const step = semaphoreTransition(made, command, at);
-      // A request that is refused makes nothing.
-      if (step.state === made) return { ...step, state: semaphore };
-      // One that was only configured is there already: that it has slots now is to be told.
-      if (semaphore.record === unusedSemaphore.record) return step;
-      const resized = { type: 'semaphore:resized', at: at.now, holder: '', capacity, from: 0 };
-      return { ...step, events: [resized, ...step.events] };
-    }
-    if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
-    return {
-      state: semaphore,
-      outcome: { kind: 'impossible', why: UNUSED, capacity: 0 },
-      events: NONE,
-      answers: NONE,
-      losses: NONE,
-    };
-  },
+  transition: semaphoreTransition,
   isClosed: (semaphore) => usedSlots(semaphore) >= semaphore.record.capacity,
   settle: { kind: 'settle' },
 };

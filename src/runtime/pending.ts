@@ -22,8 +22,8 @@ export interface AnyOutcome {
 export type Ticket = Request & { readonly upgrades?: string };
 
 /** As it is kept in the queue: the command without what only concerns the asking. */
-export function ticketOf(command: Request & AnyCommand & { force?: true; capacity?: number }): Ticket {
-  const { kind: _kind, wait: _wait, again: _again, force: _force, capacity: _capacity, ...ticket } = command;
+export function ticketOf(command: Request & AnyCommand & { force?: true }): Ticket {
+  const { kind: _kind, wait: _wait, again: _again, force: _force, ...ticket } = command;
   return ticket;
 }
 

@@ -7,7 +7,7 @@ import type {
   SemaphoreHold as SemaphoreGrant,
   SemaphoreOutcome,
 } from '../core/index.ts';
-import { canAcquire, requestProblem } from '../core/index.ts';
+import { canAcquire, requestProblem, slotNumbers } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
@@ -91,7 +91,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
   ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
     const { grant, detached } = await this.askDetached(options);
     const { weight, slots } = grant as SemaphoreGrant;
-    return { ...detached, weight, slots };
+    return { ...detached, weight, slots: slotNumbers(slots) };
   }
 
   /** Shrinking below what is in use takes effect as holders leave. */
@@ -114,7 +114,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
       onStale: record.onStale,
       holders: holders.map((holder, place) => {
         const { weight = 0, slots = [] } = record.holds[place] ?? {};
-        return { ...holder, weight, slots };
+        return { ...holder, weight, slots: slotNumbers(slots) };
       }),
       waiting: waiting.map(({ holder, weight, priority, reason }) => ({ holder, weight, priority, reason })),
     };
@@ -171,6 +171,6 @@ export class SemaphoreHold extends Hold<SemaphoreGrant> {
 
   /** Which slots: numbers from 0 that nobody else has while they are held, for ports, databases, worktrees. */
   get slots(): readonly number[] {
-    return this.grant.slots;
+    return slotNumbers(this.grant.slots);
   }
 }

@@ -2,7 +2,7 @@
  * Checks what is read from the store. Another program may have written under our keys, or a newer signalbox: a reader of
  * one key throws `corrupt` and names the key; a reader of many passes over what it cannot read, and names it.
  */
-import { requestProblem, shown } from '../core/index.ts';
+import { isSlots, requestProblem, shown } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { KeyValue } from '../store/index.ts';
 import { corrupt, decode, type ResourceKind, type TicketDocument } from './layout.ts';
@@ -37,7 +37,7 @@ export function readEach<T>(
 
 /** Throws what is no sign of a malformed key. */
 export function malformedBy(key: string, error: unknown): Malformed {
-  if (!Failure.is(error, 'corrupt')) throw error;
+  if (!Failure.is(error, 'corrupt') && !Failure.is(error, 'inconsistent')) throw error;
   return { key, why: error.message };
 }
 
@@ -95,7 +95,7 @@ function holdProblem(hold: unknown, kind: ResourceKind): string | undefined {
   if (!isTime(acquiredAt)) return `acquiredAt is ${shown(acquiredAt)}`;
   if (kind === 'lock') return mode === 'shared' || mode === 'exclusive' ? undefined : `mode is ${shown(mode)}`;
   if (!isCount(weight)) return `weight is ${shown(weight)}`;
-  return Array.isArray(slots) && slots.every(isCount) ? undefined : `slots are ${shown(slots)}`;
+  return isSlots(slots) ? undefined : `slots are ${shown(slots)}`;
 }
 
 export function isCount(value: unknown): boolean {

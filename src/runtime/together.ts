@@ -395,12 +395,7 @@ function commandOf(piece: Piece, session: Session, id: string, options: RequestO
 }
 
 function partOf(piece: Piece, view: View<Coordinated>, command: Command): Part {
-  let { state } = view;
-  const { capacity } = command as { capacity?: number };
-  if (capacity !== undefined && (state.record as { capacity?: number }).capacity === 0) {
-    state = { ...state, record: { ...state.record, capacity } as typeof state.record };
-  }
-  return { name: piece.resource, state, command } as unknown as Part;
+  return { name: piece.resource, state: view.state, command } as unknown as Part;
 }
 
 async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly View<Coordinated>[]> {

@@ -6,7 +6,9 @@ import {
   corrupt,
   decode,
   lengthened,
+  RECORDS,
   type RecordDocument,
+  refuseFault,
   type Report,
   type ResourceKeys,
   ticketClass,
@@ -143,6 +145,7 @@ export function recordOf<State extends Coordinated>(
   if (record.v === machine.version) {
     const problem = recordProblem(record as unknown as Fields, machine.unused.record.kind);
     if (problem !== undefined) throw corrupt(pair.key, problem);
+    refuseFault(pair.key.slice(RECORDS.length), record);
     return record;
   }
   throw new Failure(

@@ -16,6 +16,7 @@ import {
   type SemaphoreOutcome,
   type SemaphoreRequest,
   semaphoreTransition,
+  slotNumbers,
   type Claim,
   type Event,
   type Hold,
@@ -319,6 +320,7 @@ export const lock: Kind<Lock, LockCommand, LockOutcome, LockHold> = {
         return `broken: ${list(outcome.holds.map(show.hold))}`;
       case 'maintained':
         return `maintained: ${list(outcome.reclaimed.map(({ holder }) => holder))} reclaimed`;
+      case 'unfinished':
       case 'released':
       case 'already-free':
       case 'lost':
@@ -385,6 +387,7 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
         return `broken: ${list(outcome.holds.map(show.hold))}`;
       case 'maintained':
         return `maintained: ${list(outcome.reclaimed.map(({ holder }) => holder))} reclaimed`;
+      case 'unfinished':
       case 'released':
       case 'not-holder':
       case 'lost':
@@ -396,9 +399,12 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
   },
   /** The slots as they lie: `[a#1 a#1 b#2 . .]`. What a shrunk capacity has no room for stands behind the bracket. */
   showState({ record, waiting }, show) {
-    const last = Math.max(record.capacity, ...record.holds.flatMap(({ slots }) => slots.map((slot) => slot + 1)));
+    const last = Math.max(
+      record.capacity,
+      ...record.holds.flatMap(({ slots }) => slotNumbers(slots).map((slot) => slot + 1)),
+    );
     const slots = Array.from({ length: last }, (_, slot) => {
-      const hold = record.holds.find((held) => held.slots.includes(slot));
+      const hold = record.holds.find((held) => slotNumbers(held.slots).includes(slot));
       return hold === undefined ? '.' : `${hold.holder}${show.token(hold.token)}${show.isStale(hold) ? '?' : ''}`;
     });
     const within = `[${slots.slice(0, record.capacity).join(' ')}]`;

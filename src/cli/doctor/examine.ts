@@ -107,6 +107,8 @@ function adviceFor({ code }: Failure): string {
   switch (code) {
     case 'corrupt':
       return 'nothing was changed; move the file away to begin anew, or restore it from a copy';
+    case 'inconsistent':
+      return 'nothing was changed; please report it, with what was done before, and break the lock or semaphore it names';
     case 'forbidden':
       return 'name a store of your own in --store or SIGNALBOX_URL; see also the line about access';
     case 'unavailable':

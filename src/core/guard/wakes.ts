@@ -1,5 +1,6 @@
 /** What may wake each leaf: after which events about what it asks for it may have come to hold, or ceased to. */
-import type { Event, Json } from '../machine.ts';
+import type { Event } from '../machine.ts';
+import { isSlots, slotNumbers } from '../slots.ts';
 import { entryOf, type Leaf, type LeafArguments, type LeafKind } from './condition.ts';
 
 /** One event, with what it is about: `lock/main`. */
@@ -57,16 +58,15 @@ const slotsLeftFree: Wake = {
   // The first acquisition creates a semaphore, and may leave room in it.
   patterns: [...slotsFreed, 'semaphore:resized', 'semaphore:acquired'],
   wakes(events, own) {
-    const free = new Set<Json>();
+    const free = new Set<number>();
     for (const event of events) {
       const { type, holder, slots, capacity, from } = event;
       if (event.isNew === true) return true;
       if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
-      if (!Array.isArray(slots)) continue;
+      if (!isSlots(slots)) continue;
       // Which slots, and not how many: one that grows tells all that it has by then.
-      if (slotsFreed.includes(type)) for (const slot of slots as readonly Json[]) free.add(slot);
-      if (type === 'semaphore:acquired' && holder !== own)
-        for (const slot of slots as readonly Json[]) free.delete(slot);
+      if (slotsFreed.includes(type)) for (const slot of slotNumbers(slots)) free.add(slot);
+      if (type === 'semaphore:acquired' && holder !== own) for (const slot of slotNumbers(slots)) free.delete(slot);
     }
     return free.size > 0;
   },

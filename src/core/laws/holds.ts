@@ -1,6 +1,17 @@
 /** Laws about what is held. */
 import { type Hold, isStale } from '../hold.ts';
-import { claimed, eventsOf, grantsOf, isGrant, isIdle, type Laws, type Seen, same } from './law.ts';
+import {
+  claimed,
+  type Command,
+  eventsOf,
+  grantsOf,
+  isGrant,
+  isIdle,
+  type Laws,
+  same,
+  type Seen,
+  touched,
+} from './law.ts';
 
 export const holdLaws: Laws = {
   'no change is the same object, and a change is another': ({ before, step }) => {
@@ -11,8 +22,12 @@ export const holdLaws: Laws = {
   'a request that is refused, and a look, change nothing': (seen) =>
     isIdle(seen) && seen.step.state !== seen.before ? seen.step.outcome.kind : undefined,
 
-  'a state survives a journey through JSON': ({ step }) =>
-    same(JSON.parse(JSON.stringify(step.state)), step.state) ? undefined : JSON.stringify(step.state),
+  'a state survives a journey through JSON': ({ step }) => notJson(step.state, ''),
+
+  'a step touches no more than one write takes': (seen) => {
+    const { most = Number.POSITIVE_INFINITY } = seen.at;
+    return touched(seen) > most ? `${touched(seen)} of ${most}` : undefined;
+  },
 
   'tokens only grow, and no two grants share one': (seen) => {
     const { before, step, past } = seen;
@@ -46,7 +61,9 @@ export const holdLaws: Laws = {
   'where a person must decide, only one who steals or forces takes a stale hold': (seen) => {
     const reclaimed = seen.step.losses.filter(({ why }) => why === 'reclaimed');
     if (reclaimed.length === 0 || seen.step.state.record.onStale === 'reclaim') return undefined;
-    return grantsOf(seen).some(({ request }) => request.steal === true) ? undefined : reclaimed[0]?.hold.holder;
+    const thieves: readonly Command[] = [seen.command, ...seen.before.waiting.map((one) => ({ ...one, kind: '' }))];
+    return reclaimed.find(({ by }) => !thieves.some(({ holder, steal }) => steal === true && holder === by))?.hold
+      .holder;
   },
 
   'a hold changes only by what its own holder asks': (seen) => {
@@ -142,3 +159,20 @@ function mayChange(id: string, seen: Seen): boolean {
 
 /** A hold remembers by which request it became more than it was. */
 type Enlarged = Hold & { readonly upgradedBy?: string; readonly grown?: { readonly by: string } };
+
+/** States share what did not change: most of it was looked at before. */
+const isJson = new WeakSet<object>();
+
+/** Where a value has something that JSON cannot express, or leaves out. */
+function notJson(value: unknown, where: string): string | undefined {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return undefined;
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `${where} is ${value}`;
+  if (typeof value !== 'object') return `${where} is ${typeof value}`;
+  if (isJson.has(value)) return undefined;
+  for (const [key, part] of Object.entries(value)) {
+    const found = notJson(part, `${where}.${key}`);
+    if (found !== undefined) return found;
+  }
+  isJson.add(value);
+  return undefined;
+}

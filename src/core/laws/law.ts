@@ -30,6 +30,8 @@ export interface Command extends Partial<Claim> {
 export interface Outcome {
   readonly kind: string;
   readonly hold?: Held;
+  /** Of one that is unfinished. */
+  readonly then?: unknown;
 }
 
 export type Held = Hold & { readonly weight?: number };
@@ -116,6 +118,23 @@ export function grantsOf({ before, command, step }: Seen): readonly { request: C
   // One that asks again is told what it got the first time.
   if (!isGrant(step.outcome) || step.state === before) return waited;
   return [...waited, { request: command, hold: step.outcome.hold as Held }];
+}
+
+/** How many requests and holds of others a step touches. */
+export function touched({ before, command, step }: Seen): number {
+  const { answers, losses, state } = step;
+  if (state.waiting === before.waiting) return answers.length + losses.length;
+  const own = command.kind === 'cancel' ? command.id : undefined;
+  const dropped = before.waiting.filter(
+    (one) => one.id !== own && !state.waiting.includes(one) && !answers.some(({ id }) => id === one.id),
+  );
+  return answers.length + losses.length + dropped.length;
+}
+
+/** The step did as much as one write takes: what is left is done by the next. */
+export function isExhausted(seen: Seen): boolean {
+  const { at, step } = seen;
+  return step.outcome.kind === 'unfinished' || (at.most !== undefined && touched(seen) >= at.most);
 }
 
 /** Equal in every field, and without fields that are there in one only, be it as undefined. */

@@ -27,6 +27,10 @@ export const lockRules: Rules<Lock> = {
     const clash = beside.find(({ mode }) => mode === 'exclusive' || (hold as LockHold).mode === 'exclusive');
     return clash === undefined ? undefined : `${hold.holder} got it beside ${clash.holder}`;
   },
+  never: ({ record }, { upgrades }, at) =>
+    upgrades !== undefined && !record.holds.some((hold) => hold.id === upgrades && !isStale(hold, at)),
+  isAsked: (hold, wish) => (hold as LockHold).mode === (wish as LockRequest).mode,
+  isClosed: ({ record }) => record.holds.length === 1 && record.holds[0]?.mode === 'exclusive',
   remains: (hold, event) => (event.type === 'lock:downgraded' ? ({ ...hold, mode: 'shared' } as LockHold) : undefined),
 };
 

@@ -17,6 +17,12 @@ export interface Rules<State extends Resource> {
   wish(command: Command, own: Hold | undefined): Wish;
   /** What is wrong with a grant beside these other holds. */
   wrongWith(state: State, hold: Hold, own: Hold | undefined, others: readonly Hold[]): string | undefined;
+  /** Whether a request can never be granted, however long it waits. */
+  never(state: State, wish: Wish, at: Moment): boolean;
+  /** Whether this is what was asked for, and neither more nor less. */
+  isAsked(hold: Hold, wish: Wish): boolean;
+  /** Whether nobody could be granted anything now. */
+  isClosed(state: State): boolean;
   /** What remains of a hold after an event about a part of it; undefined if the event is about all of it. */
   remains(hold: Hold, event: Event): Hold | undefined;
 }
@@ -52,7 +58,7 @@ export function follow<State extends Resource>(seen: Seen<State>, rules: Rules<S
   const { before, step, at, command } = seen;
   const grants = [...grantsOf(seen)];
   let { passed } = seen.past;
-  let waiting: readonly Wish[] = before.waiting.filter((waiter) => !left(waiter, seen));
+  let waiting: readonly Wish[] = before.waiting.filter((waiter) => !left(waiter, seen, rules));
   let holds: readonly Hold[] = before.record.holds;
   // What was there before stale holds made room for the grant that comes next.
   let earlier = holds;
@@ -73,18 +79,16 @@ export function follow<State extends Resource>(seen: Seen<State>, rules: Rules<S
     const own = isNewcomer && command.kind === 'upgrade' ? claimed(seen) : holdOf(hold.holder, earlier, at);
     const isForced = isNewcomer && command.force === true;
     const wish = isNewcomer ? rules.wish(command, own) : (grant.request as unknown as Wish);
-    // Who upgrades is the head itself, and never looks whether those behind are alive.
-    const line = isNewcomer && wish.upgrades !== undefined ? [...waiting, wish] : waiting;
-    const rest = isForced
-      ? waiting
-      : withoutDeadHeads(line, passed, at).filter((waiter) => !isNewcomer || waiter !== wish);
+    // Force goes past everyone, and who upgrades goes before everyone: neither looks who is alive.
+    const isFirst = isForced || (isNewcomer && wish.upgrades !== undefined);
+    const rest = isFirst ? waiting : withoutDeadHeads(waiting, passed, at);
 
-    if (!isForced) {
+    const couldHave = (one: Wish): boolean =>
+      rules.canHave(step.state, earlier, one, holdOf(one.holder, earlier, at), at);
+    if (!isForced && !couldHave(wish)) return { wrong: `${hold.holder} got what it could not have`, passed };
+    if (!isFirst) {
       const head = nextOf(rest, passed);
-      const couldHave = (one: Wish): boolean =>
-        rules.canHave(step.state, earlier, one, holdOf(one.holder, earlier, at), at);
-      if (!couldHave(wish)) return { wrong: `${hold.holder} got what it could not have`, passed };
-      if (isNewcomer && wish.upgrades === undefined && head !== undefined && couldHave(head)) {
+      if (isNewcomer && head !== undefined && couldHave(head)) {
         return { wrong: `${hold.holder} came before ${head.holder}, who could have had it`, passed };
       }
       const next = nextOf(isNewcomer ? [...rest, wish] : rest, passed);
@@ -94,8 +98,7 @@ export function follow<State extends Resource>(seen: Seen<State>, rules: Rules<S
     const wrong = rules.wrongWith(step.state, hold, own, others);
     if (wrong !== undefined) return { wrong, passed };
 
-    // A newcomer's force is used before anybody looks who has left the queue; who becomes more by force has looked.
-    const [oldest] = isForced && own === undefined ? before.waiting : rest;
+    const [oldest] = rest;
     if (oldest === undefined || oldest.id === wish.id) passed = null;
     else passed = { id: oldest.id, times: passed?.id === oldest.id ? passed.times + 1 : 1 };
     waiting = rest.filter(
@@ -107,9 +110,15 @@ export function follow<State extends Resource>(seen: Seen<State>, rules: Rules<S
   return grants.length === 0 ? { passed } : { wrong: `nobody heard of ${grants[0]?.hold.holder}'s grant`, passed };
 }
 
-/** Whoever gave up, was refused, or has nothing left that could become more is out of the queue before it is served. */
-function left(waiter: Wish, { command, step }: Seen): boolean {
+/** Whoever gave up, was refused, or has what it asked for already is out of the queue before it is served. */
+function left<State extends Resource>(
+  waiter: Wish,
+  { before, command, step }: Seen<State>,
+  rules: Rules<State>,
+): boolean {
   if ((command.kind === 'cancel' || command.kind === 'refuse') && command.id === waiter.id) return true;
   const answer = step.answers.find(({ id }) => id === waiter.id);
-  return answer !== undefined && !isGrant(answer.outcome) && answer.outcome.hold === undefined;
+  if (answer === undefined || isGrant(answer.outcome)) return false;
+  const held = before.record.holds.find(({ id }) => id === answer.outcome.hold?.id);
+  return answer.outcome.hold === undefined || (held !== undefined && rules.covers(held, waiter));
 }

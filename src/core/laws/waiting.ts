@@ -1,5 +1,15 @@
 /** Laws about those who wait. */
-import { holdOf, isIdle, isRepeated, type Laws, type Resource, type Seen } from './law.ts';
+import {
+  grantsOf,
+  holdOf,
+  isExhausted,
+  isGrant,
+  isIdle,
+  isRepeated,
+  type Laws,
+  type Resource,
+  type Seen,
+} from './law.ts';
 import { follow, nextOf, type Rules, withoutDeadHeads } from './order.ts';
 
 export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<State> {
@@ -39,13 +49,44 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       return isLeft ? command.id : undefined;
     },
 
-    'a wish for more ends with its hold': ({ before, step }) => {
+    'a wish for more ends with its hold': (seen) => {
+      if (isExhausted(seen)) return undefined;
+      const { before, step } = seen;
       const ended = before.record.holds.filter(({ id }) => !isIn(id, step.state.record.holds));
       return step.state.waiting.find(({ upgrades, grows }) => isIn(upgrades ?? grows ?? '', ended))?.holder;
     },
 
+    'nobody waits for what it can never have, or has already': (seen) => {
+      if (!settles(seen) || isExhausted(seen)) return undefined;
+      const { at, step } = seen;
+      return step.state.waiting.find((waiter) => {
+        const own = holdOf(waiter.holder, step.state.record.holds, at);
+        const waits = !at.gone(waiter.lease);
+        return waits && (rules.never(step.state, waiter, at) || (own !== undefined && rules.covers(own, waiter)));
+      })?.holder;
+    },
+
+    'nothing is granted that was not asked, nor what can never be had': (seen) => {
+      const { at, step } = seen;
+      for (const { request, hold } of grantsOf(seen)) {
+        const wish = rules.wish(request, undefined);
+        if (hold.holder !== request.holder) return `${hold.holder} got what ${request.holder} asked for`;
+        if (!rules.isAsked(hold, wish)) return `${hold.holder} got something else`;
+        if (rules.never({ ...step.state, record: { ...step.state.record, holds: [hold] } }, wish, at)) {
+          return `${hold.holder} got what cannot be had`;
+        }
+      }
+      for (const { id, outcome } of step.answers) {
+        const request = seen.before.waiting.find((waiter) => waiter.id === id);
+        const { hold } = outcome;
+        if (hold === undefined || request === undefined || isGrant(outcome)) continue;
+        if (hold.holder !== request.holder || !rules.covers(hold, request)) return `${id} was answered with another's`;
+      }
+      return undefined;
+    },
+
     'nobody waits in front of something it could have': (seen) => {
-      if (!settles(seen)) return undefined;
+      if (!settles(seen) || isExhausted(seen)) return undefined;
       const { at, step } = seen;
       const { passed } = follow(seen, rules);
       const head = nextOf(withoutDeadHeads(step.state.waiting, passed, at), passed);

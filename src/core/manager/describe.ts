@@ -4,6 +4,7 @@ import type { LockMode } from '../lock.ts';
 import type { Json, Token } from '../machine.ts';
 import { nextInLine, type Passed, passing, type Waiting, without } from '../queue.ts';
 import { availableSlots, usedSlots } from '../semaphore.ts';
+import { slotNumbers } from '../slots.ts';
 import { getLock, getSemaphore, type Manager, type ManagerClock, momentOf } from './manager.ts';
 import { lookUp } from './table.ts';
 
@@ -73,7 +74,11 @@ export function describeSemaphore(manager: Manager, name: string, clock: Manager
     available: availableSlots(semaphore),
     onStale: record.onStale,
     token: record.token,
-    holds: record.holds.map((hold) => ({ ...holdView(manager, hold, clock), weight: hold.weight, slots: hold.slots })),
+    holds: record.holds.map((hold) => ({
+      ...holdView(manager, hold, clock),
+      weight: hold.weight,
+      slots: slotNumbers(hold.slots),
+    })),
     waiting: inLine(waiting, record.passed).map((request) => ({ ...waitView(request), weight: request.weight })),
   };
 }

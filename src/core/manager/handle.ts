@@ -1,7 +1,7 @@
 /** One command to the manager, from beginning to end. */
 import { unreachable } from '../machine.ts';
 import { findDeadlocks } from '../deadlock/index.ts';
-import { newSemaphore } from '../semaphore.ts';
+import { UNUSED } from '../semaphore.ts';
 import { shown } from '../shown.ts';
 import { acquireTogether, type Part } from '../together.ts';
 import {
@@ -72,28 +72,15 @@ function single(turn: Turn, asked: ResourceCommand): ManagerOutcome {
 }
 
 function carryOutOne(turn: Turn, resource: ResourceName, command: Command, terms: Terms): Outcome {
-  const refusal = unmade(turn, resource, command);
-  if (refusal !== undefined) return refusal;
-  const state = stateFor(turn, resource, command);
-  const step = transition(state, command, turn.at);
-  // A request that is refused does not make a semaphore.
-  if (state !== stateOf(turn, resource) && step.state === state && step.outcome.kind !== 'resized') return step.outcome;
-  const outcome = take(turn, resource, step, terms);
+  const outcome = run(turn, resource, command, terms);
   if (command.kind === 'acquire') heard(turn, outcome);
-  return outcome;
+  return named(resource, outcome);
 }
 
-/** The first to name a capacity makes the semaphore. */
-function stateFor(turn: Turn, resource: ResourceName, command: Command): State {
-  const state = stateOf(turn, resource);
-  const capacity = 'capacity' in command ? command.capacity : undefined;
-  return isUnmade(state) && capacity !== undefined ? newSemaphore(capacity) : state;
-}
-
-function unmade(turn: Turn, resource: ResourceName, command: Command): Outcome | undefined {
-  if (command.kind !== 'acquire' || 'mode' in command || command.capacity !== undefined) return undefined;
-  if (!isUnmade(stateOf(turn, resource))) return undefined;
-  return { kind: 'impossible', why: `nobody has used ${resource} yet, so its capacity must be named`, capacity: 0 };
+/** Of many semaphores, which one nobody has used yet. */
+function named(resource: ResourceName, outcome: Outcome): Outcome {
+  if (outcome.kind !== 'impossible' || outcome.why !== UNUSED) return outcome;
+  return { ...outcome, why: UNUSED.replace('this semaphore', resource) };
 }
 
 function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
@@ -101,7 +88,7 @@ function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
   if ('problem' in full) return { kind: 'invalid', problem: full.problem };
   const parts = asked.parts.map(({ resource }, place) => {
     const command = full.command[place] as Part['command'];
-    return { name: resource, state: stateFor(turn, resource, command), command } as Part & {
+    return { name: resource, state: stateOf(turn, resource), command } as Part & {
       readonly name: ResourceName;
     };
   });
@@ -110,11 +97,10 @@ function together(turn: Turn, asked: AcquireTogether): ManagerOutcome {
     case 'invalid':
       return answer;
     case 'refused': {
-      const commands = new Map(parts.map(({ name, command }) => [name as string, command]));
       const refusals = answer.refusals.map(({ name, outcome, events }) => {
         const resource = name as ResourceName;
         turn.events.push(...events.map((event) => ({ ...event, resource })));
-        return { resource, outcome: unmade(turn, resource, commands.get(name) as Command) ?? outcome };
+        return { resource, outcome: named(resource, outcome) };
       });
       return { kind: 'refused-together', refusals };
     }

@@ -6,11 +6,11 @@ import type { Hold } from '../hold.ts';
 import { freeLock, type Lock, type LockCommand, type LockOutcome, lockTransition } from '../lock.ts';
 import type { Moment, Step } from '../machine.ts';
 import {
-  newSemaphore,
   type Semaphore,
   type SemaphoreCommand,
   type SemaphoreOutcome,
   semaphoreTransition,
+  unusedSemaphore,
 } from '../semaphore.ts';
 import { kindOf, nameOf } from './command.ts';
 import { isGone, leasesIn, STALE_AFTER_MS } from './lease.ts';
@@ -58,16 +58,13 @@ export function end(turn: Turn, outcome: ManagerOutcome): Handled {
   return { manager, outcome, events, answers, losses };
 }
 
-/** A semaphore has no slots until somebody says how many. */
-const unmadeSemaphore = newSemaphore(0);
-
 export function stateOf({ manager }: Turn, resource: ResourceName): State {
   if (kindOf(resource) === 'lock') return lookUp(manager.locks, nameOf(resource)) ?? freeLock;
-  return lookUp(manager.semaphores, nameOf(resource)) ?? unmadeSemaphore;
+  return lookUp(manager.semaphores, nameOf(resource)) ?? unusedSemaphore;
 }
 
 export function isUnmade(state: State): boolean {
-  return state === unmadeSemaphore;
+  return state === unusedSemaphore;
 }
 
 /** How long the leases live that a command brings along, where not as long as is usual. */

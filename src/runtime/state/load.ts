@@ -2,7 +2,14 @@
  * Puts a saved state into a store. Holds come back detached, with their tokens; whoever knows holder and token renews
  * and releases them. Nothing that is in use is overwritten, and no token goes back.
  */
-import type { Event, LockHold, LockRecord, SemaphoreHold, SemaphoreRecord } from '../../core/index.ts';
+import {
+  type Event,
+  type LockHold,
+  type LockRecord,
+  type SemaphoreHold,
+  type SemaphoreRecord,
+  slotsOf,
+} from '../../core/index.ts';
 import { type Compare, type Operation, prefixed, type ReadResult, type Revision } from '../../store/index.ts';
 import { encode, RECORDS, resourceKeys, TICKETS } from '../layout.ts';
 import { DETACHED_TTL_MS } from '../resource.ts';
@@ -132,7 +139,8 @@ async function recordFor(
   const common = { v: 1 as const, token, onStale: saved.onStale, passed: null };
   if (kind === 'lock') return { ...common, kind, holds: holds as unknown as readonly LockHold[] };
   const { capacity } = saved as SavedSemaphore;
-  return { ...common, kind, capacity, holds: holds as unknown as readonly SemaphoreHold[] };
+  const grants = holds as unknown as readonly (SemaphoreHold & { readonly slots: readonly number[] })[];
+  return { ...common, kind, capacity, holds: grants.map((hold) => ({ ...hold, slots: slotsOf(hold.slots) })) };
 }
 
 /** One that was stale names a lease that never was: it stays stale, since nothing that has ended may come back to life. */

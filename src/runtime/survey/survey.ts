@@ -16,6 +16,7 @@ import {
   type OnStale,
   type SemaphoreHold,
   type SemaphoreRecord,
+  slotNumbers,
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -166,7 +167,11 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
         capacity,
         usedSlots,
         availableSlots: Math.max(0, capacity - usedSlots),
-        holds: holds.map((grant: SemaphoreHold) => ({ ...hold(grant), weight: grant.weight, slots: grant.slots })),
+        holds: holds.map((grant: SemaphoreHold) => ({
+          ...hold(grant),
+          weight: grant.weight,
+          slots: slotNumbers(grant.slots),
+        })),
       };
     }),
     sessions: anchored.sessions(),

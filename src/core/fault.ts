@@ -1,0 +1,76 @@
+/**
+ * What must be true of every lock and semaphore, whoever wrote it: checked wherever a record is read, and before a
+ * decision is written. A fault is a bug of signalbox, or the work of another program; it is told with its values and
+ * never repaired on the way, because the next decision would rest on a guess.
+ */
+import type { Hold } from './hold.ts';
+import type { LockRecord } from './lock.ts';
+import type { Token } from './machine.ts';
+import type { SemaphoreRecord } from './semaphore.ts';
+import { countSlots, slotTwice } from './slots.ts';
+
+/** What is wrong with a record, or with what became of `before`; undefined if nothing is. */
+export function faultOf(
+  record: LockRecord | SemaphoreRecord,
+  before?: LockRecord | SemaphoreRecord,
+): string | undefined {
+  if (record.kind === 'lock') return lockFault(record, before as LockRecord | undefined);
+  return semaphoreFault(record, before as SemaphoreRecord | undefined);
+}
+
+/** What is wrong with the record of a lock, or with what became of `before`; undefined if nothing is. */
+export function lockFault(record: LockRecord, before?: LockRecord): string | undefined {
+  const { holds } = record;
+  if (holds.length > 1) {
+    for (const { holder, mode } of holds) {
+      if (mode === 'exclusive') return `${holder} holds it exclusively, beside ${holds.length - 1} others`;
+    }
+  }
+  return tokenFault(record, before);
+}
+
+/**
+ * The same for a semaphore. More than the capacity may be in use after it shrank, but then nobody gets more. `thorough`
+ * also looks for slots that two have, which takes longer than all the rest.
+ */
+export function semaphoreFault(
+  record: SemaphoreRecord,
+  before?: SemaphoreRecord,
+  thorough = false,
+): string | undefined {
+  const { holds, capacity } = record;
+  let used = 0;
+  for (const { holder, weight, slots } of holds) {
+    const count = countSlots(slots);
+    if (count !== weight || weight < 1) return `${holder} has a weight of ${weight}, and ${count} slots`;
+    used += weight;
+  }
+  if (before !== undefined && used > capacity) {
+    let earlier = 0;
+    for (const { weight } of before.holds) earlier += weight;
+    if (used > earlier) return `${used} slots are in use, of ${capacity}, and ${earlier} were before`;
+  }
+  const twice = thorough ? slotTwice(holds.map(({ slots }) => slots)) : undefined;
+  return twice === undefined ? tokenFault(record, before) : `slot ${twice} is held twice`;
+}
+
+interface Tokens {
+  readonly token: Token;
+  readonly holds: readonly Hold[];
+}
+
+/** In the order of their grants every hold has a larger token than those before it, unless it was made more of. */
+function tokenFault({ token, holds }: Tokens, before: Tokens | undefined): string | undefined {
+  for (const hold of holds) {
+    if (hold.token > token) return `${hold.holder} holds token ${hold.token}, and the last one given out is ${token}`;
+  }
+  if (before === undefined) return undefined;
+  if (token < before.token) return `token ${token} comes after ${before.token}`;
+  for (const hold of holds) {
+    if (hold.token > before.token || before.holds.includes(hold)) continue;
+    if (!before.holds.some(({ id, token: had }) => id === hold.id && had === hold.token)) {
+      return `${hold.holder} got token ${hold.token}, and ${before.token} was given out already`;
+    }
+  }
+  return undefined;
+}
