@@ -2,7 +2,12 @@
  * What must never happen, checked on every step: once on what is stored, by an observer whom no fault concerns, and
  * once on what the users of holds believe.
  */
-import type { LockHold as LockGrant, LockMode, LockRequest, SemaphoreHold as SemaphoreGrant } from '../../core/index.ts';
+import type {
+  LockHold as LockGrant,
+  LockMode,
+  LockRequest,
+  SemaphoreHold as SemaphoreGrant,
+} from '../../core/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import {
   ANCHORS,
@@ -227,9 +232,7 @@ export class Checker {
       for (const { request } of queue.values()) {
         const since = this.#settledSince(resource, request.holder);
         if (since === undefined || this.#world.now - since < NO_TRACE_MS) continue;
-        this.fail(
-          `${resource} is waited for by ${request.holder}, who was answered ${this.#world.now - since} ms ago`,
-        );
+        this.fail(`${resource} is waited for by ${request.holder}, who was answered ${this.#world.now - since} ms ago`);
       }
     }
   }
@@ -293,7 +296,12 @@ export class Checker {
     if (used > (record.capacity ?? used) && used > usedBefore)
       this.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
     if (used !== slots.length) this.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
-    for (const hold of holds) this.#checkChange(resource, before?.holds.find(({ token }) => token === hold.token), hold);
+    for (const hold of holds)
+      this.#checkChange(
+        resource,
+        before?.holds.find(({ token }) => token === hold.token),
+        hold,
+      );
     const known = new Set(before?.holds.map(({ token }) => token));
     const fresh = holds.filter(({ token }) => !known.has(token));
     for (const { token, id, lease } of fresh) {

@@ -262,15 +262,13 @@ export class NamedWorker extends User {
     const name = this.pickLock();
     this.doing = `throws under ${name}`;
     const onWaiting = this.random.chance(0.3) ? undefined : () => this.note(`waits for ${name}`);
-    await this.box
-      .lock(name)
-      .run(
-        async (hold) => {
-          await this.using(hold);
-          throw new Thrown('simulated: the work failed');
-        },
-        { waitMs: 5000, metadata: { by: this.name }, ...(onWaiting !== undefined && { onWaiting }) },
-      );
+    await this.box.lock(name).run(
+      async (hold) => {
+        await this.using(hold);
+        throw new Thrown('simulated: the work failed');
+      },
+      { waitMs: 5000, metadata: { by: this.name }, ...(onWaiting !== undefined && { onWaiting }) },
+    );
   }
 
   /** Nobody else ever wants it: who does not wait gets it all the same. */
@@ -285,7 +283,8 @@ export class NamedWorker extends User {
       await hold.release();
     } catch (error) {
       if (!(error instanceof NotAcquired)) throw error;
-      if (counts.tried >= 4 && counts.got === 0) this.fail(`${lock.resource} is free and was never got without waiting`);
+      if (counts.tried >= 4 && counts.got === 0)
+        this.fail(`${lock.resource} is free and was never got without waiting`);
     }
   }
 

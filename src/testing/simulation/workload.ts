@@ -1,5 +1,4 @@
 /** What most users do with locks and semaphores. */
-import type { LockHold } from '../../runtime/lock.ts';
 import { type Story, User } from './user.ts';
 
 export const CAPACITY = 3;

@@ -35,9 +35,9 @@ export function kindOf(workload: Workload): Kind {
  * name; once one passes, it moves to the others.
  */
 export const NOT_YET: Partial<Record<Workload, string>> = {
-  names: "re-entries outlive the hold they rest on",
-  slots: "requests that can never be granted wait, and block everyone",
-  many: "more than one transaction takes",
+  names: 're-entries outlive the hold they rest on',
+  slots: 'requests that can never be granted wait, and block everyone',
+  many: 'more than one transaction takes',
 };
 
 /** What runs when nobody says which. */
