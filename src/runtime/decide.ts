@@ -40,6 +40,10 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     }
     if (!pending.effective) continue;
     draft.take(step);
+    if (isChanged(outcome)) keep(draft, before, outcome);
+    for (const answer of step.answers) {
+      if (isChanged(answer.outcome as AnyOutcome)) keep(draft, before, answer.outcome as AnyOutcome);
+    }
     if (outcome.kind === 'unfinished') continue;
     if (pending.mark !== undefined) draft.marks = [...draft.marks, pending.mark];
     if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
@@ -52,12 +56,20 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
       draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
       if (request.lease !== session) draft.usesOwnLease = true;
     } else if (outcome.hold !== undefined && command.kind !== 'release') {
-      // As it was before: one that was stale already must not come back to life by being changed.
-      const { id } = outcome.hold;
-      const was = before.record.holds.find((hold) => hold.id === id) as Hold | undefined;
-      if (was !== undefined) draft.kept = [...draft.kept, was];
+      keep(draft, before, outcome);
     }
   }
   if (draft.answers.length > 0) draft.countNewcomers(batch);
   return draft;
+}
+
+/** A request changed a hold that was there before: its holder's, perhaps of another session than the one that asks. */
+function isChanged({ kind }: AnyOutcome): boolean {
+  return kind === 'upgraded' || kind === 'increased';
+}
+
+/** As it was before: one that was stale already must not come back to life by being changed. */
+function keep<State extends Coordinated>(draft: Draft<State>, before: State, { hold }: AnyOutcome): void {
+  const was = before.record.holds.find(({ id }) => id === hold?.id) as Hold | undefined;
+  if (was !== undefined && !draft.kept.includes(was)) draft.kept = [...draft.kept, was];
 }

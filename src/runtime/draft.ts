@@ -50,11 +50,15 @@ export class Draft<State extends Coordinated> {
     );
   }
 
-  /** Whoever joined the queue and was served in the same batch has not waited either. */
+  /**
+   * A request that joined the queue and was served in the same batch has not waited either. That holds for an upgrade as
+   * well: no ticket of it was in the store that would prove its lease alive.
+   */
   countNewcomers(batch: readonly { readonly command: AnyCommand; readonly outcome: AnyOutcome | undefined }[]): void {
     for (const { command, outcome } of batch) {
-      if (outcome?.kind !== 'queued' || command.kind !== 'acquire') continue;
-      if (!this.answers.some(({ id }) => id === command.id)) continue;
+      if (outcome?.kind !== 'queued') continue;
+      const asked = requestOf(command);
+      if (asked === undefined || !this.answers.some(({ id }) => id === asked)) continue;
       this.newcomers = [...this.newcomers, command as unknown as Request];
     }
   }
@@ -89,6 +93,12 @@ export function mailed(outcome: AnyOutcome): AnyOutcome {
   if (kind === 'queued') return { ...outcome, holders: undefined } as AnyOutcome;
   if (from !== undefined) return { ...outcome, from: from.map(bare) } as AnyOutcome;
   return kind === 'released' && hold !== undefined ? { ...outcome, hold: bare(hold) } : outcome;
+}
+
+/** The id by which a command waits, if it is one that may wait. */
+function requestOf(command: AnyCommand & { readonly request?: string }): string | undefined {
+  if (command.kind === 'acquire') return command.id;
+  return command.kind === 'upgrade' ? command.request : undefined;
 }
 
 function bare<H extends Hold>({ metadata: _metadata, reason: _reason, ...hold }: H): H {

@@ -1,66 +1,199 @@
-/** `npm run simulate -- --seeds 1000` or `--seed 42`: runs seeds, and shows the trace of the first that fails. */
+/**
+ * `npm run simulate -- --seeds 1000` or `--seed 42`: runs seeds on all cores, and shows the trace of the first that fails.
+ *
+ * Each core has a process of its own, which asks for the next few seeds when it is through with the last. A process that
+ * is silent for long has met a loop without an end: its seed has failed.
+ */
+import { fork } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { Seeds, type Share, type Tally } from './seeds.ts';
 import { simulate } from './simulate.ts';
+import { DEFAULTS, type Workload, WORKLOADS } from './workloads.ts';
+
+/** No seed takes so long, on a machine however busy. */
+const SILENT_MS = 300_000;
+const NODE_OPTIONS = ['--max-semi-space-size=32', '--stack-trace-limit=0'];
+
+interface Failed {
+  readonly seed: number;
+  readonly workload: Workload;
+  readonly what: string;
+}
+
+type Told = { readonly begins: Omit<Failed, 'what'> } | { readonly share: Share; readonly tally: Tally } | Failed;
 
 const { values } = parsed({
   options: {
     seeds: { type: 'string', default: '100' },
     seed: { type: 'string' },
     from: { type: 'string', default: '1' },
+    workload: { type: 'string', multiple: true },
     tasks: { type: 'boolean', default: false },
+    jobs: { type: 'string' },
+    state: { type: 'string' },
     trace: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
 
-if (values.help) {
-  console.log(`Runs simulated processes on the production code, one run per seed.
+if (process.send !== undefined && process.env['SIGNALBOX_SIMULATION'] === 'share')
+  process.on('message', (share) => void runShare(share));
+else if (values.help) {
+  console.log(`Runs simulated processes on the production code, one run per seed and workload.
 
-  --seeds N    so many runs, from --from on (100)
-  --from S     the first seed (1)
-  --seed S     just this one
-  --tasks      workers that publish, claim and finish tasks; otherwise they use locks and semaphores
-  --trace      also show what happened in runs that went well
+  --seeds N        so many seeds, from --from on (100)
+  --from S         the first seed (1)
+  --seed S         just this one
+  --workload W     what users do: ${Object.keys(WORKLOADS).join(', ')}, or all; may be repeated
+                   (${DEFAULTS.join(', ')})
+  --tasks          the same as --workload tasks
+  --jobs N         so many processes (one for each core)
+  --state FILE     keeps the next seed in FILE, and goes on from there the next time
+  --trace          also show what happened in runs that went well; with --seed
 
-Example: npm run simulate -- --seed 42 --trace`);
-} else {
-  const first = whole(values.seed ?? values.from);
-  const count = values.seed === undefined ? whole(values.seeds) : 1;
-  process.exitCode = await runSeeds(first, count);
-}
+Example: npm run simulate -- --seed 42 --workload holds --trace`);
+} else process.exitCode = values.seed === undefined ? await runSeeds() : await runOne(whole(values.seed));
 
 function parsed<T extends Parameters<typeof parseArgs>[0]>(config: T): ReturnType<typeof parseArgs<NonNullable<T>>> {
   try {
     return parseArgs(config as NonNullable<T>);
   } catch (error) {
-    console.error(`${(error as Error).message.split('\n')[0]}\nSee npm run simulate -- --help`);
-    process.exit(64);
+    return refuse((error as Error).message.split('\n')[0] ?? '');
   }
 }
 
-async function runSeeds(first: number, count: number): Promise<number> {
-  let grants = 0;
-  let virtualMs = 0;
-  for (let seed = first; seed < first + count; seed++) {
-    const report = await simulate(seed, values.tasks ? 'tasks' : 'holds');
-    grants += report.grants;
-    virtualMs += report.virtualMs;
+function workloads(): readonly Workload[] {
+  const named = values.workload ?? (values.tasks ? ['tasks'] : undefined);
+  if (named === undefined) return DEFAULTS;
+  const all = Object.keys(WORKLOADS) as Workload[];
+  if (named.includes('all')) return all;
+  const unknown = named.find((name) => !(all as string[]).includes(name));
+  if (unknown !== undefined) refuse(`${JSON.stringify(unknown)} is no workload; there are ${all.join(', ')} and all`);
+  return named as Workload[];
+}
+
+async function runOne(seed: number): Promise<number> {
+  for (const workload of workloads()) {
+    const report = await simulate(seed, workload);
     if (report.violation !== undefined || values.trace) console.log(report.trace.join('\n'));
-    if (report.violation !== undefined) {
-      console.log(`\nseed ${seed}: ${report.violation.message}`);
-      console.log(`again with: npm run simulate -- --seed ${seed}${values.tasks ? ' --tasks' : ''}`);
-      return 1;
-    }
-    if ((seed - first + 1) % 100 === 0) console.log(`${seed - first + 1} of ${count} seeds, ${grants} grants`);
+    if (report.violation !== undefined) return told({ seed, workload, what: report.violation.message });
+    console.log(`seed ${seed}, ${workload}: ${report.grants} grants, no violation`);
   }
-  const hours = (virtualMs / 3_600_000).toFixed(1);
-  console.log(`${count} seeds, ${grants} grants, ${hours} virtual hours: no violation`);
   return 0;
+}
+
+function told({ seed, workload, what }: Failed): number {
+  console.log(`\nseed ${seed}, ${workload}: ${what}`);
+  console.log(`again with: npm run simulate -- --seed ${seed} --workload ${workload}`);
+  return 1;
+}
+
+async function runSeeds(): Promise<number> {
+  const from = nextSeed() ?? whole(values.from);
+  const seeds = new Seeds(from, whole(values.seeds), workloads(), values.state);
+  const jobs = values.jobs === undefined ? availableParallelism() : whole(values.jobs);
+  const failed = jobs === 1 ? await runHere(seeds) : await runBeside(seeds, jobs);
+  console.log(seeds.told(failed === undefined));
+  if (failed === undefined) return 0;
+  // Once more, with its trace. It may be one that never ends: then its name is all there is to tell.
+  if (!failed.what.startsWith('it never ends')) {
+    console.log((await simulate(failed.seed, failed.workload)).trace.join('\n'));
+  }
+  return told(failed);
+}
+
+async function runHere(seeds: Seeds): Promise<Failed | undefined> {
+  for (let share = seeds.take(); share !== undefined; share = seeds.take()) {
+    const result = await run(share, () => undefined);
+    if ('what' in result) return result;
+    seeds.add(share, result);
+  }
+  return undefined;
+}
+
+async function run(
+  { from, count, workloads }: Share,
+  begins: (run: Omit<Failed, 'what'>) => void,
+): Promise<Tally | Failed> {
+  const tally: Tally = { seeds: count, grants: 0, virtualMs: 0, faults: {} };
+  for (let seed = from; seed < from + count; seed++) {
+    for (const workload of workloads) {
+      begins({ seed, workload });
+      const { violation, grants, virtualMs, faults } = await simulate(seed, workload, false);
+      if (violation !== undefined) return { seed, workload, what: violation.message };
+      tally.grants += grants;
+      tally.virtualMs += virtualMs;
+      for (const [fault, times] of faults) tally.faults[fault] = (tally.faults[fault] ?? 0) + times;
+    }
+  }
+  return tally;
+}
+
+/** In as many processes; the first failure ends them all. */
+function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
+  const children = new Set<ReturnType<typeof fork>>();
+  return new Promise((resolve) => {
+    const end = (failed: Failed | undefined): void => {
+      for (const child of children) child.kill('SIGKILL');
+      resolve(failed);
+    };
+    for (let job = 0; job < jobs; job++) {
+      const share = seeds.take();
+      if (share === undefined) break;
+      const child = fork(fileURLToPath(import.meta.url), {
+        execArgv: NODE_OPTIONS,
+        env: { ...process.env, SIGNALBOX_SIMULATION: 'share' },
+      });
+      children.add(child);
+      let at: Omit<Failed, 'what'> = { seed: share.from, workload: share.workloads[0] as Workload };
+      const silent = setTimeout(() => end({ ...at, what: `it never ends` }), SILENT_MS);
+      child.on('message', (message) => {
+        silent.refresh();
+        const news = message as Told;
+        if ('begins' in news) at = news.begins;
+        else if ('what' in news) end(news);
+        else {
+          seeds.add(news.share, news.tally);
+          const next = seeds.take();
+          if (next !== undefined) return void child.send(next);
+          child.disconnect();
+        }
+      });
+      child.once('exit', (code, signal) => {
+        clearTimeout(silent);
+        children.delete(child);
+        if (code !== 0) end({ ...at, what: `its process ended with ${code ?? signal}` });
+        else if (children.size === 0) end(undefined);
+      });
+      child.send(share);
+    }
+  });
+}
+
+async function runShare(share: unknown): Promise<void> {
+  const result = await run(share as Share, (begins) => process.send?.({ begins } satisfies Told));
+  process.send?.(('what' in result ? result : { share: share as Share, tally: result }) satisfies Told);
+}
+
+function nextSeed(): number | undefined {
+  if (values.state === undefined || !existsSync(values.state)) return undefined;
+  try {
+    return (JSON.parse(readFileSync(values.state, 'utf8')) as { readonly next: number }).next;
+  } catch {
+    return refuse(`${values.state} is not a file that --state wrote`);
+  }
 }
 
 function whole(text: string): number {
   const value = Number(text);
   if (Number.isSafeInteger(value) && value > 0) return value;
-  console.error(`${JSON.stringify(text)} is not a whole number from 1 up\nSee npm run simulate -- --help`);
+  return refuse(`${JSON.stringify(text)} is not a whole number from 1 up`);
+}
+
+function refuse(why: string): never {
+  console.error(`${why}\nSee npm run simulate -- --help`);
   process.exit(64);
 }
