@@ -26,6 +26,8 @@ const RING_AGAIN_MS = 500;
 const TIDYING_MS = 2000;
 /** Without a round for so long, the process on duty is stopped. On a busy machine one that is not may be late. */
 const STALE_MS = 1000;
+/** Those who are alone for a moment, because the process on duty has ended, go so long apart. */
+const BETWEEN_ROUNDS_MS = 2;
 /** Those who are relieved look one after the other, on average so long apart, but each at least this often. */
 const BETWEEN_LOOKS_MS = 50;
 const SHORTEST_REST_MS = 100;
@@ -69,11 +71,11 @@ export class Sentry {
     this.#goIn(this.#delayMs);
   }
 
-  /** Nobody else goes any more: at once, and not only when its rest is over. */
+  /** Nobody else goes any more: at once, but not all in the same moment, and not only when its rest is over. */
   goAtOnce(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
-    this.#goIn(0);
+    this.#goIn(this.#waiting * BETWEEN_ROUNDS_MS * Math.random());
   }
 
   /** This process is awake for another reason: what it would be woken for later it does now. */
@@ -99,13 +101,17 @@ export class Sentry {
   }
 
   get #delayMs(): number {
-    const isDeaf = this.#listening.isDeaf && this.#around.duty?.isHeardFor !== true;
-    if (isDeaf || this.#listening.relay.mustLook) return DEAF_ROUND_MS;
+    const { duty } = this.#around;
+    const isOnlyOne = duty === undefined || duty.isOn;
+    const isDeaf = this.#listening.isDeaf && duty?.isHeardFor !== true;
+    // Where nobody is on duty for the moment all go on rounds: one after the other, or none would get to take it.
+    const sharedMs = isOnlyOne ? 0 : this.#waiting * BETWEEN_ROUNDS_MS * (0.75 + Math.random() / 2);
+    if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, sharedMs);
     if (this.#isRelieved) {
       const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
       return restMs * (0.75 + Math.random() / 2);
     }
-    return this.#waiting > MANY ? MANY_ROUND_MS : ROUND_MS;
+    return Math.max(this.#waiting > MANY && isOnlyOne ? MANY_ROUND_MS : ROUND_MS, sharedMs);
   }
 
   get #isRelieved(): boolean {
