@@ -166,8 +166,15 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#reject(new NotAcquired(this.desk.resource, { kind: 'lost' }));
     }
     const value = this.#deliver(granted, this.#options);
-    if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, granted as unknown as Refusal));
+    if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, this.#refusalOf(granted)));
     else this.#resolve(value);
+  }
+
+  /** One that was not to wait at all has waited in vain, and for no time. */
+  #refusalOf(outcome: AnyOutcome): Refusal {
+    const isInVain = this.command.kind === 'acquire' && (outcome.kind === 'busy' || outcome.kind === 'full');
+    if (isInVain && this.#options?.waitMs === 0) return { kind: 'timed-out', waitedMs: 0 };
+    return outcome as unknown as Refusal;
   }
 
   /**

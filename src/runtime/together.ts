@@ -15,11 +15,11 @@ import {
   type Step,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import type { Nested, Operation, OperationResult, Transaction } from '../store/index.ts';
+import { MOST_OPERATIONS, type Nested, type Operation, type Transaction } from '../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { optionsProblem } from './options.ts';
 import { sessionWithin } from './patience.ts';
-import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.ts';
 import { commitOf } from './commit.ts';
 import { Draft } from './draft.ts';
 import type { Hold, ReleaseOutcome } from './hold.ts';
@@ -30,7 +30,7 @@ import { requestFields, type RequestOptions } from './resource.ts';
 import type { Runtime } from './runtime.ts';
 import type { Session } from './session.ts';
 import { learn, type View, viewReads } from './view.ts';
-import { type Decision, type Intent, write } from './write.ts';
+import { type Decision, type Intent, send, write } from './write.ts';
 
 /** One of the things that are wanted together. */
 export type Want =
@@ -54,6 +54,10 @@ export interface Parts {
 
 /** A lost race tells that somebody else got on; this many in a row, and the wait in order is the better way. */
 const MOST_RACES = 16;
+/** So many are taken by one transaction, which has room for 128 comparisons: two for each, and some for what is stale. */
+export const MOST_WANTS = 50;
+/** Three reads for each of them. */
+const READ_AT_ONCE = 40;
 
 export class HoldSet implements AsyncDisposable {
   readonly holds: readonly Hold[];
@@ -158,6 +162,9 @@ function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Pi
   if (problem !== undefined) throw new Failure('invalid', problem);
   if (!Array.isArray(wants)) throw new Failure('invalid', `what is wanted is ${shown(wants)}, not a list`);
   if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
+  if (wants.length > MOST_WANTS) {
+    throw new Failure('invalid', `${wants.length} are wanted at once; accepted are at most ${MOST_WANTS}`);
+  }
   const pieces = wants.map((want): Piece => {
     if (typeof want !== 'object' || want === null || 'lock' in want === 'semaphore' in want) {
       throw new Failure('invalid', `${shown(want)} is wanted; accepted is { lock: NAME } or { semaphore: NAME }`);
@@ -201,6 +208,8 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
   readonly #pieces: readonly Piece[];
   readonly #commands: readonly Command[];
   #races = 0;
+  /** What is stale, and too much for one write, is freed before it is looked again. */
+  #clearing: Promise<unknown> | undefined;
 
   constructor(
     runtime: Runtime,
@@ -217,8 +226,13 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     this.#commands = pieces.map((piece) => commandOf(piece, session, runtime.nextId(session), options));
   }
 
-  read(): Promise<Views> {
+  async read(): Promise<Views> {
+    await this.#clearing;
     return readAll(this.#runtime, this.#pieces);
+  }
+
+  async #maintained(resource: string): Promise<void> {
+    await outcomeOf(this.#runtime.deskOf(resource), { kind: 'maintain' }, this.until).catch(() => undefined);
   }
 
   decide(views: Views): Decision<Views, TogetherAttempt> {
@@ -245,9 +259,16 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     }
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
+    const transaction = merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps)));
+    if (Math.max(transaction.compare.length, transaction.success.length) > MOST_OPERATIONS) {
+      // What is stale goes first, each by itself; then there is room.
+      const stale = [...steps].filter(([, { losses }]) => losses.length > 0);
+      this.#clearing = Promise.all(stale.map(([resource]) => this.#maintained(resource)));
+      return { kind: 'look' };
+    }
     return {
       kind: 'write',
-      transaction: merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps))),
+      transaction,
       landed: () => {
         for (const [resource, step] of steps) {
           for (const answer of step.answers) runtime.answer(resource, answer);
@@ -399,13 +420,17 @@ function partOf(piece: Piece, view: View<Coordinated>, command: Command): Part {
 }
 
 async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly View<Coordinated>[]> {
-  const reads = pieces.map(({ machine, name }) => viewReads(resourceKeys(machine.kind, name), true));
-  const result = await runtime.store.transaction({ compare: [], success: reads.flat(), failure: [] }, runtime.stopped);
-  runtime.saw(result.revision);
-  return pieces.map(({ machine }, place) => {
-    const three: readonly OperationResult[] = result.results.slice(3 * place, 3 * place + 3);
-    return learn(machine, three, result.revision) as View<Coordinated>;
-  });
+  const views: View<Coordinated>[] = [];
+  // Some at a time, and each as of another revision: what is decided on them is compared when it is written.
+  while (views.length < pieces.length) {
+    const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
+    const success = some.flatMap(({ machine, name }) => viewReads(resourceKeys(machine.kind, name), true));
+    const { results, revision } = await send(runtime, { compare: [], success, failure: [] });
+    for (const [place, { machine }] of some.entries()) {
+      views.push(learn(machine, results.slice(3 * place, 3 * place + 3), revision) as View<Coordinated>);
+    }
+  }
+  return views;
 }
 
 /** One letter per process: no key may be put twice. */
@@ -428,8 +453,10 @@ function merge(transactions: readonly Transaction[]): Transaction {
     };
     letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }
+  // That our session is alive, each of them compares.
+  const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
   return {
-    compare: transactions.flatMap(({ compare }) => compare),
+    compare: [...compare.values()],
     success: [...success, ...letters.values()],
     failure: [],
   };

@@ -1,3 +1,4 @@
+export { MOST_OPERATIONS } from './check.ts';
 export type {
   Change,
   Changes,

@@ -255,7 +255,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       await fleet.advance(50);
       one.link.answerHeld();
       const hold = await acquiring;
-      expect(await refusalOf(there.acquire({ waitMs: 0 }))).toMatchObject({ kind: 'busy' });
+      expect(await refusalOf(there.acquire({ waitMs: 0 }))).toMatchObject({ kind: 'timed-out' });
       await hold.release();
     },
   );

@@ -46,6 +46,21 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     expect(await fleet.revision()).toBe(before + 1);
   });
 
+  it('may be 50, stale ones among them, and 51 are refused with that number', async () => {
+    const { fleet, here, there } = await two();
+    const many = (count: number): Want[] => Array.from({ length: count }, (_, nth) => ({ lock: `many:${nth}` }));
+    const set = await here.acquireAll(many(50));
+    expect(set.holds).toHaveLength(50);
+    await set.release();
+    for (const { lock } of many(50) as { lock: string }[]) {
+      await there.lock(lock).acquireDetached({ holder: 'dead', ttlMs: 1_000 });
+    }
+    await fleet.advance(1_600);
+    expect((await here.tryAcquireAll(many(50))).kind).toBe('acquired');
+    const error = await errorOf(here.tryAcquireAll(many(51)));
+    expect(error).toMatchObject({ code: 'invalid', message: '51 are wanted at once; accepted are at most 50' });
+  });
+
   it('are waited for, and had once all are free', async () => {
     const { here, there } = await two();
     const a = await here.lock('a').acquire();
