@@ -447,6 +447,11 @@ function upgrade(lock: Lock, command: Upgrade, at: Moment): LockStep {
   const stale = earlier ? undefined : inTheWay(record, request, hold, at);
   if (stale !== undefined) return grantNow(lock, request, command, hold, stale, at);
   if (!command.wait) return step(lock, { kind: 'busy', holders }, [event('lock:denied', request, at)]);
+  if (!earlier && waiting.some(({ upgrades, lease }) => upgrades !== undefined && !at.gone(lease))) {
+    // Only one ticket may go before everyone: one whose hold is over has to leave before this one can come.
+    const left = answerWithoutTurn(step(lock, { kind: 'settled' }), line, at);
+    return { ...left, outcome: { kind: 'unfinished', then: command } };
+  }
   const { upgrades: _upgrades, ...plain } = request;
   // Only one may go before everyone. A second request of the same hold joins it: it is answered along with the first.
   const position = earlier ? placeFor(waiting, request.priority, record.passed) : 1;

@@ -123,8 +123,10 @@ export function serveQueue<State extends Queued, Outcome>(
     const served = line.serve(state, place, { ...at, most: left });
     if (served === undefined) break;
     step = followed(step, { ...served, outcome: so.outcome });
-    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along.
-    if (head.holder !== head.id || served.losses.length > 0) step = answerWithoutTurn(step, line, at);
+    // A grant makes re-entries of what else its holder asked for; a loss takes wishes for more along; and whoever names
+    // the first capacity names it for all.
+    if (head.holder !== head.id || served.losses.length > 0 || served.answers.length === 0)
+      step = answerWithoutTurn(step, line, at);
   }
   return step;
 }

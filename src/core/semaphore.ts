@@ -565,10 +565,12 @@ const line: Line<Semaphore, SemaphoreOutcome> = {
   },
 
   serve(semaphore, place, at) {
-    const { waiting } = semaphore;
+    const { record, waiting } = semaphore;
     const head = waiting[place] as SemaphoreRequest;
     const made = madeBy(semaphore, head);
-    const { record } = made;
+    if (made !== semaphore) {
+      return { state: made, events: making(semaphore, made, at), answers: NONE, losses: NONE };
+    }
     // Whoever waits twice may hold after the first time: then the second is a growth.
     const own = ownHold(record.holds, head.holder, at);
     const stale = inTheWay(record, head, own, at);
@@ -582,9 +584,8 @@ const line: Line<Semaphore, SemaphoreOutcome> = {
       const state = withWaiting(semaphore, without(waiting, place));
       return { state, events: [denied(record, head, at)], answers, losses: NONE };
     }
-    const granted = grant(made, head, own, stale, place, at);
-    const events = made === semaphore ? granted.events : [...making(semaphore, made, at), ...granted.events];
-    return { ...granted, events, answers: [{ id: head.id, outcome: granted.outcome }] };
+    const granted = grant(semaphore, head, own, stale, place, at);
+    return { ...granted, answers: [{ id: head.id, outcome: granted.outcome }] };
   },
 };
 

@@ -8,7 +8,8 @@ import { type DriverCommand, effectOf, type PhaseResult, pipelineTransition } fr
 import { hasEnded, type PipelineRecord } from './record.ts';
 import type { Phase, Runbook } from './runbook.ts';
 
-const RUNS = { numRuns: 1_000 };
+/** LAW_RUNS=10 for ten times as many. */
+const RUNS = { numRuns: 150 * Number(process.env['LAW_RUNS'] ?? 1) };
 const laws: Laws = { ...phaseLaws, ...driverLaws, ...recordLaws };
 
 // Runbooks
