@@ -102,19 +102,19 @@ async function acquired(
       ...(reason !== undefined && { reason }),
     });
   } catch (error) {
-    throw await toldToPeople(box, error, request);
+    throw await toldToPeople(box, error, request, holder);
   } finally {
     voice.done();
   }
 }
 
 /** What the library calls by its own names, people said in the words of the command line. */
-async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest): Promise<unknown> {
+async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest, holder: string): Promise<unknown> {
   if (!(error instanceof NotAcquired)) return error;
   const { resource, refusal } = error;
   if (refusal.kind === 'timed-out') {
     // If the store cannot be asked, the rest still holds.
-    const who = await currentHolders(box, request.wants, resource).catch(() => undefined);
+    const who = await currentHolders(box, request.wants, resource, holder).catch(() => undefined);
     const told = `${who?.resource ?? resource}: not granted${within(request)}`;
     return new CliExit(EXIT.notAcquired, who === undefined ? told : `${told}; ${who.told}`);
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { waitTold } from './waiting.ts';
+import { open } from '../../runtime/open.ts';
+import { currentHolders, waitTold } from './waiting.ts';
 
 const held = { holder: 'agent:7', acquiredAt: 1000, reason: undefined, metadata: undefined, isStale: false };
 const wait = { resource: 'lock/main', place: 1, holders: [held], ahead: [] };
@@ -43,5 +44,18 @@ describe('what somebody who waits is told', () => {
     [113, '113th'],
   ])('counts places as people do: %i', (place, told) => {
     expect(waitTold({ ...wait, place }, 0)).toContain(`, ${told} in line`);
+  });
+});
+
+it('a run that waited in vain never names itself as the one in its way', async () => {
+  await using box = await open('memory:');
+  const wants = [{ lock: 'a' }, { lock: 'b' }];
+  // Granted when its time was over already, and on its way back.
+  await box.lock('a').acquire({ holder: 'run:me' });
+  expect(await currentHolders(box, wants, 'lock/a', 'run:me')).toBeUndefined();
+  await box.lock('b').acquire({ holder: 'run:other', reason: 'deploys' });
+  expect(await currentHolders(box, wants, 'lock/a', 'run:me')).toMatchObject({
+    resource: 'lock/b',
+    told: expect.stringContaining('run:other (deploys)') as string,
   });
 });

@@ -35,18 +35,22 @@ export async function currentWait(
   return undefined;
 }
 
-/** Who has what could not be had: first of all the one that was told, else the first that somebody has. */
+/**
+ * Who has what could not be had: first of all the one that was told, else the first that somebody has. `own`: the holder that
+ * waited in vain. What it was granted too late for its answer is on its way back, and was in nobody's way.
+ */
 export async function currentHolders(
   box: Signalbox,
   wants: readonly Want[],
   refused: string,
+  own: string,
 ): Promise<{ readonly resource: string; readonly told: string } | undefined> {
   const now = Date.now();
   const first = [...wants].sort(
     (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
   );
   for (const want of first) {
-    const { holders } = await viewOf(box, want);
+    const holders = (await viewOf(box, want)).holders.filter(({ holder }) => holder !== own);
     const since = (at: number): string => `for ${spoken(now - at)}`;
     if (holders.length > 0) return { resource: resourceOf(want), told: heldBy(holders, [], since) };
   }
