@@ -92,6 +92,9 @@ export class Checker {
   /** Since when they should have heard of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
+  readonly #counted = new Set<number>();
+  readonly #ran = new Set<string>();
+  readonly #phases = new Map<string, { readonly process: SimulatedProcess; readonly token: number }>();
   #lastCapacity = 10;
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
@@ -235,6 +238,42 @@ export class Checker {
         this.fail(`${resource} is waited for by ${request.holder}, who was answered ${this.#world.now - since} ms ago`);
       }
     }
+  }
+
+  // What users count, and the phases of pipelines
+
+  /** A user was told that it made the counter so. */
+  counted(to: number): void {
+    if (this.#counted.has(to)) this.fail(`the counter was made ${to} twice`);
+    this.#counted.add(to);
+  }
+
+  /** A person decided so, or all that is known of the pipeline is forgotten. */
+  mayRunAgain(pipeline: string): void {
+    for (const key of this.#ran) if (key.startsWith(`${pipeline} `)) this.#ran.delete(key);
+  }
+
+  /** Answers what to call when the phase has ended. */
+  phaseBegins(
+    pipeline: string,
+    phase: string,
+    token: number,
+    isIdempotent: boolean,
+    process: SimulatedProcess,
+  ): () => void {
+    this.grants += 1;
+    const key = `${pipeline} ${phase}`;
+    this.#world.note(process.name, `is at ${key} #${token}`);
+    const running = this.#phases.get(pipeline);
+    const isRunning = running !== undefined && !running.process.isDead && !running.process.isPaused;
+    if (isRunning && running.token === token) this.fail(`${key} runs twice at once, in ${process.name} as well`);
+    if (!isIdempotent && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
+    if (!isIdempotent) this.#ran.add(key);
+    const own = { process, token };
+    this.#phases.set(pipeline, own);
+    return () => {
+      if (this.#phases.get(pipeline) === own) this.#phases.delete(pipeline);
+    };
   }
 
   // What is stored

@@ -267,7 +267,7 @@ export class NamedWorker extends User {
         await this.using(hold);
         throw new Thrown('simulated: the work failed');
       },
-      { waitMs: 5000, metadata: { by: this.name }, ...(onWaiting !== undefined && { onWaiting }) },
+      { waitMs: 5000, metadata: { by: this.name }, within: [this.name], ...(onWaiting !== undefined && { onWaiting }) },
     );
   }
 
