@@ -78,7 +78,8 @@ export class TaskWorker extends User {
     await this.pause(1500);
     if (this.random.chance(0.5)) await tasks.renew(claim.id, { token: claim.token });
     // Some never come back: then the lease ends it.
-    if (this.random.chance(0.4)) await tasks.release(claim.id, { token: claim.token });
+    if (this.random.chance(0.3)) await tasks.release(claim.id, { token: claim.token });
+    else if (this.random.chance(0.3)) await tasks.fail(claim.id, { token: claim.token }, 'simulated', { retry: true });
     else if (this.random.chance(0.5)) await tasks.complete(claim.id, { token: claim.token, holder });
   }
 
