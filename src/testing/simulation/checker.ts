@@ -87,7 +87,7 @@ export class Checker {
   readonly #tickets = new Map<string, Map<string, Ticket>>();
   readonly #highest = new Map<string, number>();
   readonly #touched = new Map<string, number>();
-  /** Taken by an administrator: only there may the old holder hear of it later than the next is let in. */
+  /** The ids of holds and claims that an administrator took: only there may the old holder hear of it later than the next is let in. */
   readonly #forced = new Set<string>();
   /** Since when they should have heard of their loss. */
   readonly #late = new WeakMap<Believer, number>();
@@ -109,7 +109,7 @@ export class Checker {
     this.tasks = new TaskChecker(
       (what) => world.note('store', what),
       (what) => this.fail(what),
-      (resource, token) => void this.#forced.add(`${resource} #${token}`),
+      (id, token) => void this.#forced.add(`${id} #${token}`),
     );
   }
 
@@ -190,8 +190,8 @@ export class Checker {
   }
 
   /** An administrator took it; or it rests on a hold of another process, which may release that at any time. */
-  #mayHearLate({ resource, token, id, process, isReentry }: Held): boolean {
-    if (this.#forced.has(`${resource} #${token}`)) return true;
+  #mayHearLate({ id, process, isReentry }: Held): boolean {
+    if (this.#forced.has(id)) return true;
     return isReentry === true && process !== undefined && processOf(id) !== process;
   }
 
@@ -359,7 +359,7 @@ export class Checker {
   /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
   #wasTaken(resource: string, holder: string): void {
     for (const hold of this.#records.get(resource)?.holds ?? []) {
-      if (hold.holder === holder) this.#forced.add(`${resource} #${hold.token}`);
+      if (hold.holder === holder) this.#forced.add(hold.id);
     }
   }
 
