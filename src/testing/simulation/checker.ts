@@ -120,7 +120,8 @@ export class Checker {
     this.grants += 1;
     this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', beside others'}`);
     const believer = { hold, process };
-    for (const other of this.#others(believer)) {
+    // One that was lost on its way says so, and its user believes nothing.
+    for (const other of hold.isValid ? this.#others(believer) : []) {
       if (!other.hold.signal.aborted && !this.#hearsLate(other, believer)) {
         this.fail(
           `${hold.resource} was given to ${process.name} (#${hold.token}) before ${other.process.name} (#${other.hold.token}) was told of its loss`,
