@@ -63,7 +63,7 @@ export async function caught(
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
   const { name, oftener, shownBy } = mutant;
   const run = await simulatorOf(name, oftener === undefined ? [mutant] : [mutant, oftener]);
-  const { violation } = await run(shownBy, workload);
+  const { violation } = await run(shownBy, workload, false);
   if (violation !== undefined) return { seed: shownBy, violation: violation.message };
   const found = await firstViolation(run, seeds, workload);
   if (found !== undefined) console.warn(`seed ${shownBy} shows it no longer; remember ${found.seed} for: ${name}`);
@@ -76,7 +76,7 @@ export async function firstViolation(
   workload?: Workload,
 ): Promise<{ readonly seed: number; readonly violation: string } | undefined> {
   for (let seed = 1; seed <= seeds; seed++) {
-    const { violation } = await run(seed, workload);
+    const { violation } = await run(seed, workload, false);
     if (violation !== undefined) return { seed, violation: violation.message };
   }
   return undefined;

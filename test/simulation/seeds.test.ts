@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
+import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
 
 describe('a simulated run', () => {
   it('is the same again with the same seed, line by line, so that a failure can be looked at twice', async () => {
@@ -7,6 +8,11 @@ describe('a simulated run', () => {
     const second = await simulate(7);
     expect(second.trace).toEqual(first.trace);
     expect(first.trace.length).toBeGreaterThan(100);
+  });
+
+  it.each(Object.keys(WORKLOADS) as Workload[])('is the same again whatever its users do: %s', async (workload) => {
+    const [first, second] = [await simulate(3, workload), await simulate(3, workload)];
+    expect(second.trace).toEqual(first.trace);
   });
 
   it('is another one with another seed', async () => {
@@ -22,6 +28,7 @@ describe('a simulated run', () => {
       'has lock/',
       'has semaphore/slots',
       'crashes',
+      'closes',
       'stands still',
       'wall clock jumps',
       'loses its watches',

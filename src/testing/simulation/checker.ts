@@ -87,11 +87,14 @@ export class Checker {
   readonly #tickets = new Map<string, Map<string, Ticket>>();
   readonly #highest = new Map<string, number>();
   readonly #touched = new Map<string, number>();
-  /** Taken by an administrator: only there may the old holder hear of it later than the next is let in. */
+  /** The ids of holds and claims that an administrator took: only there may the old holder hear of it later than the next is let in. */
   readonly #forced = new Set<string>();
   /** Since when they should have heard of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
+  readonly #counted = new Set<number>();
+  readonly #ran = new Set<string>();
+  readonly #phases = new Map<string, { readonly process: SimulatedProcess; readonly token: number }>();
   #lastCapacity = 10;
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
@@ -106,7 +109,7 @@ export class Checker {
     this.tasks = new TaskChecker(
       (what) => world.note('store', what),
       (what) => this.fail(what),
-      (resource, token) => void this.#forced.add(`${resource} #${token}`),
+      (id, token) => void this.#forced.add(`${id} #${token}`),
     );
   }
 
@@ -117,7 +120,8 @@ export class Checker {
     this.grants += 1;
     this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', beside others'}`);
     const believer = { hold, process };
-    for (const other of this.#others(believer)) {
+    // One that was lost on its way says so, and its user believes nothing.
+    for (const other of hold.isValid ? this.#others(believer) : []) {
       if (!other.hold.signal.aborted && !this.#hearsLate(other, believer)) {
         this.fail(
           `${hold.resource} was given to ${process.name} (#${hold.token}) before ${other.process.name} (#${other.hold.token}) was told of its loss`,
@@ -187,8 +191,8 @@ export class Checker {
   }
 
   /** An administrator took it; or it rests on a hold of another process, which may release that at any time. */
-  #mayHearLate({ resource, token, id, process, isReentry }: Held): boolean {
-    if (this.#forced.has(`${resource} #${token}`)) return true;
+  #mayHearLate({ id, process, isReentry }: Held): boolean {
+    if (this.#forced.has(id)) return true;
     return isReentry === true && process !== undefined && processOf(id) !== process;
   }
 
@@ -235,6 +239,42 @@ export class Checker {
         this.fail(`${resource} is waited for by ${request.holder}, who was answered ${this.#world.now - since} ms ago`);
       }
     }
+  }
+
+  // What users count, and the phases of pipelines
+
+  /** A user was told that it made the counter so. */
+  counted(to: number): void {
+    if (this.#counted.has(to)) this.fail(`the counter was made ${to} twice`);
+    this.#counted.add(to);
+  }
+
+  /** A person decided so, or all that is known of the pipeline is forgotten. */
+  mayRunAgain(pipeline: string): void {
+    for (const key of this.#ran) if (key.startsWith(`${pipeline} `)) this.#ran.delete(key);
+  }
+
+  /** Answers what to call when the phase has ended. */
+  phaseBegins(
+    pipeline: string,
+    phase: string,
+    token: number,
+    isIdempotent: boolean,
+    process: SimulatedProcess,
+  ): () => void {
+    this.grants += 1;
+    const key = `${pipeline} ${phase}`;
+    this.#world.note(process.name, `is at ${key} #${token}`);
+    const running = this.#phases.get(pipeline);
+    const isRunning = running !== undefined && !running.process.isDead && !running.process.isPaused;
+    if (isRunning && running.token === token) this.fail(`${key} runs twice at once, in ${process.name} as well`);
+    if (!isIdempotent && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
+    if (!isIdempotent) this.#ran.add(key);
+    const own = { process, token };
+    this.#phases.set(pipeline, own);
+    return () => {
+      if (this.#phases.get(pipeline) === own) this.#phases.delete(pipeline);
+    };
   }
 
   // What is stored
@@ -320,7 +360,7 @@ export class Checker {
   /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
   #wasTaken(resource: string, holder: string): void {
     for (const hold of this.#records.get(resource)?.holds ?? []) {
-      if (hold.holder === holder) this.#forced.add(`${resource} #${hold.token}`);
+      if (hold.holder === holder) this.#forced.add(hold.id);
     }
   }
 

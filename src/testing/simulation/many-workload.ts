@@ -3,6 +3,8 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import { isExpected, type Story, User } from './user.ts';
 
 const MANY = 150;
+/** More are refused, with the number. */
+const MOST_TOGETHER = 50;
 
 export class ManyWorker extends User {
   protected stories(): readonly Story[] {
@@ -44,7 +46,7 @@ export class ManyWorker extends User {
   }
 
   async #together(): Promise<void> {
-    const count = this.random.whole(30, 60);
+    const count = this.random.whole(30, MOST_TOGETHER);
     this.doing = `takes ${count} locks together`;
     const wants = Array.from({ length: count }, (_, place) => ({ lock: `set-${place}` }));
     try {

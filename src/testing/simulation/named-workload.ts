@@ -3,8 +3,9 @@
  * writer twice over, give up, and are forced out.
  */
 import type { LockMode } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
-import type { LockHold } from '../../runtime/lock.ts';
+import type { Lock, LockHold } from '../../runtime/lock.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
@@ -163,7 +164,10 @@ export class NamedWorker extends User {
   }
 
   async #detached(): Promise<void> {
-    const [name, holder] = [this.pickLock(), this.#pickName()];
+    const name = this.pickLock();
+    // Where others go by its name too, one of them may end it, and a script hears of that when it renews.
+    const isShared = this.random.chance(0.5);
+    const holder = isShared ? this.#pickName() : `${this.name}-${this.random.whole(1, 1e9)}`;
     const lock = this.box.lock(name);
     this.doing = `waits for ${name} as ${holder}, detached`;
     const mode = this.random.pick(MODES);
@@ -177,6 +181,7 @@ export class NamedWorker extends User {
     const isValid = (): boolean => !isOver && this.process.clock.monotonic() - sent < ttlMs * 0.9;
     const held: Held = {
       ...claim,
+      ...(isShared && { isReentry: true, process: 'a script' }),
       get isValid() {
         return isValid();
       },
@@ -267,7 +272,7 @@ export class NamedWorker extends User {
         await this.using(hold);
         throw new Thrown('simulated: the work failed');
       },
-      { waitMs: 5000, metadata: { by: this.name }, ...(onWaiting !== undefined && { onWaiting }) },
+      { waitMs: 5000, metadata: { by: this.name }, within: [this.name], ...(onWaiting !== undefined && { onWaiting }) },
     );
   }
 
@@ -291,12 +296,28 @@ export class NamedWorker extends User {
   async #configure(): Promise<void> {
     const lock = this.box.lock(this.pickLock());
     this.doing = `configures ${lock.name}`;
-    await lock.configure({ onStale: this.random.pick(['reclaim', 'alert']) });
-    await this.pause(500);
-    this.doing = `takes ${lock.name} if it is stale`;
-    const attempt = await lock.tryAcquire({ strategy: this.random.pick(['steal-stale', 'fail-fast', 'retry']) });
-    if ('hold' in attempt) await this.under(attempt.hold);
-    await lock.configure({ onStale: 'reclaim' });
+    try {
+      await lock.configure({ onStale: this.random.pick(['reclaim', 'alert']) });
+      await this.pause(500);
+      this.doing = `takes ${lock.name} if it is stale`;
+      const attempt = await lock.tryAcquire({ strategy: this.random.pick(['steal-stale', 'fail-fast', 'retry']) });
+      if ('hold' in attempt) await this.under(attempt.hold);
+    } finally {
+      await this.#mayBeReclaimed(lock);
+    }
+  }
+
+  /** Nobody is there to decide on what the dead leave behind, so that must not be left to a person. */
+  async #mayBeReclaimed(lock: Lock): Promise<void> {
+    for (;;) {
+      this.doing = `configures ${lock.name} to be reclaimed`;
+      try {
+        return await lock.configure({ onStale: 'reclaim' });
+      } catch (error) {
+        if (!isExpected(error) || Failure.is(error, 'closed')) throw error;
+        await this.pause(500);
+      }
+    }
   }
 
   async #look(): Promise<void> {

@@ -10,14 +10,10 @@ export class TaskChecker {
   readonly #completed = new Map<string, number>();
   readonly #note: (what: string) => void;
   readonly #fail: (what: string) => void;
-  readonly #forced: (resource: string, token: number) => void;
+  readonly #forced: (id: string, token: number) => void;
   claims = 0;
 
-  constructor(
-    note: (what: string) => void,
-    fail: (what: string) => void,
-    forced: (resource: string, token: number) => void,
-  ) {
+  constructor(note: (what: string) => void, fail: (what: string) => void, forced: (id: string, token: number) => void) {
     this.#note = note;
     this.#fail = fail;
     this.#forced = forced;
@@ -49,7 +45,7 @@ export class TaskChecker {
     const [was, is] = [statusOf(before), statusOf(after)];
     for (const { type, forced } of after.book?.entry.events ?? []) {
       if (type === 'task:released' && forced === true && before.owner !== undefined) {
-        this.#forced(resource, before.owner.token);
+        this.#forced(after.id, before.owner.token);
       }
     }
     if (before.data !== undefined && after.data === undefined) this.#fail(`${resource} has lost its data`);

@@ -1,7 +1,7 @@
 /** What users do with tasks: publish them, claim and finish them in every way, forget them, take them away. */
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { Held } from './checker.ts';
-import { type Story, User } from './user.ts';
+import { type Story, Thrown, User } from './user.ts';
 
 /** Ids are few, so that many want the same; what depends on what goes from higher numbers to lower ones. */
 const IDS = 12;
@@ -20,6 +20,8 @@ export class TaskWorker extends User {
       () => this.#detached(),
       () => this.#force(),
       () => this.#look(),
+      () => this.#byName(),
+      () => this.#subscribe(),
     ];
   }
 
@@ -32,6 +34,7 @@ export class TaskWorker extends User {
       { number },
       {
         priority: this.random.whole(-1, 1),
+        by: this.name,
         retries: this.random.whole(0, 2),
         ...(dependsOn !== undefined && { dependsOn }),
         ...(this.random.chance(0.3) && { capabilities: [this.random.pick(CAPABILITIES)] }),
@@ -47,7 +50,9 @@ export class TaskWorker extends User {
       if (attempt.kind === 'claimed') await this.#under(attempt.claim);
       return;
     }
-    await this.#under(await this.box.tasks.claimNext({ capabilities, waitMs: this.random.whole(10, 4000) }));
+    await this.#under(
+      await this.box.tasks.claimNext({ holder: this.name, capabilities, waitMs: this.random.whole(10, 4000) }),
+    );
   }
 
   async #named(): Promise<void> {
@@ -73,7 +78,8 @@ export class TaskWorker extends User {
     await this.pause(1500);
     if (this.random.chance(0.5)) await tasks.renew(claim.id, { token: claim.token });
     // Some never come back: then the lease ends it.
-    if (this.random.chance(0.4)) await tasks.release(claim.id, { token: claim.token });
+    if (this.random.chance(0.3)) await tasks.release(claim.id, { token: claim.token });
+    else if (this.random.chance(0.3)) await tasks.fail(claim.id, { token: claim.token }, 'simulated', { retry: true });
     else if (this.random.chance(0.5)) await tasks.complete(claim.id, { token: claim.token, holder });
   }
 
@@ -85,7 +91,36 @@ export class TaskWorker extends User {
 
   async #look(): Promise<void> {
     this.doing = 'looks at all tasks';
-    await this.box.tasks.list();
+    const { tasks } = this.box;
+    const id = this.#pickId();
+    await Promise.all([tasks.list({ status: 'pending' }), tasks.show(id), tasks.status(id), tasks.ownerOf(id)]);
+  }
+
+  /** As a script does that knows its claim by name alone. */
+  async #byName(): Promise<void> {
+    const id = this.#pickId();
+    this.doing = `claims ${id}, detached`;
+    const { tasks } = this.box;
+    const holder = `${this.name}-script`;
+    const waiting = { ttlMs: 3000, waitMs: 500, signal: this.soon(1000) };
+    const claim = await tasks.claimDetached(id, { holder, capabilities: CAPABILITIES, ...waiting });
+    await this.pause(500);
+    await tasks.renew(id, { holder });
+    if (this.random.chance(0.5)) await tasks.fail(id, claim, 'simulated', { retry: true });
+    else await tasks.release(id, { holder, token: claim.token });
+  }
+
+  /** A handler that fails is its own trouble. */
+  async #subscribe(): Promise<void> {
+    this.doing = 'subscribes to tasks';
+    const subscription = await this.box.tasks.subscribe(
+      () => {
+        if (this.random.chance(0.1)) throw new Thrown('simulated: the handler failed');
+      },
+      { pending: this.random.chance(0.5) },
+    );
+    await this.pause(1000);
+    subscription.unsubscribe();
   }
 
   async #under(claim: TaskClaim): Promise<void> {
@@ -97,6 +132,7 @@ export class TaskWorker extends User {
         await this.pause(this.random.chance(0.1) ? 8000 : 60);
       }
       this.checker.touches(believer);
+      if (claim.isValid) claim.check();
     } finally {
       this.checker.left(believer);
       await this.#end(claim);
@@ -109,7 +145,8 @@ export class TaskWorker extends User {
     if (chance < 0.6) {
       const { kind } = await claim.complete({ by: this.name });
       if (kind === 'completed') this.checker.tasks.completed(claim.id, claim.token);
-    } else if (chance < 0.8) await claim.fail('simulated');
+    } else if (chance < 0.8) await claim.fail('simulated', { retry: true });
+    else if (chance < 0.85) await claim[Symbol.asyncDispose]();
     else await claim.release();
   }
 

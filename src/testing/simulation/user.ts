@@ -1,4 +1,5 @@
 /** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
+import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -70,6 +71,7 @@ export abstract class User {
         this.checker.touches(believer);
         this.doing = `uses ${hold.resource} #${hold.token}`;
         await this.pause(longest);
+        if (hold.isValid) hold.check();
       }
       if (this.random.chance(0.05)) await this.pause(4000);
       this.checker.touches(believer);
@@ -93,7 +95,8 @@ export abstract class User {
 
   protected async release(hold: Hold): Promise<void> {
     this.doing = `releases ${hold.resource} #${hold.token}`;
-    await hold.release();
+    if (this.random.chance(0.1)) await hold[Symbol.asyncDispose]();
+    else await hold.release();
   }
 
   /** Asks in the name of a holder, so that the checker knows whether what happens to that holder was asked for. */
@@ -118,6 +121,7 @@ export abstract class User {
   /** A signal that aborts after at most so long. */
   protected soon(longestMs: number): AbortSignal {
     const abort = new AbortController();
+    setMaxListeners(0, abort.signal);
     this.world.schedule(this.random.next() * longestMs, () => abort.abort(), this.process);
     return abort.signal;
   }

@@ -1,6 +1,8 @@
 /** What the users of a simulated run do, by name. */
 import { ManyWorker } from './many-workload.ts';
 import { NamedWorker } from './named-workload.ts';
+import { PipelineWorker } from './pipeline-workload.ts';
+import { RestWorker } from './rest-workload.ts';
 import { SlotsWorker } from './slots-workload.ts';
 import { TaskWorker } from './task-workload.ts';
 import type { Place, User } from './user.ts';
@@ -21,6 +23,8 @@ export const WORKLOADS = {
   tasks: { user: TaskWorker, rounds: [3, 25], callsPerSecond: 200 },
   names: { user: NamedWorker, rounds: [3, 20], callsPerSecond: 300 },
   slots: { user: SlotsWorker, rounds: [3, 20], callsPerSecond: 300 },
+  rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, takesTurns: true },
+  pipelines: { user: PipelineWorker, rounds: [3, 15], callsPerSecond: 300, takesTurns: true },
   many: { user: ManyWorker, rounds: [1, 3], callsPerSecond: 3000 },
 } as const satisfies Record<string, Kind>;
 

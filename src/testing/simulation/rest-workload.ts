@@ -1,0 +1,174 @@
+/** What users do besides holding things: members, the bus, guards, events, and looking at the whole store. */
+import { any, type Guard, lockFree, memberAlive, not, semaphoreAvailable } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import type { Held } from './checker.ts';
+import { type Story, Thrown, User } from './user.ts';
+
+const MEMBERS = ['north', 'south'];
+const COUNTER = 'counter';
+
+export class RestWorker extends User {
+  protected stories(): readonly Story[] {
+    return [
+      () => this.#join(),
+      () => this.#join(),
+      () => this.#count(),
+      () => this.#count(),
+      () => this.#watchTheBus(),
+      () => this.#plainKeys(),
+      () => this.#checkGuards(),
+      () => this.#waitForGuard(),
+      () => this.#registerGuard(),
+      () => this.#hear(),
+      () => this.#survey(),
+      () => this.#write(),
+    ];
+  }
+
+  /** So that there is something to see. */
+  async #write(): Promise<void> {
+    this.doing = 'writes';
+    await this.box.lock(this.pickLock()).run((hold) => this.using(hold), { waitMs: 3000, reason: 'simulated' });
+    await this.box.semaphore('slots', { capacity: 2 }).run((hold) => this.using(hold), { waitMs: 1000 });
+  }
+
+  async #join(): Promise<void> {
+    const id = this.random.pick(MEMBERS);
+    this.doing = `joins as ${id}`;
+    const outcome = await this.box.members.join(id, { by: this.name });
+    if (outcome.kind === 'taken') return;
+    const { membership } = outcome;
+    const held: Held = {
+      id: `${id} ${this.name} ${this.world.now}`,
+      resource: `member/${id}`,
+      holder: this.name,
+      token: this.checker.grants + 1,
+      get isValid() {
+        return membership.isValid;
+      },
+      signal: {
+        get aborted() {
+          return !membership.isValid;
+        },
+      },
+    };
+    try {
+      await this.using(held, 300);
+      this.note(`${(await this.box.members.list()).length} members, ${await this.box.members.isAlive(id)}`);
+    } finally {
+      this.doing = `leaves as ${id}`;
+      if (this.random.chance(0.8)) await membership.leave();
+      else await membership[Symbol.asyncDispose]();
+    }
+  }
+
+  /** Compare and swap: no count is lost, and none counts twice. */
+  async #count(): Promise<void> {
+    this.doing = 'counts on the bus';
+    const { bus } = this.box;
+    const before = await bus.get(COUNTER);
+    const next = Number(before ?? 0) + 1;
+    const condition =
+      before === null
+        ? ({ key: COUNTER, target: 'version', is: '=', than: 0 } as const)
+        : ({ key: COUNTER, target: 'value', is: '=', than: before } as const);
+    try {
+      const put = { do: 'put', key: COUNTER, value: String(next) } as const;
+      const { succeeded } = await bus.transaction([condition], [put], [{ do: 'get', key: COUNTER }]);
+      if (succeeded) this.checker.counted(next);
+    } catch (error) {
+      if (!Failure.is(error, 'outcome-unknown')) throw error;
+    }
+  }
+
+  /** Of a counter that only grows, nobody hears a smaller number after a larger one. */
+  async #watchTheBus(): Promise<void> {
+    this.doing = 'watches the bus';
+    const { bus } = this.box;
+    let last = 0;
+    const id = await bus.watch(COUNTER, (event) => {
+      if (event.type !== 'PUT') return;
+      if (Number(event.value) < last) this.fail(`the bus told of ${event.value} after ${last}`);
+      last = Number(event.value);
+    });
+    await this.pause(2000);
+    if (!bus.unwatch(id)) this.fail('a watch of the bus was gone before it was ended');
+    const health = await bus.healthCheck();
+    this.note(`the bus is ${health.isHealthy ? 'well' : health.error}`);
+  }
+
+  async #plainKeys(): Promise<void> {
+    this.doing = 'uses plain keys';
+    const { bus } = this.box;
+    const key = `of/${this.name}`;
+    const id = await bus.watch('of/', () => {
+      throw new Thrown('simulated: the handler failed');
+    });
+    await bus.put(key, 'something');
+    await bus.delete(key);
+    await this.pause(100);
+    bus.unwatch(id);
+  }
+
+  async #checkGuards(): Promise<void> {
+    this.doing = 'looks at guards';
+    const outcomes = await this.box.guards.check([this.#guard(), this.#guard()]);
+    const { condition } = this.#guard();
+    const verdict = await this.box.check(condition);
+    const explanation = await this.box.explain(condition);
+    this.note(`${outcomes.map(({ kind }) => kind).join(' ')} ${verdict.kind} ${typeof explanation}`);
+    const watch = await this.box.guards.watch([this.#guard()], { pollMs: 500 });
+    await watch.next(this.soon(500));
+    watch.close();
+  }
+
+  async #waitForGuard(): Promise<void> {
+    this.doing = 'waits for a guard';
+    const lock = this.pickLock();
+    const timeoutMs = this.random.whole(0, 4000);
+    const { kind } = await this.box.guards.wait(lockFree(lock), { timeoutMs, onVerdict: () => undefined });
+    this.note(`lock/${lock} is free: ${kind}`);
+  }
+
+  async #registerGuard(): Promise<void> {
+    this.doing = 'registers a guard';
+    const { guards } = this.box;
+    const guard = this.#guard();
+    const registered = await guards.register(guard, () => {
+      if (this.random.chance(0.2)) throw new Thrown('simulated: the handler failed');
+    });
+    await this.pause(1000);
+    this.note(`${guards.list().length} guards, ${guards.get(guard.id)?.outcome?.kind ?? 'none'}`);
+    if (this.random.chance(0.5)) guards.unregister(guard.id);
+    else registered.unregister();
+  }
+
+  async #hear(): Promise<void> {
+    this.doing = 'listens';
+    const subscription = await this.box.on('lock:*', () => {
+      if (this.random.chance(0.1)) throw new Thrown('simulated: the handler failed');
+    });
+    await this.pause(500);
+    subscription.unsubscribe();
+    const signal = this.soon(1000);
+    for await (const { type } of this.box.events('*', { signal })) if (type === 'lock:released') break;
+  }
+
+  async #survey(): Promise<void> {
+    this.doing = 'looks at the whole store';
+    const survey = await this.box.survey();
+    this.note(`${JSON.stringify(survey).length} characters of survey`);
+    await this.box.maintain();
+    await this.box.health();
+    await this.box.probe();
+  }
+
+  #guard(): Guard {
+    const condition = this.random.pick([
+      lockFree(this.pickLock()),
+      not(lockFree(this.pickLock())),
+      any([memberAlive(this.random.pick(MEMBERS)), semaphoreAvailable('slots', 1)]),
+    ]);
+    return { id: `guard-${this.name}-${this.random.whole(1, 2)}`, condition };
+  }
+}
