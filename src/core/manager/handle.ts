@@ -27,15 +27,12 @@ import {
   begin,
   type Command,
   end,
-  isUnmade,
   type Outcome,
   renewLease,
   run,
-  type State,
   stateOf,
   take,
   type Terms,
-  transition,
   type Turn,
 } from './turn.ts';
 
