@@ -390,7 +390,10 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
   },
   /** The slots as they lie: `[a#1 a#1 b#2 . .]`. What a shrunk capacity has no room for stands behind the bracket. */
   showState({ record, waiting }, show) {
-    const last = Math.max(record.capacity, ...record.holds.flatMap(({ slots }) => slotNumbers(slots).map((slot) => slot + 1)));
+    const last = Math.max(
+      record.capacity,
+      ...record.holds.flatMap(({ slots }) => slotNumbers(slots).map((slot) => slot + 1)),
+    );
     const slots = Array.from({ length: last }, (_, slot) => {
       const hold = record.holds.find((held) => slotNumbers(held.slots).includes(slot));
       return hold === undefined ? '.' : `${hold.holder}${show.token(hold.token)}${show.isStale(hold) ? '?' : ''}`;

@@ -74,7 +74,11 @@ export function describeSemaphore(manager: Manager, name: string, clock: Manager
     available: availableSlots(semaphore),
     onStale: record.onStale,
     token: record.token,
-    holds: record.holds.map((hold) => ({ ...holdView(manager, hold, clock), weight: hold.weight, slots: slotNumbers(hold.slots) })),
+    holds: record.holds.map((hold) => ({
+      ...holdView(manager, hold, clock),
+      weight: hold.weight,
+      slots: slotNumbers(hold.slots),
+    })),
     waiting: inLine(waiting, record.passed).map((request) => ({ ...waitView(request), weight: request.weight })),
   };
 }

@@ -166,7 +166,11 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
         capacity,
         usedSlots,
         availableSlots: Math.max(0, capacity - usedSlots),
-        holds: holds.map((grant: SemaphoreHold) => ({ ...hold(grant), weight: grant.weight, slots: slotNumbers(grant.slots) })),
+        holds: holds.map((grant: SemaphoreHold) => ({
+          ...hold(grant),
+          weight: grant.weight,
+          slots: slotNumbers(grant.slots),
+        })),
       };
     }),
     sessions: anchored.sessions(),
