@@ -189,7 +189,7 @@ const ALL: readonly (readonly [number, Move<Resource, Command>])[] = [
   [1, disaster],
   [1, limitEnds],
   [1, deletion],
-  [1, overtaking],
+  [2, overtaking],
   [1, (trial) => trial.hear()],
   [1, (trial) => trial.goOn()],
 ];

@@ -169,7 +169,7 @@ describe('whatever is said to a pipeline, by whomever, and whoever dies', () => 
         const record = live(pipelineTransition, {}, drawn);
         ends.add(`${record?.state} ${record?.blocked?.on ?? ''}`.trim());
       }),
-      RUNS,
+      { numRuns: 1000 },
     );
     expect([...ends].sort()).toEqual(
       [
@@ -579,7 +579,7 @@ describe('a pipeline with a planted bug is caught when', () => {
     const held = Object.fromEntries(Object.entries(laws).filter(([sentence]) => sentence === breaks));
     const checked = fc.check(
       fc.property(life, (drawn) => void live(planted, held, drawn)),
-      { ...RUNS, endOnFailure: true },
+      { numRuns: 1000, endOnFailure: true },
     );
     expect(checked.errorInstance).toBeInstanceOf(BrokenLaw);
     expect((checked.errorInstance as BrokenLaw).law).toBe(breaks);
