@@ -41,7 +41,6 @@ export function kindOf(workload: Workload): Kind {
 export const NOT_YET: Partial<Record<Workload, string>> = {
   names: 're-entries outlive the hold they rest on; a lost run is told as done; an upgrade that was given up happens',
   slots: 'requests that can never be granted wait and block everyone; a weight of 0 makes the queue unreadable',
-  rest: 'a rejection that nobody handles, when a watch is cut',
   many: 'what does not fit into one transaction fails',
 };
 
