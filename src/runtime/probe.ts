@@ -29,6 +29,8 @@ export async function probed(watcher: Runtime, writer: Runtime): Promise<Probe> 
     const lease = await writer.store.grantLease(LEASE_MS, writer.stopped);
     const sinceWrite = since();
     const heard = firstOf(watch).then((came) => (came ? sinceWrite() : undefined));
+    // Should the write fail too, its error is told, and nobody awaits this one.
+    heard.catch(() => undefined);
     await writer.store.transaction(
       { compare: [], success: [{ do: 'put', key, value: encode(null), lease: lease.id }], failure: [] },
       writer.stopped,

@@ -114,7 +114,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an errand is carried out although its sender has given up on it',
-    shownBy: 204,
+    shownBy: 140,
     file: 'runtime/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",
@@ -122,7 +122,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 36,
+    shownBy: 32,
     file: 'runtime/errands.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
