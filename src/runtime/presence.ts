@@ -1,7 +1,15 @@
 /** How a process comes to be known in the store, and stays so: its session, the anchors it follows, and its mailbox. */
 import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
-import { prefixed, type Revision, type Store, type Transaction, type TransactionResult } from '../store/index.ts';
+import {
+  type Lease,
+  prefixed,
+  type ReadResult,
+  type Revision,
+  type Store,
+  type Transaction,
+  type TransactionResult,
+} from '../store/index.ts';
 import type { Anchors } from './anchors.ts';
 import type { Sender } from './commit.ts';
 import { follow } from './follow.ts';
@@ -72,15 +80,25 @@ export class Presence {
   /** A lease of its own, with its anchor: for holds that are to outlive the session, and for limits. */
   async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
     const { store, stopped, anchors, options } = this.#host;
-    const put = { do: 'put' as const, key: anchorKey(name), value: encode(options.about) };
-    // Harmless to repeat: a lease that nobody heard of ends by itself, and takes an anchor of this name with it at most.
-    const { lease, result } = await persistently(this.#host, this.#host.giveUpAt(), async () => {
-      const granted = await store.grantLease(ttlMs, stopped);
-      const success = [{ ...put, lease: granted.id }];
-      return { lease: granted, result: await send(this.#host, { compare: [], success, failure: [] }) };
+    const key = anchorKey(name);
+    const granted: Lease[] = [];
+    const { lease, revision } = await persistently(this.#host, this.#host.giveUpAt(), async () => {
+      const fresh = await store.grantLease(ttlMs, stopped);
+      granted.push(fresh);
+      // An earlier attempt without an answer may have landed, or land later: only one of them makes the anchor.
+      const result = await send(this.#host, {
+        compare: [{ key, target: 'version', is: '=', than: 0 }],
+        success: [{ do: 'put', key, value: encode(options.about), lease: fresh.id }],
+        failure: [{ do: 'read', key }],
+      });
+      const [found] = result.succeeded ? [] : (result.results[0] as ReadResult).pairs;
+      const made = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
+      if (made === undefined) throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
+      return { lease: made, revision: result.revision };
     });
-    this.#host.saw(result.revision);
-    anchors.add(name, result.revision);
+    for (const { id } of granted) if (id !== lease.id) void store.revokeLease(id).catch(() => undefined);
+    this.#host.saw(revision);
+    anchors.add(name, revision);
     this.#leaseIds.set(name, lease.id);
     return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
   }
