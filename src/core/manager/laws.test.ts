@@ -20,7 +20,7 @@ import { leasesIn } from './lease.ts';
 import { resourcesOf } from './manager.ts';
 
 /** LAW_RUNS=10 for ten times as many. */
-const NUM_RUNS = 120 * Number(process.env['LAW_RUNS'] ?? 1);
+const NUM_RUNS = 150 * Number(process.env['LAW_RUNS'] ?? 1);
 
 /** What somebody does to the manager, and how much later than the one before. */
 interface Move {
