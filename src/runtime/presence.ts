@@ -82,7 +82,7 @@ export class Presence {
     const { store, stopped, anchors, options } = this.#host;
     const key = anchorKey(name);
     const granted: Lease[] = [];
-    const { lease, revision } = await persistently(this.#host, this.#host.giveUpAt(), async () => {
+    const made = await persistently(this.#host, this.#host.giveUpAt(), async () => {
       const fresh = await store.grantLease(ttlMs, stopped);
       granted.push(fresh);
       // An earlier attempt without an answer may have landed, or land later: only one of them makes the anchor.
@@ -90,12 +90,20 @@ export class Presence {
         compare: [{ key, target: 'version', is: '=', than: 0 }],
         success: [{ do: 'put', key, value: encode(options.about), lease: fresh.id }],
         failure: [{ do: 'read', key }],
+      }).catch((error: unknown) => {
+        // The answer that granted it took longer than its whole time: another attempt would come too late as well.
+        if (Failure.is(error, 'not-found')) return error;
+        throw error;
       });
+      if (result instanceof Failure) return result;
       const [found] = result.succeeded ? [] : (result.results[0] as ReadResult).pairs;
-      const made = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
-      if (made === undefined) throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
-      return { lease: made, revision: result.revision };
+      const lease = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
+      if (lease === undefined)
+        throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
+      return { lease, revision: result.revision };
     });
+    if (made instanceof Failure) throw made;
+    const { lease, revision } = made;
     for (const { id } of granted) if (id !== lease.id) void store.revokeLease(id).catch(() => undefined);
     this.#host.saw(revision);
     anchors.add(name, revision);
