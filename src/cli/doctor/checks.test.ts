@@ -42,7 +42,7 @@ describe('the doctor', () => {
   });
 
   it('fails on a database that is damaged or of another format', () => {
-    const facts = { sqlite: '3', format: 2, integrity: 'ok', bytes: 4096 };
+    const facts = { sqlite: '3', format: 3, integrity: 'ok', bytes: 4096 };
     expect(database(facts).verdict).toBe('ok');
     expect(database({ ...facts, integrity: 'row 3 missing' }).verdict).toBe('fail');
     expect(database({ ...facts, format: 99 }).verdict).toBe('fail');
