@@ -5,19 +5,19 @@ import { caught, type Mutant } from './mutants.ts';
 /** More of them: npm run simulate -- --tasks --seeds 10000. */
 const SEEDS = 40;
 /** So many are enough for each of these. */
-const MUTANT_SEEDS = 200;
+const MUTANT_SEEDS = 400;
 
 const mutants: readonly Mutant[] = [
   {
     name: 'a claim that is ended by name alone is ended for the next one too',
-    shownBy: 11,
+    shownBy: 179,
     file: 'runtime/tasks/writing.ts',
     right: "{ key: keys.owner, target: 'create', is: '=', than: token },",
     wrong: "{ key: keys.owner, target: 'create', is: '>', than: 0 },",
   },
   {
     name: 'a worker that is not told of its lost session goes on beside the next one',
-    shownBy: 76,
+    shownBy: 212,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
