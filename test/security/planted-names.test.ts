@@ -64,7 +64,7 @@ function plantBell(name: string | Buffer): void {
 }
 
 function plantListener(bell: string | Buffer): void {
-  sql('INSERT INTO listener VALUES (?, 1, ?, ?)', bell, 'm/', 'm0');
+  sql('INSERT INTO listener (bell, id, first, end) VALUES (?, 1, ?, ?)', bell, 'm/', 'm0');
   sql('UPDATE state SET listeners = listeners + 1');
 }
 
