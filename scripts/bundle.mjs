@@ -23,7 +23,7 @@ const src = join(root, 'src');
 const IMPORTED = ['index', 'core/index', 'store/index', 'testing/index', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
-const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs', 'yaml'];
+const INCLUDED = ['commander', 'protobufjs', 'yaml'];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = { 'store/etcd/open': 'etcd', 'document/yaml': 'yaml', 'cli/pipeline/import-file': 'import' };
@@ -65,8 +65,7 @@ async function bundleLibrary() {
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  // `bindings` looks for a native part that we name ourselves.
-  const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { open } from 'signalbox';
 import { openEmbedded, type ReadResult, storeFile } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../support/sqlite.ts';
 
 const HAMMER = fileURLToPath(new URL('programs/hammer.mjs', import.meta.url));
 const KILLS = 500;
@@ -70,8 +70,8 @@ describe('processes that are killed at any moment, during heavy use', () => {
   });
 
   it('leave a file that is sound', () => {
-    const database = new Database(storeFile(store), { readonly: true });
-    expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+    const database = openDatabase(storeFile(store));
+    expect(database.pragma('integrity_check')).toBe('ok');
     database.close();
   });
 

@@ -3,8 +3,8 @@
  * kernel gives it up when its holder dies, however it dies, so that nobody ever has to judge whether a lock is stale;
  * two who judge so at once would both take it.
  */
-import { createRequire } from 'node:module';
 import { Failure } from '../../failure.ts';
+import { type Database, isBusy, sqliteDriver } from '../../sqlite/index.ts';
 import { pause } from '../pause.ts';
 
 /** A turn takes some milliseconds. */
@@ -12,9 +12,7 @@ const PATIENCE_MS = 30_000;
 const LONGEST_PAUSE_MS = 20;
 
 export async function withTurn<T>(file: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-  const { default: Database } = await import('better-sqlite3');
-  const nativeBinding = createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
-  const lock = new Database(`${file}.lock`, { timeout: 0, nativeBinding });
+  const lock = sqliteDriver().open(`${file}.lock`);
   try {
     for (const until = performance.now() + PATIENCE_MS; !isTaken(lock);) {
       if (performance.now() > until)
@@ -28,12 +26,12 @@ export async function withTurn<T>(file: string, work: () => Promise<T>, signal?:
   }
 }
 
-function isTaken(lock: { exec(sql: string): unknown }): boolean {
+function isTaken(lock: Database): boolean {
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return true;
   } catch (error) {
-    if ((error as { readonly code?: string }).code === 'SQLITE_BUSY') return false;
+    if (isBusy(error)) return false;
     throw error;
   }
 }

@@ -1,14 +1,7 @@
 /** What can be told of the directory of a `file:` store, and of the database in it. */
 import { existsSync, statSync } from 'node:fs';
-import {
-  FORMAT,
-  nativeTrouble,
-  networkFileSystem,
-  openSqlite,
-  type Reach,
-  reachOf,
-  storeFile,
-} from '../../store/embedded/index.ts';
+import { remedyOf, sqliteDriver } from '../../sqlite/index.ts';
+import { FORMAT, networkFileSystem, type Reach, reachOf, storeFile } from '../../store/embedded/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
@@ -43,6 +36,7 @@ function whoHasAccess(directory: string, { who, owner, group, isOurs }: Reach): 
 }
 
 export interface DatabaseFacts {
+  /** Its version, and who brings it. */
   readonly sqlite: string;
   readonly format: number;
   /** `ok`, or what is wrong. */
@@ -51,15 +45,17 @@ export interface DatabaseFacts {
 }
 
 /** Looks at the file itself without changing it; undefined if there is none yet. */
-export async function databaseFacts(directory: string): Promise<DatabaseFacts | undefined> {
+export function databaseFacts(directory: string): DatabaseFacts | undefined {
   const file = storeFile(directory);
   if (!existsSync(file)) return undefined;
-  const database = await openSqlite(file, { readonly: true, fileMustExist: true, timeout: 2000 });
+  const driver = sqliteDriver();
+  const database = driver.open(file, { isReadOnly: true, busyTimeoutMs: 2000 });
   try {
+    const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
     return {
-      sqlite: String(database.prepare('SELECT sqlite_version()').pluck().get()),
-      format: Number(database.pragma('user_version', { simple: true })),
-      integrity: String(database.pragma('quick_check(1)', { simple: true })),
+      sqlite: `${version} of ${driver.name}`,
+      format: Number(database.pragma('user_version')),
+      integrity: String(database.pragma('quick_check(1)')),
       bytes: statSync(file).size,
     };
   } finally {
@@ -67,18 +63,10 @@ export async function databaseFacts(directory: string): Promise<DatabaseFacts | 
   }
 }
 
-/** Undefined where the trouble is another. The store is well then; what reads it is not. */
-export function nativeAdvice(error: unknown): string | undefined {
-  switch (nativeTrouble(error)) {
-    case 'missing':
-      return 'where signalbox is installed: npm rebuild better-sqlite3 --ignore-scripts=false (pnpm: pnpm approve-builds)';
-    case 'for-another-node':
-      return `build it for this Node (${process.version}), where signalbox is installed: npm rebuild better-sqlite3`;
-    case 'not-installed':
-      return 'install signalbox again; it brings better-sqlite3 along';
-    case undefined:
-      return undefined;
-  }
+/** Undefined where the trouble is another than that there is no SQLite: then the store is well, and what reads it is not. */
+export function sqliteAdvice(error: unknown): string | undefined {
+  const command = remedyOf(error);
+  return command === undefined ? undefined : `use Node 22.16 or later, or: ${command}`;
 }
 
 const LARGE_BYTES = 2 ** 30;
