@@ -5,10 +5,12 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './ensure.mjs';
+import { isMain, root } from './ensure.mjs';
 
 /** The last of each line that is still seen, by major version. */
 const VERSIONS = /** @type {const} */ ({ 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' });
+
+const NPM_VERSIONS = /** @type {const} */ ({ 11: '11.19.1', 12: '12.2.0' });
 
 /** @typedef {keyof typeof VERSIONS} Major */
 
@@ -30,8 +32,13 @@ const packageName = PACKAGES[`${process.platform}-${process.arch}`];
 export function otherNode() {
   const named = process.env['OTHER_NODE'];
   if (named !== undefined) return named;
-  const path = pathOf(otherMajor());
+  const path = otherNodePath();
   return path !== undefined && existsSync(path) ? path : undefined;
+}
+
+/** Where it is once it is installed; undefined if there is none to be had. */
+export function otherNodePath() {
+  return pathOf(otherMajor());
 }
 
 /** Installs it if need be. */
@@ -47,35 +54,52 @@ function otherMajor() {
 /** Installs it if need be, and answers the path of the program; undefined, having said why, if there is none to be had. */
 export function ensureNode(/** @type {Major} */ major) {
   if (own === major) return process.execPath;
-  const path = pathOf(major);
-  if (path === undefined) return missing(major, `there is no package of it for ${process.platform} on ${process.arch}`);
+  if (packageName === undefined) {
+    return missing(`Node ${major}`, `there is no package of it for ${process.platform} on ${process.arch}`);
+  }
+  return fetched(packageName, VERSIONS[major], join('bin', 'node'));
+}
+
+/** The same for npm: a program for Node. */
+export function ensureNpm(/** @type {keyof typeof NPM_VERSIONS} */ major) {
+  return fetched('npm', NPM_VERSIONS[major], join('bin', 'npm-cli.js'));
+}
+
+/** @param {string} name @param {string} version @param {string} program @returns {string | undefined} */
+function fetched(name, version, program) {
+  const folder = folderOf(name, version);
+  const path = join(folder, 'node_modules', name, program);
   if (existsSync(path)) return path;
-  console.log(`signalbox: fetching Node ${VERSIONS[major]} (about 50 MB)`);
+  console.log(`signalbox: fetching ${name} ${version}`);
   // Beside, and then moved into place: two may fetch it at once.
-  const fresh = join(root, '.cache', 'nodes', `.fetching-${process.pid}`);
+  const fresh = `${folder}-${process.pid}`;
   mkdirSync(fresh, { recursive: true });
   try {
     const args = ['--ignore-scripts', '--no-save', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error'];
-    const wanted = `${packageName}@${VERSIONS[major]}`;
-    const { status, stderr } = spawnSync('npm', ['install', ...args, '--prefix', fresh, wanted], { encoding: 'utf8' });
-    if (status !== 0) return missing(major, `npm could not fetch it: ${stderr.trim().split('\n').at(-1)}`);
-    if (!existsSync(path)) renameSync(fresh, folderOf(major));
+    const { status, stderr } = spawnSync('npm', ['install', ...args, '--prefix', fresh, `${name}@${version}`], {
+      encoding: 'utf8',
+    });
+    if (status !== 0) return missing(`${name} ${version}`, `npm could not fetch it: ${stderr.trim()}`);
+    if (!existsSync(path)) renameSync(fresh, folder);
     return path;
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
 }
 
-function folderOf(/** @type {Major} */ major) {
-  return join(root, '.cache', 'nodes', VERSIONS[major]);
+function folderOf(/** @type {string} */ name, /** @type {string} */ version) {
+  return join(root, '.cache', 'nodes', `${name}-${version}`);
 }
 
 function pathOf(/** @type {Major} */ major) {
-  return packageName && join(folderOf(major), 'node_modules', packageName, 'bin', 'node');
+  return packageName && join(folderOf(packageName, VERSIONS[major]), 'node_modules', packageName, 'bin', 'node');
 }
 
 /** @returns {undefined} */
-function missing(/** @type {number} */ major, /** @type {string} */ why) {
-  console.error(`signalbox: there is no Node ${major}, which leaves out what is to run on it; ${why}`);
+function missing(/** @type {string} */ what, /** @type {string} */ why) {
+  console.error(`signalbox: there is no ${what}, which leaves out what is to run on it; ${why}`);
   if (process.env['CI'] === 'true') process.exit(1);
 }
+
+// node scripts/nodes.mjs: fetches the other one.
+if (isMain(import.meta)) ensureOtherNode();

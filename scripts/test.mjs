@@ -4,17 +4,20 @@
 // npm test -- ARGS…: only the tests, with ARGS for vitest (a path, -t NAME).
 
 import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
 import { checksOf } from './check.mjs';
 import {
   ensureInstalled,
   exitUnlessZero,
+  canLoadNative,
+  hasOwnSqlite,
   installPackages,
-  isNativeMissing,
   NATIVE,
   root,
   run,
   tool,
 } from './ensure.mjs';
+import { ensureOtherNode, otherNodePath } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS } from './packages.mjs';
 import { simulations } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
@@ -35,7 +38,15 @@ const SLOW = [
   'security',
 ];
 
-const LESS_OPTIMISED = /** @type {const} */ (['env', 'CFLAGS=-O1', 'CXXFLAGS=-O1', ...NATIVE]);
+/** What is to hold on both drivers of SQLite. */
+const ON_BOTH_DRIVERS = [
+  'test/contract/embedded.test.ts',
+  'test/differential/differential.test.ts',
+  'test/embedded/kill.test.ts',
+  'test/embedded/files.test.ts',
+];
+
+const NATIVE_PART = 'native part of SQLite';
 
 const BUILD = /** @type {const} */ ([process.execPath, 'scripts/ensure.mjs', '--build']);
 
@@ -50,19 +61,59 @@ async function testAll() {
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
   return runTasks([
-    // While the checks have the other core. Optimised less, because to compile it all the way takes twice as long.
-    ...(isNativeMissing() ? [{ name: 'native part of SQLite', command: LESS_OPTIMISED }] : []),
+    { name: 'another Node', command: [process.execPath, 'scripts/nodes.mjs'] },
+    ...nativePart(),
+    ...onOtherDriver(),
     { name: 'build', command: BUILD },
     // A forgotten `.only` would silently leave out the rest.
     {
       name: 'tests',
       command: [tool('vitest'), 'run', '--allowOnly=false'],
-      after: ['build', 'native part of SQLite'],
+      after: ['build', NATIVE_PART, 'another Node'],
       isLive: true,
+    },
+    {
+      name: 'installation',
+      command: [process.execPath, 'scripts/test-install.mjs', '--quick'],
+      after: ['build', NATIVE_PART, 'another Node'],
     },
     ...checksOf(),
     ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
   ]);
+}
+
+/**
+ * Compiles better-sqlite3 for the Node that needs it, while the checks have the other core. Optimised less, because to
+ * compile it all the way takes twice as long.
+ *
+ * @returns {import('./tasks.mjs').Task[]}
+ */
+function nativePart() {
+  const node = hasOwnSqlite() ? otherNodePath() : process.execPath;
+  if (node === undefined || canLoadNative(node)) return [];
+  const path = `PATH=${dirname(node)}:${process.env['PATH']}`;
+  const command = /** @type {const} */ (['env', 'CFLAGS=-O1', 'CXXFLAGS=-O1', path, ...NATIVE]);
+  return [{ name: NATIVE_PART, command, ...(hasOwnSqlite() && { after: ['another Node'] }), isLive: true }];
+}
+
+/**
+ * The same once more by the other Node, and so on the other driver. Processes of both Nodes are killed on one file.
+ *
+ * @returns {import('./tasks.mjs').Task[]}
+ */
+function onOtherDriver() {
+  const node = otherNodePath();
+  if (node === undefined) return [];
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=40', 'DIFFERENTIAL_PART=6'];
+  const command = /** @type {const} */ (['env', ...settings, node, vitest, 'run', '--allowOnly=false']);
+  return [
+    {
+      name: 'tests on the other driver',
+      command: [...command, ...ON_BOTH_DRIVERS],
+      after: ['another Node', 'build', NATIVE_PART],
+    },
+  ];
 }
 
 /** What vitest finds to depend on the change, as far as it needs no processes and no servers. */
@@ -88,6 +139,7 @@ async function testChanged(/** @type {string} */ since, /** @type {readonly stri
 function testSome() {
   ensureInstalled();
   ensurePackages(FOR_TESTS);
+  ensureOtherNode();
   exitUnlessZero(run(tool('vitest'), ['run', ...args]));
 }
 

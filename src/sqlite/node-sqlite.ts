@@ -28,19 +28,35 @@ export function hasNodeSqlite(version: string): boolean {
 export function loadNodeSqlite(): SqliteDriver | undefined {
   const module = withoutItsWarning(() => process.getBuiltinModule('node:sqlite') as NodeSqlite | undefined);
   if (module === undefined) return undefined;
-  return { name: 'node:sqlite', open: (file, options) => new NodeDatabase(module, file, options) };
+  const readsWholeText = canReadWholeText(module);
+  return {
+    name: 'node:sqlite',
+    open: (file, options) => new NodeDatabase(module, readsWholeText, file, options),
+  };
+}
+
+/** Asked of an empty database: the first statement that a file is asked for may find it busy. */
+function canReadWholeText({ DatabaseSync }: NodeSqlite): boolean {
+  const database = new DatabaseSync(':memory:', { readOnly: false });
+  const { text } = database.prepare("SELECT 'a' || char(0) AS text").get() as { text: string };
+  database.close();
+  return text.length === 2;
 }
 
 class NodeDatabase implements Database {
   readonly readsWholeText: boolean;
   readonly #database: DatabaseSync;
 
-  constructor({ DatabaseSync }: NodeSqlite, file: string, { isReadOnly = false, busyTimeoutMs = 0 }: OpenOptions = {}) {
+  constructor(
+    { DatabaseSync }: NodeSqlite,
+    readsWholeText: boolean,
+    file: string,
+    { isReadOnly = false, busyTimeoutMs = 0 }: OpenOptions = {},
+  ) {
+    this.readsWholeText = readsWholeText;
     this.#database = new DatabaseSync(file, { readOnly: isReadOnly });
     // By a pragma, because Node before 22.16 overlooks the option.
     if (busyTimeoutMs > 0) this.#database.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
-    const { text } = this.#database.prepare("SELECT 'a' || char(0) AS text").get() as { text: string };
-    this.readsWholeText = text.length === 2;
   }
 
   get isInTransaction(): boolean {

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 
 /** @returns {{ exec(sql: string): unknown, close(): unknown }} */
 export function openRaw(/** @type {string} */ file) {
-  if (Number.parseInt(process.versions.node, 10) >= 24) {
+  if (Number.parseInt(process.versions.node, 10) >= 22) {
     const { DatabaseSync } = /** @type {any} */ (process.getBuiltinModule('node:sqlite'));
     return new DatabaseSync(file);
   }
