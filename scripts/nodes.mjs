@@ -26,7 +26,7 @@ const own = Number.parseInt(process.versions.node, 10);
 const packageName = PACKAGES[`${process.platform}-${process.arch}`];
 
 /**
- * A Node whose SQLite is driven in the other way than here: 24 brings its own, 20 needs better-sqlite3. Undefined if it
+ * A Node whose SQLite is driven in the other way than here: 22 brings its own, 20 needs better-sqlite3. Undefined if it
  * is not installed.
  */
 export function otherNode() {
@@ -46,9 +46,13 @@ export function ensureOtherNode() {
   return process.env['OTHER_NODE'] ?? ensureNode(otherMajor());
 }
 
-/** @returns {Major} */
+/**
+ * 22 rather than a later one: its `node:sqlite` has all the peculiarities (a warning, texts that end at a NUL).
+ *
+ * @returns {Major}
+ */
 function otherMajor() {
-  return own >= 24 ? 20 : 24;
+  return own >= 22 ? 20 : 22;
 }
 
 /** Installs it if need be, and answers the path of the program; undefined, having said why, if there is none to be had. */

@@ -4,17 +4,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { ensure, isMain, root, tool } from './ensure.mjs';
@@ -33,7 +23,7 @@ const quick = process.argv.includes('--quick');
 
 /** Node before 22 cannot run npm 12. */
 const CELLS = quick
-  ? [cell(20, 11), cell(24, 12)]
+  ? [cell(20, 11), cell(22, 12)]
   : MAJORS.flatMap((major) => (major < FIRST_WITH_SQLITE ? [cell(major, 11)] : [cell(major, 11), cell(major, 12)]));
 
 function cell(/** @type {Major} */ node, /** @type {11 | 12} */ npm) {

@@ -44,6 +44,7 @@ const ON_BOTH_DRIVERS = [
   'test/differential/differential.test.ts',
   'test/embedded/kill.test.ts',
   'test/embedded/files.test.ts',
+  'test/embedded/drivers.test.ts',
 ];
 
 const NATIVE_PART = 'native part of SQLite';

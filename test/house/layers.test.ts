@@ -72,7 +72,10 @@ describe('the source', () => {
       peerDependencies?: Record<string, string>;
     };
     const declared = Object.keys({ ...dependencies, ...peerDependencies });
-    expect(published.flatMap((source) => undeclaredPackages(source, declared))).toEqual([]);
+    // scripts/bundle.mjs puts it into the command line, the only one that has it.
+    const inCommandLine = [...declared, 'commander'];
+    const allowed = ({ path }: Source): string[] => (path.startsWith('src/cli/') ? inCommandLine : declared);
+    expect(published.flatMap((source) => undeclaredPackages(source, allowed(source)))).toEqual([]);
   });
 
   it('names its public things one by one in every index', () => {
