@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMain, root } from './ensure.mjs';
+import { root } from './ensure.mjs';
 
 /** The last of each line that is still seen, by major version. */
 const VERSIONS = /** @type {const} */ ({ 20: '20.20.2', 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' });
@@ -32,13 +32,8 @@ const packageName = PACKAGES[`${process.platform}-${process.arch}`];
 export function otherNode() {
   const named = process.env['OTHER_NODE'];
   if (named !== undefined) return named;
-  const path = otherNodePath();
+  const path = pathOf(otherMajor());
   return path !== undefined && existsSync(path) ? path : undefined;
-}
-
-/** Where it is once it is installed; undefined if there is none to be had. */
-export function otherNodePath() {
-  return pathOf(otherMajor());
 }
 
 /** Installs it if need be. */
@@ -104,6 +99,3 @@ function missing(/** @type {string} */ what, /** @type {string} */ why) {
   console.error(`signalbox: there is no ${what}, which leaves out what is to run on it; ${why}`);
   if (process.env['CI'] === 'true') process.exit(1);
 }
-
-// node scripts/nodes.mjs: fetches the other one.
-if (isMain(import.meta)) ensureOtherNode();

@@ -17,7 +17,7 @@ import {
   run,
   tool,
 } from './ensure.mjs';
-import { ensureOtherNode, otherNodePath } from './nodes.mjs';
+import { ensureOtherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS } from './packages.mjs';
 import { simulations } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
@@ -59,24 +59,24 @@ else exitUnlessZero(await testAll());
 async function testAll() {
   installPackages();
   ensurePackages(FOR_TESTS);
+  const other = ensureOtherNode();
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
   return runTasks([
-    { name: 'another Node', command: [process.execPath, 'scripts/nodes.mjs'] },
-    ...nativePart(),
-    ...onOtherDriver(),
+    ...nativePart(other),
+    ...onOtherDriver(other),
     { name: 'build', command: BUILD },
     // A forgotten `.only` would silently leave out the rest.
     {
       name: 'tests',
       command: [tool('vitest'), 'run', '--allowOnly=false'],
-      after: ['build', NATIVE_PART, 'another Node'],
+      after: ['build', NATIVE_PART],
       isLive: true,
     },
     {
       name: 'installation',
       command: [process.execPath, 'scripts/test-install.mjs', '--quick'],
-      after: ['build', NATIVE_PART, 'another Node'],
+      after: ['build', NATIVE_PART],
     },
     ...checksOf(),
     ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
@@ -87,23 +87,24 @@ async function testAll() {
  * Compiles better-sqlite3 for the Node that needs it, while the checks have the other core. Optimised less, because to
  * compile it all the way takes twice as long.
  *
+ * @param {string | undefined} other
  * @returns {import('./tasks.mjs').Task[]}
  */
-function nativePart() {
-  const node = hasOwnSqlite() ? otherNodePath() : process.execPath;
+function nativePart(other) {
+  const node = hasOwnSqlite() ? other : process.execPath;
   if (node === undefined || canLoadNative(node)) return [];
   const path = `PATH=${dirname(node)}:${process.env['PATH']}`;
   const command = /** @type {const} */ (['env', 'CFLAGS=-O1', 'CXXFLAGS=-O1', path, ...NATIVE]);
-  return [{ name: NATIVE_PART, command, ...(hasOwnSqlite() && { after: ['another Node'] }), isLive: true }];
+  return [{ name: NATIVE_PART, command, isLive: true }];
 }
 
 /**
  * The same once more by the other Node, and so on the other driver. Processes of both Nodes are killed on one file.
  *
+ * @param {string | undefined} node
  * @returns {import('./tasks.mjs').Task[]}
  */
-function onOtherDriver() {
-  const node = otherNodePath();
+function onOtherDriver(node) {
   if (node === undefined) return [];
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=40', 'DIFFERENTIAL_PART=6'];
@@ -112,7 +113,7 @@ function onOtherDriver() {
     {
       name: 'tests on the other driver',
       command: [...command, ...ON_BOTH_DRIVERS],
-      after: ['another Node', 'build', NATIVE_PART],
+      after: ['build', NATIVE_PART],
     },
   ];
 }
