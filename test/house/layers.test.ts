@@ -11,7 +11,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   failure: ['core'],
   clock: [],
   host: [],
-  store: ['failure', 'clock', 'host'],
+  grpc: ['clock'],
+  store: ['failure', 'clock', 'host', 'grpc'],
   adapters: ['failure', 'clock', 'core', 'host'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
@@ -83,6 +84,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/core/lock.ts', '../failure.ts'],
     ['src/failure.ts', './clock.ts'],
+    ['src/grpc/connect.ts', '../store/etcd/open.ts'],
     ['src/store/contract.ts', '../core/lock.ts'],
     ['src/store/memory/engine.ts', '../../runtime/session.ts'],
     ['src/store/memory/engine.ts', '../../testing/index.ts'],
@@ -102,6 +104,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/store/memory/engine.ts', '../contract.ts'],
     ['src/store/memory/engine.ts', '../../failure.ts'],
+    ['src/store/etcd/open.ts', '../../grpc/connect.ts'],
     ['src/runtime/execute.ts', '../core/lock.ts'],
     ['src/testing/simulation/main.ts', '../../runtime/execute.ts'],
     ['src/index.ts', './runtime/open.ts'],

@@ -8,11 +8,12 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import { Aborts } from './aborts.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
 import { type Attempt, type Effect, Pending } from './pending.ts';
-import { CallFailure } from './transport.ts';
 import { verdictOn } from './verdict.ts';
 
 /** Shows who we are once more, on a link whose token is no longer good. */
@@ -204,7 +205,7 @@ export class Calls implements EndpointListener {
       const silentMs = now - Math.max(call.sentAt, link.heardAt);
       if (silentMs < this.#limitMs / 2) return;
       const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
-      return this.endpoints.leave(link, new CallFailure(14, told, false));
+      return this.endpoints.leave(link, new CallFailure(UNAVAILABLE, told, false));
     }
   }
 

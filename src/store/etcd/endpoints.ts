@@ -5,9 +5,11 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
+import { type Address, CallFailure, type Connect, type Connection } from '../../grpc/transport.ts';
 import type { Keyspace } from './keyspace.ts';
 import { Link } from './link.ts';
-import { type Address, CallFailure, type Connect, type Connection } from './transport.ts';
+import { withRemedy } from './remedies.ts';
 
 export interface EndpointOptions {
   readonly addresses: readonly Address[];
@@ -118,7 +120,7 @@ export class Endpoints {
 
   #note(address: Address, failure: CallFailure): CallFailure {
     const where = whereOf(address);
-    const told = failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`;
+    const told = withRemedy(failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`);
     const trouble = new CallFailure(failure.status, told, true, { cause: failure });
     // The newest is last.
     this.#troubles.delete(address);
@@ -131,6 +133,7 @@ export class Endpoints {
     let link: Link | undefined;
     let early: CallFailure | undefined;
     const connection = await connect(address, {
+      clock,
       timeoutMs: this.#connectMs(),
       pingMs: PING_MS,
       onClose: (failure) => {
@@ -156,7 +159,7 @@ export class Endpoints {
 
   #inTime<T>(answer: Promise<T>, clock: Clock): Promise<T> {
     return new Promise((resolve, reject) => {
-      const silent = new CallFailure(14, 'no answer to the login', true);
+      const silent = new CallFailure(UNAVAILABLE, 'no answer to the login', true);
       const timer = clock.timer(this.#connectMs(), () => reject(silent));
       void answer.finally(() => timer.cancel()).then(resolve, reject);
     });
@@ -226,12 +229,12 @@ function whereOf({ host, port }: Address): string {
 }
 
 function asCallFailure(error: unknown): CallFailure {
-  return error instanceof CallFailure ? error : new CallFailure(14, String(error), true, { cause: error });
+  return error instanceof CallFailure ? error : new CallFailure(UNAVAILABLE, String(error), true, { cause: error });
 }
 
 /** Certificates that do not fit, or a user that is not known: trying again is of no use. */
 function isRefusal(failure: CallFailure): boolean {
-  if (failure.status === 16 || failure.status === 7) return true;
+  if (failure.status === UNAUTHENTICATED || failure.status === PERMISSION_DENIED) return true;
   // By the code alone: a message names the server, which may be called anything.
   const code = (failure.cause as { readonly code?: unknown } | undefined)?.code;
   return /CERT|ALTNAME|UNABLE_TO_VERIFY|UNKNOWN_CA/.test(String(code));

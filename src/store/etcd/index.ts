@@ -7,7 +7,7 @@ import { parseEtcdUrl } from './url.ts';
 export type { Endpoint, EtcdOptions } from './open.ts';
 export type { EtcdStore } from './store.ts';
 export type { ServerStatus } from './wire/server.ts';
-export type { TlsOptions } from './transport.ts';
+export type { TlsOptions } from '../../grpc/transport.ts';
 export { type EtcdPlace, isEtcdUrl, parseEtcdUrl, withoutPassword, withWholePaths } from './url.ts';
 
 /** Connects when it is first asked for something. The engine is loaded here, so that others do not pay for it. */

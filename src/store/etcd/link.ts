@@ -1,7 +1,7 @@
 /** One connection in use: with what goes in front of every call on it, and its two long-lived streams. */
+import type { Address, CallFailure, Connection } from '../../grpc/transport.ts';
 import type { Keyspace } from './keyspace.ts';
 import { RenewalStream } from './renewal-stream.ts';
-import type { Address, CallFailure, Connection } from './transport.ts';
 import { WatchStream } from './watch-stream.ts';
 
 /** A server that has lost its cluster refuses at once, and ends its streams, instead of letting us wait. */

@@ -1,6 +1,7 @@
 /** Shows etcd who we are: for a user and a password it gives a token, which goes with every call. */
+import { UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure, type Connection } from '../../grpc/transport.ts';
 import type { Link } from './link.ts';
-import { CallFailure, type Connection } from './transport.ts';
 import { authenticateMessage, tokenOf } from './wire/server.ts';
 
 export interface Credentials {
@@ -45,18 +46,18 @@ export class Login {
 
   async #renew(link: Link): Promise<void> {
     if (this.#credentials === undefined)
-      throw new CallFailure(16, 'this etcd wants a user and a password, or a certificate', false);
+      throw new CallFailure(UNAUTHENTICATED, 'this etcd wants a user and a password, or a certificate', false);
     const token = await this.token(link.connection);
     if (token !== undefined) link.token = token;
     // They were opened with the old one.
-    link.endStreams(new CallFailure(14, 'opened again with a new token', false));
+    link.endStreams(new CallFailure(UNAVAILABLE, 'opened again with a new token', false));
   }
 }
 
 /** etcd calls a wrong password an invalid argument. */
 function asRefusal(failure: CallFailure): CallFailure {
   if (!/authentication failed|user name|password/.test(failure.message)) return failure;
-  return new CallFailure(16, `${failure.message} (the user of the store's URL, and its password)`, false, {
+  return new CallFailure(UNAUTHENTICATED, `${failure.message} (the user of the store's URL, and its password)`, false, {
     cause: failure,
   });
 }

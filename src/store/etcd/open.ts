@@ -1,12 +1,12 @@
 /** From addresses to a store on etcd. */
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
+import { connect as connectOverHttp2 } from '../../grpc/connect.ts';
+import type { Connect, TlsOptions } from '../../grpc/transport.ts';
 import { Calls } from './calls.ts';
-import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
 import { EtcdStore } from './store.ts';
-import type { Connect, TlsOptions } from './transport.ts';
 import { withoutPassword } from './url.ts';
 import { Watchdog } from './watchdog.ts';
 

@@ -1,7 +1,7 @@
 /** One request on its way, over however many attempts. */
 import type { Timer } from '../../clock.ts';
+import type { CallFailure } from '../../grpc/transport.ts';
 import type { Link } from './link.ts';
-import type { CallFailure } from './transport.ts';
 
 /** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
 export type Effect = 'reads' | 'repeatable' | 'once';

@@ -1,6 +1,8 @@
 /** The store contract on etcd. */
 import { checkCompaction, checkTransaction, checkTtl, checkWatch } from '../check.ts';
 import { Failure } from '../../failure.ts';
+import { INTERNAL, UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import type {
   Health,
   KeyRange,
@@ -19,7 +21,6 @@ import type { Calls } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { Attempt, Effect } from './pending.ts';
-import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';
 import { grantedLease, grantMessage, leaseMessage, leaseState, leaseStateMessage } from './wire/lease.ts';
@@ -90,7 +91,7 @@ export class EtcdStore implements Store {
       (cause: unknown) => {
         // What was written was written, whatever becomes of these reads. Without them, which key is older is not certain.
         if (readsOnly(transaction))
-          failed(new CallFailure(14, 'which key is older was not answered', false, { cause }));
+          failed(new CallFailure(UNAVAILABLE, 'which key is older was not answered', false, { cause }));
         else done(result);
       },
     );
@@ -220,7 +221,7 @@ export class EtcdStore implements Store {
 }
 
 function unreadable(cause: unknown): CallFailure {
-  return new CallFailure(13, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
+  return new CallFailure(INTERNAL, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
 }
 
 /** Of what cannot be one there is no lease; etcd would take it for a malformed request. */

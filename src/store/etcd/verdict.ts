@@ -3,7 +3,15 @@
  * etcd refuses before it hands a request to the cluster, or while it applies it and then applies none of it, is certain.
  */
 import { Failure, type FailureCode } from '../../failure.ts';
-import type { CallFailure } from './transport.ts';
+import {
+  DATA_LOSS,
+  INVALID_ARGUMENT,
+  NOT_FOUND,
+  PERMISSION_DENIED,
+  UNAUTHENTICATED,
+  UNIMPLEMENTED,
+} from '../../grpc/status.ts';
+import type { CallFailure } from '../../grpc/transport.ts';
 
 export type Verdict =
   /** The server's answer: certain, and the same wherever it is asked. */
@@ -45,12 +53,12 @@ const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
 ];
 
 const BY_STATUS: Readonly<Record<number, FailureCode>> = {
-  3: 'invalid',
-  5: 'not-found',
-  7: 'forbidden',
-  12: 'invalid',
-  15: 'corrupt',
-  16: 'forbidden',
+  [INVALID_ARGUMENT]: 'invalid',
+  [NOT_FOUND]: 'not-found',
+  [PERMISSION_DENIED]: 'forbidden',
+  [UNIMPLEMENTED]: 'invalid',
+  [DATA_LOSS]: 'corrupt',
+  [UNAUTHENTICATED]: 'forbidden',
 };
 
 export function verdictOn(failure: CallFailure): Verdict {
@@ -69,7 +77,7 @@ function refused(code: FailureCode, failure: CallFailure): Verdict {
 
 /** In etcd's words, and in ours where they leave one alone. */
 function explained({ status, message }: CallFailure): string {
-  if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
+  if (status === UNIMPLEMENTED) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
   if (/permission denied/.test(message))
     return `${message}: the user's role has to read and write signalbox's keys, and those of tasks (see docs/etcd.md)`;
   return message;

@@ -3,10 +3,17 @@
  * counts. When the stream breaks, those that were open are told, and whoever follows them opens them again.
  */
 import { Failure } from '../../failure.ts';
+import {
+  FAILED_PRECONDITION,
+  INTERNAL,
+  PERMISSION_DENIED,
+  RESOURCE_EXHAUSTED,
+  UNAUTHENTICATED,
+} from '../../grpc/status.ts';
+import { CallFailure, type OutgoingStream } from '../../grpc/transport.ts';
 import type { KeyRange, Revision } from '../contract.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { Link } from './link.ts';
-import { CallFailure, type OutgoingStream } from './transport.ts';
 import type { EtcdWatch } from './watch.ts';
 import {
   cancelWatch,
@@ -113,7 +120,9 @@ export class WatchStream {
     try {
       message = watchMessage(bytes, this.#keyspace);
     } catch (cause) {
-      return this.end(new CallFailure(13, 'what the server says of its watches cannot be read', false, { cause }));
+      return this.end(
+        new CallFailure(INTERNAL, 'what the server says of its watches cannot be read', false, { cause }),
+      );
     }
     this.#hear(message, bytes.length);
   }
@@ -147,7 +156,7 @@ export class WatchStream {
     watcher.parted = { last, bytes: all.length > 1 ? bytes : size };
     if (watcher.parted.bytes <= LARGEST_REVISION) return;
     const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB; so much is not read`;
-    this.end(new CallFailure(8, told, false));
+    this.end(new CallFailure(RESOURCE_EXHAUSTED, told, false));
   }
 
   /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
@@ -165,9 +174,9 @@ export class WatchStream {
   }
 
   #refusal(reason: string): CallFailure {
-    if (!/permission denied/.test(reason)) return new CallFailure(9, reason, false);
-    if (this.#link.mayBeForgotten) return new CallFailure(16, 'etcdserver: invalid auth token', false);
-    return new CallFailure(7, reason, false);
+    if (!/permission denied/.test(reason)) return new CallFailure(FAILED_PRECONDITION, reason, false);
+    if (this.#link.mayBeForgotten) return new CallFailure(UNAUTHENTICATED, 'etcdserver: invalid auth token', false);
+    return new CallFailure(PERMISSION_DENIED, reason, false);
   }
 
   #over(failure: CallFailure): void {

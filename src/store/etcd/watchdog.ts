@@ -1,7 +1,8 @@
 /** Asks a watch stream that has fallen silent for a sign of life, and leaves a server that gives none. */
 import type { Clock, Timer } from '../../clock.ts';
+import { UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import type { Endpoints } from './endpoints.ts';
-import { CallFailure } from './transport.ts';
 
 export class Watchdog {
   readonly #endpoints: Endpoints;
@@ -33,7 +34,7 @@ export class Watchdog {
     if (link === undefined || stream === undefined) return;
     if (stream.isSilent(this.#limitMs / 2, this.#limitMs)) {
       const told = `${link.where} has said nothing of its watches for ${2 * this.#limitMs} ms`;
-      this.#endpoints.leave(link, new CallFailure(14, told, false));
+      this.#endpoints.leave(link, new CallFailure(UNAVAILABLE, told, false));
     } else {
       this.watch();
     }
