@@ -237,6 +237,7 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,

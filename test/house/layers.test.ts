@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   core: [],
   failure: ['core'],
   clock: [],
-  host: [],
+  host: ['clock'],
   grpc: ['clock'],
   store: ['failure', 'clock', 'host', 'grpc'],
   adapters: ['failure', 'clock', 'core', 'host'],

@@ -2,9 +2,8 @@
  * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
  * costs nothing of the limit. Only ever reads, so that it may ask again.
  */
-import { timeLimit } from '../../clock.ts';
+import { pause, timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { pause } from '../pause.ts';
 import { findToken } from './github-token.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
@@ -87,6 +86,7 @@ export class GitHubClient {
         throw refusal(refused, this.repository, token !== undefined, Date.now());
       }
       await pause(waitMs, signal);
+      signal?.throwIfAborted();
     }
   }
 

@@ -8,7 +8,7 @@
  */
 import { mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { issueStatuses, type IssueStatus } from '../../core/index.ts';
+import { isRecord, issueStatuses, type IssueStatus } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
 import { readForeign } from '../foreign-file.ts';
@@ -47,7 +47,7 @@ export function issuesIn(text: string, path: string): readonly TrackedIssue[] {
   } catch (error) {
     throw damaged(path, `it is not JSON: ${(error as Error).message}`);
   }
-  if (!isObject(content) || !Array.isArray(content['issues'])) throw damaged(path, 'it has no list of "issues"');
+  if (!isRecord(content) || !Array.isArray(content['issues'])) throw damaged(path, 'it has no list of "issues"');
   const { version } = content;
   if (typeof version !== 'number') throw damaged(path, 'it has no "version"');
   if (version !== VERSION)
@@ -63,7 +63,7 @@ export function issuesIn(text: string, path: string): readonly TrackedIssue[] {
 
 function issueOf(issue: unknown, place: number, path: string): TrackedIssue {
   const bad = (what: string): Failure => damaged(path, `issue number ${place + 1} in it ${what}`);
-  if (!isObject(issue)) throw bad('is not an object');
+  if (!isRecord(issue)) throw bad('is not an object');
   const { id, title, status, labels = [], assignee = null, milestone = null } = issue;
   const isId = (typeof id === 'string' && id !== '') || Number.isSafeInteger(id);
   if (!isId) throw bad('has no "id"');
@@ -127,10 +127,6 @@ export function isStatus(value: unknown): value is IssueStatus {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function damaged(path: string, what: string): Failure {

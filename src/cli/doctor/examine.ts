@@ -1,7 +1,6 @@
 /** All checks, one after the other: what cannot be looked at because an earlier one failed is left out. */
 import type { Command } from 'commander';
-import { setTimeout as pause } from 'node:timers/promises';
-import { systemClock } from '../../clock.ts';
+import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location.ts';

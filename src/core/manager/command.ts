@@ -5,6 +5,7 @@ import type { Json } from '../machine.ts';
 import { nameProblem } from '../name.ts';
 import { type Asked, requestProblem } from '../request.ts';
 import type { SemaphoreCommand } from '../semaphore.ts';
+import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 import type { ManagerClock, ResourceName } from './manager.ts';
 
@@ -66,14 +67,14 @@ export type Renew =
 
 /** What is wrong with a command, whoever sent it; undefined if nothing is. */
 export function commandProblem(command: ManagerCommand): string | undefined {
-  if (!isObject(command)) return `command is ${shown(command)}; accepted is an object`;
+  if (!isRecord(command as unknown)) return `command is ${shown(command)}; accepted is an object`;
   if (command.kind === 'renew') return requestProblem(command, 'lease' in command ? ['lease'] : ['holder']);
   if (command.kind === 'acquire-together') return togetherProblem(command);
   return resourceProblem(command.resource) ?? askProblem(command);
 }
 
 export function clockProblem(clock: ManagerClock): string | undefined {
-  return isObject(clock) && Number.isFinite(clock.now)
+  return isRecord(clock) && Number.isFinite(clock.now)
     ? undefined
     : `clock is ${shown(clock)}; accepted is { now: MILLISECONDS }`;
 }
@@ -125,15 +126,11 @@ function askProblem(command: ResourceCommand): string | undefined {
 function togetherProblem(command: AcquireTogether): string | undefined {
   if (!Array.isArray(command.parts)) return `parts is ${shown(command.parts)}; accepted is a list`;
   for (const part of command.parts) {
-    if (!isObject(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
+    if (!isRecord(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
     const problem = resourceProblem(part.resource) ?? requestProblem(withoutWeight(part));
     if (problem !== undefined) return problem;
   }
   return requestProblem(command, ['holder']);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }
 
 /** A number that cannot be a weight is for the semaphore to refuse, which says `impossible`. */
