@@ -74,14 +74,14 @@ phases:
       code: 1,
       stderr:
         'signalbox: pipeline/r7: there is one already\n  see: signalbox pipeline status r7\n' +
-        '  one that is over can be forgotten: signalbox pipeline forget r7\n',
+        '  if it has ended, free its id: signalbox pipeline forget r7\n',
     });
     expect(await pipeline('resume', 'r7')).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('it is done and cannot be resumed') as string,
     });
     expect(await pipeline('resume', 'r7', '--skip')).toMatchObject({ code: 1 });
-    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: forgotten\n' });
+    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: deleted\n' });
     expect(await pipeline('forget', 'r7')).toMatchObject({ code: 1 });
     expect((await pipeline('list')).stdout).toBe('There are no pipelines.\n');
   });
@@ -121,7 +121,7 @@ phases:
       await scratch.run('lock', 'acquire', 'incident', '--holder', 'agent:7', '--ttl', '60s')
     ).stdout.trim();
     const { ended, printed } = scratch.start('pipeline', 'run', file, '--id', 'w');
-    await printed('merge:   looks again after lock:released');
+    await printed('merge:   checks again after lock:released');
     expect(await status('w')).toMatchObject({
       state: 'blocked',
       isDriven: true,
@@ -143,7 +143,7 @@ phases:
       'signalbox: pipeline/n: left blocked\n  go on with it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
     );
     expect((await pipeline('status', 'n')).stdout).toMatch(
-      /nobody drives it[^]*go on with it: signalbox pipeline resume n/,
+      /not driven[^]*continue it: signalbox pipeline resume n/,
     );
     write('', 'go');
     const resumed = await pipeline('resume', 'n');

@@ -38,7 +38,7 @@ export class RenewalStream {
     if (others === undefined) this.#renewals.set(id, [renewal]);
     else others.push(renewal);
     this.#stream.send(leaseMessage(id));
-    // It keeps its place: its answer is still to come.
+    // It keeps its place, because its answer is still to come.
     return () => (renewal.isGivenUp = true);
   }
 
@@ -53,7 +53,7 @@ export class RenewalStream {
     try {
       lease = grantedLease(message);
     } catch (cause) {
-      return this.end(new CallFailure(INTERNAL, 'what the server says of a lease cannot be read', false, { cause }));
+      return this.end(new CallFailure(INTERNAL, "the server's message about a lease cannot be read", false, { cause }));
     }
     this.#hear(lease);
   }

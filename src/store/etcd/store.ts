@@ -28,7 +28,7 @@ import { mustAnswer, readResult, revisionOf, transactionResult } from './wire/re
 import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
 import { peersMessage, transactionMessage } from './wire/transaction.ts';
 
-/** Nobody writes it: reading it tells the revision, and whether history goes back so far. */
+/** A key that is never written: reading it returns the revision, and shows whether history reaches back that far. */
 const NO_KEY = '\0';
 
 export class EtcdStore implements Store {
@@ -38,7 +38,7 @@ export class EtcdStore implements Store {
   readonly #watchdog: Watchdog;
   readonly #watches = new Set<EtcdWatch>();
   readonly #compacted = new CompactedRevision((revision, signal) => this.#revision(revision, signal));
-  /** The newest that was heard of. */
+  /** The newest revision that this process has seen. */
   #newest: Revision = 0;
 
   constructor(calls: Calls, keyspace: Keyspace, watchdog: Watchdog, historyIsShared: boolean) {
@@ -89,9 +89,9 @@ export class EtcdStore implements Store {
     void Promise.all(settled).then(
       () => done(result),
       (cause: unknown) => {
-        // What was written was written, whatever becomes of these reads. Without them, which key is older is not certain.
+        // The write is done even if these reads fail. Without them the order of the keys by age is not certain.
         if (readsOnly(transaction))
-          failed(new CallFailure(UNAVAILABLE, 'which key is older was not answered', false, { cause }));
+          failed(new CallFailure(UNAVAILABLE, 'the order of the keys by age could not be read', false, { cause }));
         else done(result);
       },
     );
@@ -106,7 +106,7 @@ export class EtcdStore implements Store {
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<EtcdWatch> {
     this.#calls.check(signal);
     checkWatch(range, since);
-    // Before it is asked: a mistake in the range must not break the stream that all share.
+    // Checked first: a mistake in the range must not break the stream that all watches share.
     this.#keyspace.etcdEnd(range);
     this.#keyspace.etcdStart(range);
     // To etcd, 0 means from now on. Asking for `since` itself: see the contract of `watch`.
@@ -134,7 +134,7 @@ export class EtcdStore implements Store {
   async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
     this.#calls.check(signal);
     checkTtl(ttlMs);
-    // A lease that nobody knows of ends by itself.
+    // A lease whose answer was lost ends by itself.
     return this.#ask('/etcdserverpb.Lease/LeaseGrant', grantMessage(ttlMs), grantedLease, 'repeatable', signal);
   }
 
@@ -175,7 +175,7 @@ export class EtcdStore implements Store {
     return { revision, compacted: await this.#compacted.find(revision, signal) };
   }
 
-  /** Of the server that is asked at the moment. */
+  /** The status of the current server. */
   async status(signal?: AbortSignal): Promise<ServerStatus> {
     this.#calls.check(signal);
     return this.#ask('/etcdserverpb.Maintenance/Status', STATUS_MESSAGE, statusOf, 'reads', signal);

@@ -1,6 +1,6 @@
 /**
- * All watches of this process over one stream. Each is known by a number that we choose, and confirmed by etcd before it
- * counts. When the stream breaks, those that were open are told, and whoever follows them opens them again.
+ * Carries all watches of this process over one stream. Each has an id that we choose, and counts once etcd has confirmed it.
+ * When the stream breaks, all open watches fail, and their readers open them again.
  */
 import { Failure } from '../../failure.ts';
 import {
@@ -120,9 +120,7 @@ export class WatchStream {
     try {
       message = watchMessage(bytes, this.#keyspace);
     } catch (cause) {
-      return this.end(
-        new CallFailure(INTERNAL, 'what the server says of its watches cannot be read', false, { cause }),
-      );
+      return this.end(new CallFailure(INTERNAL, "the server's message about watches cannot be read", false, { cause }));
     }
     this.#hear(message, bytes.length);
   }
@@ -155,7 +153,7 @@ export class WatchStream {
     if (all.length > 1) watcher.watch.deliver(all.slice(0, -1), bytes);
     watcher.parted = { last, bytes: all.length > 1 ? bytes : size };
     if (watcher.parted.bytes <= LARGEST_REVISION) return;
-    const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB; so much is not read`;
+    const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB, which is more than signalbox reads`;
     this.end(new CallFailure(RESOURCE_EXHAUSTED, told, false));
   }
 
@@ -169,7 +167,7 @@ export class WatchStream {
   #canceled(id: number, { watch, asked }: Watcher, { compacted, reason }: WatchMessage): void {
     this.#watchers.delete(id);
     if (asked !== undefined) asked.failed(this.#refusal(reason));
-    else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is forgotten: list again`));
+    else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is compacted: list again`));
     else watch.fail(broken(reason === '' ? 'etcd cancelled it' : reason));
   }
 

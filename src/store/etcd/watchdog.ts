@@ -1,4 +1,4 @@
-/** Asks a watch stream that has fallen silent for a sign of life, and leaves a server that gives none. */
+/** Pings a silent watch stream, and leaves a server that does not answer. */
 import type { Clock, Timer } from '../../clock.ts';
 import { UNAVAILABLE } from '../../grpc/status.ts';
 import { CallFailure } from '../../grpc/transport.ts';
@@ -16,7 +16,7 @@ export class Watchdog {
     this.#limitMs = limitMs;
   }
 
-  /** There is something to watch over. */
+  /** Starts looking after the watch stream. */
   watch(): void {
     this.#timer ??= this.#clock.timer(this.#limitMs / 2, () => {
       this.#timer = undefined;
@@ -33,7 +33,7 @@ export class Watchdog {
     const stream = link?.openWatches;
     if (link === undefined || stream === undefined) return;
     if (stream.isSilent(this.#limitMs / 2, this.#limitMs)) {
-      const told = `${link.where} has said nothing of its watches for ${2 * this.#limitMs} ms`;
+      const told = `${link.where} has sent nothing on its watch stream for ${2 * this.#limitMs} ms`;
       this.#endpoints.leave(link, new CallFailure(UNAVAILABLE, told, false));
     } else {
       this.watch();
