@@ -1,4 +1,4 @@
-/** What the manager can be asked, and whether that makes sense. What is left out it fills in by itself. */
+/** The commands of the manager, and their checks. The manager fills in what is left out. */
 import type { Claim } from '../hold.ts';
 import type { LockCommand, LockMode } from '../lock.ts';
 import type { Json } from '../machine.ts';
@@ -60,12 +60,12 @@ export type TogetherPart =
   | { readonly resource: `lock/${string}`; readonly mode?: LockMode }
   | { readonly resource: `semaphore/${string}`; readonly weight?: number; readonly capacity?: number };
 
-/** Somebody is alive: everything that a holder holds and waits for, or that hangs on a lease, lives on. */
+/** A sign of life: keeps everything alive that a holder holds and waits for, or that depends on a lease. */
 export type Renew =
   | { readonly kind: 'renew'; readonly holder: string }
   | { readonly kind: 'renew'; readonly lease: string };
 
-/** What is wrong with a command, whoever sent it; undefined if nothing is. */
+/** Says what is wrong with a command; undefined if nothing is. */
 export function commandProblem(command: ManagerCommand): string | undefined {
   if (!isRecord(command as unknown)) return `command is ${shown(command)}; accepted is an object`;
   if (command.kind === 'renew') return requestProblem(command, 'lease' in command ? ['lease'] : ['holder']);
