@@ -140,7 +140,7 @@ phases:
     const left = await pipeline('run', file, '--id', 'n', '--no-wait');
     expect(left.code).toBe(75);
     expect(left.stderr).toBe(
-      'signalbox: pipeline/n: left blocked\n  go on with it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
+      'signalbox: pipeline/n: left blocked; it can be resumed\n  continue it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
     );
     expect((await pipeline('status', 'n')).stdout).toMatch(
       /not driven[^]*continue it: signalbox pipeline resume n/,
@@ -170,7 +170,7 @@ phases:
     const early = await pipeline('resume', 'k', '--skip', '--wait');
     expect(early.code, 'nobody can answer what has not been asked').toBe(1);
     expect(early.stderr).toContain(
-      'there is nothing to decide, because no phase of it waits for a person: it is running',
+      'nothing was done, because no phase waits for a decision: it is running',
     );
     child.kill('SIGKILL');
     await ended;
@@ -181,7 +181,7 @@ phases:
     const status = await pipeline('status', 'k', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ blocked: { on: 'person', question: Number(question) } });
     const other = await pipeline('resume', 'k', '--skip', '--question', '999999');
-    expect(other.stderr).toContain(`that question is not open, so nothing was done. Open is question ${question}`);
+    expect(other.stderr).toContain(`nothing was done, because that question is not open. The open one is question ${question}`);
     expect(other.code).toBe(1);
     expect(isAlive(Number(read('runs').trim())), 'nothing runs beside an orphan').toBe(false);
     const again = await pipeline('resume', 'k', '--rerun', '--question', question);
@@ -245,7 +245,7 @@ phases:
     child.kill('SIGINT');
     const { code, stdout, stderr } = await ended;
     expect(stdout).toContain('a | ending');
-    expect(stderr).toMatch(/^signalbox: stopping: its command is being ended[^]*left where it is\n {2}go on with it: /);
+    expect(stderr).toMatch(/^signalbox: stopping its command[^]*stopped; it can be resumed\n {2}continue it: /);
     expect(code).toBe(130);
     expect(await pipeline('resume', 's')).toMatchObject({ code: 0 });
   });
