@@ -10,7 +10,7 @@ import {
   NO_TRACE,
   play,
   Trial,
-} from './laws/index.ts';
+} from '../../test/laws/index.ts';
 import {
   freeLock,
   isFree,

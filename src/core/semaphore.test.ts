@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type BrokenLaw, Chance, type Moves, play, semaphoreLaws, semaphoreRules, Trial } from './laws/index.ts';
+import {
+  type BrokenLaw,
+  Chance,
+  type Moves,
+  play,
+  semaphoreLaws,
+  semaphoreRules,
+  Trial,
+} from '../../test/laws/index.ts';
 import type { Moment } from './machine.ts';
 import {
   availableSlots,

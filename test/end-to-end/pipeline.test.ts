@@ -142,9 +142,7 @@ phases:
     expect(left.stderr).toBe(
       'signalbox: pipeline/n: left blocked; it can be resumed\n  continue it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
     );
-    expect((await pipeline('status', 'n')).stdout).toMatch(
-      /not driven[^]*continue it: signalbox pipeline resume n/,
-    );
+    expect((await pipeline('status', 'n')).stdout).toMatch(/not driven[^]*continue it: signalbox pipeline resume n/);
     write('', 'go');
     const resumed = await pipeline('resume', 'n');
     expect(resumed.stdout).toMatch(/^pipeline\/n: driven from here, at a\n[^]*a \| ran\n/);
@@ -169,9 +167,7 @@ phases:
     await printed('a | begun');
     const early = await pipeline('resume', 'k', '--skip', '--wait');
     expect(early.code, 'nobody can answer what has not been asked').toBe(1);
-    expect(early.stderr).toContain(
-      'nothing was done, because no phase waits for a decision: it is running',
-    );
+    expect(early.stderr).toContain('nothing was done, because no phase waits for a decision: it is running');
     child.kill('SIGKILL');
     await ended;
     const asked = await pipeline('resume', 'k', '--wait');
@@ -181,7 +177,9 @@ phases:
     const status = await pipeline('status', 'k', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ blocked: { on: 'person', question: Number(question) } });
     const other = await pipeline('resume', 'k', '--skip', '--question', '999999');
-    expect(other.stderr).toContain(`nothing was done, because that question is not open. The open one is question ${question}`);
+    expect(other.stderr).toContain(
+      `nothing was done, because that question is not open. The open one is question ${question}`,
+    );
     expect(other.code).toBe(1);
     expect(isAlive(Number(read('runs').trim())), 'nothing runs beside an orphan').toBe(false);
     const again = await pipeline('resume', 'k', '--rerun', '--question', question);

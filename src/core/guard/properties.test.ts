@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Condition, entryOf, issueStatuses, type Leaf } from './condition.ts';
 import { evaluate, type Verdict } from './evaluate.ts';
-import { type Evaluator, type Law, laws, type Sample } from './evaluate-laws.ts';
+import { type Evaluator, type Law, laws, type Sample } from '../../../test/laws/evaluation.ts';
 import { explain, renderExplanation } from './explain.ts';
 import type { Gathered, Input, InputKind, Inputs, InputValues } from './inputs.ts';
 import { parseCondition } from './parse.ts';

@@ -1,9 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { OnFailure } from '../guard/index.ts';
-import { BrokenLaw } from '../laws/trial.ts';
-import { driverLaws, type Fate, type Laws, type Luck, type Move, NOTHING_THROWS } from './laws/index.ts';
-import { phaseLaws, recordLaws, type Transition, Trial } from './laws/index.ts';
+import { BrokenLaw } from '../../../test/laws/trial.ts';
+import {
+  driverLaws,
+  type Fate,
+  type Laws,
+  type Luck,
+  type Move,
+  NOTHING_THROWS,
+} from '../../../test/laws/pipeline/index.ts';
+import { phaseLaws, recordLaws, type Transition, Trial } from '../../../test/laws/pipeline/index.ts';
 import { type DriverCommand, effectOf, type PhaseResult, pipelineTransition } from './pipeline.ts';
 import { hasEnded, type PipelineRecord } from './record.ts';
 import type { Phase, Runbook } from './runbook.ts';

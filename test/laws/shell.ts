@@ -3,8 +3,8 @@
  * revision is compared), of the queue any front, and of the leases that have ended any part. A step that rests on more
  * than that is not written, and is decided again on all there is.
  */
-import { type Hold, isStale } from '../hold.ts';
-import type { Moment, Step } from '../machine.ts';
+import { type Hold, isStale } from '../../src/core/hold.ts';
+import type { Moment, Step } from '../../src/core/machine.ts';
 import { type Command, isGrant, type Outcome, type Resource, type Wish } from './law.ts';
 import { nextOf } from './order.ts';
 

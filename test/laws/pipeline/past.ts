@@ -1,6 +1,6 @@
 /** The account that the laws keep. */
-import type { PhaseResult, PipelineCommand } from '../pipeline.ts';
-import type { Runbook } from '../runbook.ts';
+import type { PhaseResult, PipelineCommand } from '../../../src/core/pipeline/pipeline.ts';
+import type { Runbook } from '../../../src/core/pipeline/runbook.ts';
 import {
   areOutputs,
   fateOf,

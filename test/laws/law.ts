@@ -2,9 +2,9 @@
  * What must be true of every step that a lock or a semaphore takes, whatever was asked and whoever died. The laws know
  * what promises mean and nothing of how they are kept, so that a wrong machine cannot be wrong in the same way.
  */
-import { type Claim, type Hold, isStale, type OnStale } from '../hold.ts';
-import type { Event, Moment, Step } from '../machine.ts';
-import type { Passed, Queued, Waiting } from '../queue.ts';
+import { type Claim, type Hold, isStale, type OnStale } from '../../src/core/hold.ts';
+import type { Event, Moment, Step } from '../../src/core/machine.ts';
+import type { Passed, Queued, Waiting } from '../../src/core/queue.ts';
 
 /** What locks and semaphores have in common. */
 export interface Resource extends Queued {

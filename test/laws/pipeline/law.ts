@@ -2,11 +2,11 @@
  * What must be true of every step that a pipeline takes, whatever is said to it, by whomever, and whoever died. The laws
  * keep an account of their own, from what was said and heard, so that a wrong machine cannot be wrong in the same way.
  */
-import type { GuardOutcome, OnFailure } from '../../guard/index.ts';
-import type { Moment, Token } from '../../machine.ts';
-import type { PipelineCommand, pipelineTransition, PipelineTransition } from '../pipeline.ts';
-import type { PipelineRecord } from '../record.ts';
-import type { Phase, Runbook } from '../runbook.ts';
+import type { GuardOutcome, OnFailure } from '../../../src/core/guard/index.ts';
+import type { Moment, Token } from '../../../src/core/machine.ts';
+import type { PipelineCommand, pipelineTransition, PipelineTransition } from '../../../src/core/pipeline/pipeline.ts';
+import type { PipelineRecord } from '../../../src/core/pipeline/record.ts';
+import type { Phase, Runbook } from '../../../src/core/pipeline/runbook.ts';
 
 export type Transition = typeof pipelineTransition;
 

@@ -2,9 +2,9 @@
  * Who must be served next: told a second time, in other words than the machines', and followed through a step event by
  * event.
  */
-import type { Hold } from '../hold.ts';
-import type { Event, Moment } from '../machine.ts';
-import { type Passed, PATIENCE } from '../queue.ts';
+import type { Hold } from '../../src/core/hold.ts';
+import type { Event, Moment } from '../../src/core/machine.ts';
+import { type Passed, PATIENCE } from '../../src/core/queue.ts';
 import { claimed, type Command, grantsOf, holdOf, isGrant, type Resource, type Seen, type Wish } from './law.ts';
 
 /** What the laws have to know about one kind of resource. */

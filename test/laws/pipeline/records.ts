@@ -1,5 +1,5 @@
 /** Laws about the record: what it says is true, it can be kept, and it is written only if something changed. */
-import { same } from '../../laws/law.ts';
+import { same } from '../law.ts';
 import { hasChanged, isOver, type Laws, type Seen, tells } from './law.ts';
 
 const PER_PHASE = 12_000;

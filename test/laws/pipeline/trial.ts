@@ -2,13 +2,19 @@
  * A pipeline on trial: drivers carry out what they are told, die, come back and talk out of turn, people cancel and decide,
  * and every step is held against the laws.
  */
-import type { Guard, GuardOutcome } from '../../guard/index.ts';
-import { BrokenLaw } from '../../laws/trial.ts';
-import type { Moment, Token } from '../../machine.ts';
-import type { Choice } from '../question.ts';
-import type { DriverCommand, Effect, PhaseResult, PipelineCommand, PipelineTransition } from '../pipeline.ts';
-import type { PipelineRecord } from '../record.ts';
-import type { Phase, Runbook } from '../runbook.ts';
+import type { Guard, GuardOutcome } from '../../../src/core/guard/index.ts';
+import { BrokenLaw } from '../trial.ts';
+import type { Moment, Token } from '../../../src/core/machine.ts';
+import type { Choice } from '../../../src/core/pipeline/question.ts';
+import type {
+  DriverCommand,
+  Effect,
+  PhaseResult,
+  PipelineCommand,
+  PipelineTransition,
+} from '../../../src/core/pipeline/pipeline.ts';
+import type { PipelineRecord } from '../../../src/core/pipeline/record.ts';
+import type { Phase, Runbook } from '../../../src/core/pipeline/runbook.ts';
 import type { Laws, Past, Seen, Transition } from './law.ts';
 import { beginning, remember } from './past.ts';
 

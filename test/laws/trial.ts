@@ -3,9 +3,9 @@
  * any part of the news, as a process does; with every step held against the laws. Ends by letting everybody go home,
  * because a law about every single step does not tell whether all who wait are served.
  */
-import { type Claim, type Hold, isStale } from '../hold.ts';
-import type { Moment, Step } from '../machine.ts';
-import { formsOf } from '../queue.ts';
+import { type Claim, type Hold, isStale } from '../../src/core/hold.ts';
+import type { Moment, Step } from '../../src/core/machine.ts';
+import { formsOf } from '../../src/core/queue.ts';
 import {
   type Command,
   eventsOf,

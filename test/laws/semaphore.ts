@@ -1,7 +1,7 @@
 /** The laws of semaphores. */
-import { isStale } from '../hold.ts';
-import type { Semaphore, SemaphoreHold, SemaphoreRequest } from '../semaphore.ts';
-import { slotNumbers, type Slots, slotsOf } from '../slots.ts';
+import { isStale } from '../../src/core/hold.ts';
+import type { Semaphore, SemaphoreHold, SemaphoreRequest } from '../../src/core/semaphore.ts';
+import { slotNumbers, type Slots, slotsOf } from '../../src/core/slots.ts';
 import { holdLaws } from './holds.ts';
 import { isExhausted, isRepeated, type Laws, same } from './law.ts';
 import type { Rules } from './order.ts';

@@ -1,6 +1,6 @@
 /** The laws of locks. */
-import { isStale } from '../hold.ts';
-import type { Lock, LockHold, LockRequest } from '../lock.ts';
+import { isStale } from '../../src/core/hold.ts';
+import type { Lock, LockHold, LockRequest } from '../../src/core/lock.ts';
 import { holdLaws } from './holds.ts';
 import type { Laws } from './law.ts';
 import type { Rules } from './order.ts';

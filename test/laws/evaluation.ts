@@ -2,9 +2,9 @@
  * Laws that every right evaluator keeps, whatever the condition and whatever is known. Only tests import this: they hold
  * the laws against `evaluate`, and against evaluators with a planted bug, to see that the laws would notice.
  */
-import { type Condition, leavesOf } from './condition.ts';
-import type { Verdict } from './evaluate.ts';
-import type { Inputs } from './inputs.ts';
+import { type Condition, leavesOf } from '../../src/core/guard/condition.ts';
+import type { Verdict } from '../../src/core/guard/evaluate.ts';
+import type { Inputs } from '../../src/core/guard/inputs.ts';
 
 export type Evaluator = (condition: Condition, inputs: Inputs) => Verdict['kind'];
 
