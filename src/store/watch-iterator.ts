@@ -20,7 +20,7 @@ export abstract class WatchIterator implements Watch, AsyncIterator<Changes, und
   readonly #signal: AbortSignal;
   /** Calls of `next` that wait for a change, oldest first. */
   readonly #readers: Reader[] = [];
-  #failure: { readonly error: unknown } | undefined;
+  #failure: Error | undefined;
   #isEnded = false;
 
   constructor(signal: AbortSignal) {
@@ -51,7 +51,7 @@ export abstract class WatchIterator implements Watch, AsyncIterator<Changes, und
     const failure = this.#failure;
     if (failure === undefined) return new Promise((resolve, reject) => this.#readers.push({ resolve, reject }));
     this.end();
-    return Promise.reject(failure.error);
+    return Promise.reject(failure);
   }
 
   return(): Promise<Step> {
@@ -60,9 +60,9 @@ export abstract class WatchIterator implements Watch, AsyncIterator<Changes, und
   }
 
   /** Ends the watch with an error, which exactly one call of `next` throws. */
-  fail(error: unknown): void {
+  fail(error: Error): void {
     if (!this.isOpen) return;
-    this.#failure = { error };
+    this.#failure = error;
     const reader = this.#readers.shift();
     if (reader === undefined) return;
     this.end();

@@ -81,7 +81,7 @@ describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
     await shell.prints(/│ begun/);
     shell.write(CTRL_C);
     await shell.prints(
-      /stopping: its command is being ended[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/,
+      /stopping its command[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/,
     );
     type('echo code $?');
     await shell.prints(/code 130/);

@@ -20,8 +20,8 @@ Examples:
   signalbox pipeline cancel release-7
   signalbox pipeline cancel release-7 --reason 'superseded by release-8'
 
-If one of its commands runs, the driver stops it first, and cancel waits for that. Exit code 1 if there is no such pipeline,
-or if it was over before.`,
+If one of its commands runs, the driver stops it first, and cancel waits for that.
+Exit code 1 if there is no such pipeline, or if it was over before.`,
     )
     .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
       const by = askedBy(holder);

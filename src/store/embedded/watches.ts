@@ -59,7 +59,7 @@ export class EmbeddedWatch extends WatchIterator {
         this.#cursor = last.revision;
         for (const each of changes) this.#deliver(each);
       } catch (error) {
-        this.fail(error);
+        this.fail(error as Error);
       }
     }
   }
