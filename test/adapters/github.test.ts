@@ -291,7 +291,7 @@ describe('the token', () => {
     expect(() => issuesOf({ baseUrl: 'http://github.example.org/api/v3' })).toThrow('must be https');
     expect(() => issuesOf({ baseUrl: 'https://me:secret@github.example.org' })).toThrow('must not contain a password');
     expect(() => issuesOf({ baseUrl: 'https://me:secret@github.example.org' })).not.toThrow('secret@');
-    expect(() => issuesOf({ baseUrl: 'nonsense' })).toThrow('is no URL');
+    expect(() => issuesOf({ baseUrl: 'nonsense' })).toThrow('is not a URL');
     expect(() => issuesOf({ baseUrl: 'https://github.example.org/api/v3/' })).not.toThrow();
   });
 });
