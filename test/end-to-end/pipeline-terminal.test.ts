@@ -80,9 +80,7 @@ describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
     type('box pipeline run r.yaml --id t');
     await shell.prints(/│ begun/);
     shell.write(CTRL_C);
-    await shell.prints(
-      /stopping its command[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/,
-    );
+    await shell.prints(/stopping its command[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/);
     type('echo code $?');
     await shell.prints(/code 130/);
     expect(shell.stdout.lastIndexOf(SHOWN)).toBeGreaterThan(shell.stdout.lastIndexOf(HIDDEN));
