@@ -167,10 +167,10 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
     [['publish', 'x', '--data', '{nope'], /is not JSON/],
     [['publish', 'x', '--priority', '1000'], /priority is 1000/],
     [['publish', 'x', '--data', '5', '--retries', '1'], /has to be an object/],
-    [['claim', 'x'], /no holder/],
+    [['claim', 'x'], /--holder is missing/],
     [['complete', 'x'], /--token or --holder is missing/],
     [['fail', 'x', '--token', '1'], /--reason/],
-    [['release', 'x', '--token', '1', '--reason', 'y'], /--reason is for --force/],
+    [['release', 'x', '--token', '1', '--reason', 'y'], /--reason needs --force/],
     [['list', '--status', 'done'], /Allowed choices/],
     [['cliam', 'x'], /did you mean claim/],
   ])('says what is wrong with %j', async (args, message) => {
