@@ -1,4 +1,5 @@
 /** Ends what is left of a child: TERM, some time, KILL. Signals go only where it is certain who is meant. */
+import { systemClock } from '../clock.ts';
 import { type Offspring, type Remains, remainsOf, signalRemains } from './offspring.ts';
 
 const FIRST_LOOK_MS = 5;
@@ -31,8 +32,8 @@ export async function end(child: Offspring, patience: Patience): Promise<boolean
     tell('SIGCONT');
     if (await isGoneWithin(child, isOwn, graceMs, hurrying, cut)) return true;
   }
-  const until = performance.now() + giveUpMs;
-  while (cut?.aborted !== true && performance.now() < until) {
+  const until = systemClock.monotonic() + giveUpMs;
+  while (cut?.aborted !== true && systemClock.monotonic() < until) {
     tell('SIGKILL');
     // Again and again: some of them may have started others while they were counted.
     if (await isGoneWithin(child, isOwn, KILL_AGAIN_MS, cut)) return true;
@@ -47,10 +48,10 @@ export async function isGoneWithin(
   withinMs: number,
   ...cuts: readonly (AbortSignal | undefined)[]
 ): Promise<boolean> {
-  const until = performance.now() + withinMs;
+  const until = systemClock.monotonic() + withinMs;
   for (let delayMs = FIRST_LOOK_MS; ; delayMs = Math.min(2 * delayMs, SLOWEST_LOOK_MS)) {
     if (isGone(remainsOf(child, isOwn))) return true;
-    const leftMs = until - performance.now();
+    const leftMs = until - systemClock.monotonic();
     if (leftMs <= 0 || cuts.some((cut) => cut?.aborted === true)) return false;
     await pause(Math.min(delayMs, leftMs), cuts);
   }

@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   core: [],
   failure: ['core'],
   clock: [],
-  host: [],
+  host: ['clock'],
   store: ['failure', 'clock', 'host'],
   adapters: ['failure', 'clock', 'core', 'host'],
   document: ['failure', 'core'],

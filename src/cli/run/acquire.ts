@@ -1,4 +1,5 @@
 /** Gets what a run wants: what a run around it holds is re-entered, the rest is acquired, all or nothing. */
+import { systemClock } from '../../clock.ts';
 import type { Hold as Grant } from '../../core/index.ts';
 import type { WaitOptions } from '../../runtime/acquisition.ts';
 import type { Hold } from '../../runtime/hold.ts';
@@ -20,13 +21,13 @@ export async function acquire(
   outer: OuterHolds,
   options: AcquireOptions,
 ): Promise<readonly Hold[]> {
-  const since = performance.now();
+  const since = systemClock.monotonic();
   const { waitMs } = options;
   // Never down to 0, which means not to wait at all: one whose time is up is told that it timed out.
   const inTime = (): AcquireOptions =>
     waitMs === undefined || waitMs === 0
       ? options
-      : { ...options, waitMs: Math.max(1, waitMs - (performance.now() - since)) };
+      : { ...options, waitMs: Math.max(1, waitMs - (systemClock.monotonic() - since)) };
   for (;;) {
     try {
       return await acquireOnce(box, wants, outer, inTime);

@@ -3,6 +3,7 @@
  * until we go on. And a command that stops itself, and only itself, stops us too: the shell waits for us and not for
  * it, and would sit there for ever. When the shell goes on with the job, it wakes both.
  */
+import { systemClock } from '../../clock.ts';
 import { readStat } from '../../host/index.ts';
 
 /** So long the word that we shall stop may be on its way after the word that the command has stopped. */
@@ -14,11 +15,11 @@ let wokenAt = Number.NEGATIVE_INFINITY;
 
 /** As if nobody had listened to the signal. Returns when somebody has let us go on; false if we had just been woken. */
 export function stopOurselves(signal: 'SIGTSTP' | 'SIGSTOP', listener?: (signal: NodeJS.Signals) => void): boolean {
-  if (performance.now() - wokenAt < OLD_WORD_MS) return false;
+  if (systemClock.monotonic() - wokenAt < OLD_WORD_MS) return false;
   if (listener !== undefined) process.removeListener(signal, listener);
   process.kill(process.pid, signal);
   if (listener !== undefined) process.on(signal, listener);
-  wokenAt = performance.now();
+  wokenAt = systemClock.monotonic();
   return true;
 }
 
