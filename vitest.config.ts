@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -46,8 +47,9 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
     reporters: ['default'],
-    // Most tests wait for processes and leases more than they compute, so there are more of them than cores.
-    maxWorkers: '200%',
+    // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
+    // because vitest takes more than 100 % for 100 %.
+    maxWorkers: 2 * availableParallelism(),
     // Files share the modules that they import: to load them anew for each takes longer than most files themselves.
     isolate: false,
     sequence: { sequencer: SlowFirst },
