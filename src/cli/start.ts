@@ -38,7 +38,7 @@ const OLD_MS = 30 * 86_400_000;
 /** Those with kept code of their own, which holds what that command needed. */
 const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events']);
 
-/** Parts of Node that only some commands use: together they take a fifth of the time that `run` takes. Loaded when used. */
+/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 const RARELY_USED = new Set([
   'node:crypto',
   'node:fs/promises',
