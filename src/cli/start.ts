@@ -38,6 +38,16 @@ const OLD_MS = 30 * 86_400_000;
 /** The commands with cached code of their own, which contains what that command needed. */
 const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events']);
 
+/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
+const RARELY_USED = new Set([
+  'node:crypto',
+  'node:fs/promises',
+  'node:net',
+  'node:timers/promises',
+  'node:tty',
+  'node:worker_threads',
+]);
+
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const MOST_LINKS = 8;
@@ -46,6 +56,7 @@ const HAS_MODES = process.platform !== 'win32';
 
 const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
+const requireNow = createRequire(main);
 
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const cachedData = kept === undefined ? undefined : readIfSound(kept);
@@ -59,7 +70,13 @@ if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected
   process.once('exit', () => keep(kept, script.createCachedData()));
 }
 const module = { exports: {} };
-(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, createRequire(main), module, main);
+(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, requireLater, module, main);
+
+/** For `main.cjs`, whose imports became properties that are read where they are used. */
+function requireLater(name: string): unknown {
+  if (!RARELY_USED.has(name)) return requireNow(name);
+  return new Proxy({}, { get: (_, property) => (requireNow(name) as Record<PropertyKey, unknown>)[property] });
+}
 
 /** Undefined if the place cannot be trusted. */
 function keptFile(command = 'other'): string | undefined {

@@ -1,4 +1,5 @@
 /** Acquires what a run wants, all or nothing. It re-enters the holds of an outer run. */
+import { systemClock } from '../../clock.ts';
 import type { Hold as Grant } from '../../core/index.ts';
 import type { WaitOptions } from '../../runtime/acquisition.ts';
 import type { Hold } from '../../runtime/hold.ts';
@@ -20,13 +21,13 @@ export async function acquire(
   outer: OuterHolds,
   options: AcquireOptions,
 ): Promise<readonly Hold[]> {
-  const since = performance.now();
+  const since = systemClock.monotonic();
   const { waitMs } = options;
   // Never 0, which means not to wait at all: a run whose time is up should report that it timed out.
   const inTime = (): AcquireOptions =>
     waitMs === undefined || waitMs === 0
       ? options
-      : { ...options, waitMs: Math.max(1, waitMs - (performance.now() - since)) };
+      : { ...options, waitMs: Math.max(1, waitMs - (systemClock.monotonic() - since)) };
   for (;;) {
     try {
       return await acquireOnce(box, wants, outer, inTime);

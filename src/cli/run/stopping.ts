@@ -3,6 +3,7 @@
  * every other process. A command that stops only itself stops us too: the shell waits for us and not for the command, and
  * would wait for ever. When the shell continues the job, it wakes both.
  */
+import { systemClock } from '../../clock.ts';
 import { readStat } from '../../host/index.ts';
 
 /** How long our own stop signal may lag behind the news that the command has stopped. */
@@ -14,11 +15,11 @@ let wokenAt = Number.NEGATIVE_INFINITY;
 
 /** Stops this process as if it did not handle the signal. Returns when it is continued; false if it had just been woken. */
 export function stopOurselves(signal: 'SIGTSTP' | 'SIGSTOP', listener?: (signal: NodeJS.Signals) => void): boolean {
-  if (performance.now() - wokenAt < OLD_WORD_MS) return false;
+  if (systemClock.monotonic() - wokenAt < OLD_WORD_MS) return false;
   if (listener !== undefined) process.removeListener(signal, listener);
   process.kill(process.pid, signal);
   if (listener !== undefined) process.on(signal, listener);
-  wokenAt = performance.now();
+  wokenAt = systemClock.monotonic();
   return true;
 }
 

@@ -6,6 +6,7 @@
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { systemClock } from '../../clock.ts';
 import { complain, printable } from '../output.ts';
 
 const STDERR = 2;
@@ -35,11 +36,11 @@ export class Voice {
   /** `look` describes the wait: with durations for a terminal, and without them for a log. */
   waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
     if (!this.#tellsWaits || this.#timer !== undefined) return;
-    this.#since = performance.now();
+    this.#since = systemClock.monotonic();
     let told = '';
     const update = (): void => {
       const timer = (this.#timer = setTimeout(update, UPDATE_MS));
-      look(performance.now() - this.#since).then(
+      look(systemClock.monotonic() - this.#since).then(
         (news) => {
           if (news === undefined || this.#timer !== timer) return;
           if (this.#onTerminal) this.#rewrite(news.line);
