@@ -407,6 +407,14 @@ const BUGS: readonly Bug[] = [
     forms: (request) => [request],
   },
   {
+    bug: 'an upgrade that is given up takes the writing from another request that has it too',
+    breaks: 'whoever gives up takes nothing from another request of the same holder',
+    planted(lock, command, at) {
+      const step = lockTransition(lock, command, at);
+      return step.outcome.kind === 'extended' ? { ...withState(step, lock), answers: [] } : step;
+    },
+  },
+  {
     bug: 'whoever is told that it holds does not',
     breaks: 'whoever is told that it holds does hold',
     planted(lock, command, at) {

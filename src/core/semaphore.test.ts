@@ -490,6 +490,14 @@ const BUGS: readonly { readonly bug: string; readonly breaks: string; readonly p
     },
   },
   {
+    bug: 'a growth that is given up takes slots from another request that has them too',
+    breaks: 'whoever gives up takes nothing from another request of the same holder',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.outcome.kind === 'already-held' ? { ...withState(step, semaphore), answers: [] } : step;
+    },
+  },
+  {
     bug: 'whoever is told that it holds does not',
     breaks: 'whoever is told that it holds does hold',
     planted(semaphore, command, at) {

@@ -73,6 +73,8 @@ export class Draft<State extends Coordinated> {
   }
 
   take(step: Step<State, AnyOutcome>): void {
+    this.#keep(step.outcome);
+    for (const { outcome } of step.answers) this.#keep(outcome);
     this.state = step.state;
     // That somebody waits is told by its ticket.
     const events =
@@ -81,6 +83,16 @@ export class Draft<State extends Coordinated> {
     this.answers = joined(this.answers, step.answers);
     this.losses = joined(this.losses, step.losses);
     this.touched += step.answers.length + step.losses.length + (step.dropped ?? 0);
+  }
+
+  /**
+   * What somebody is told to have was there before, perhaps of another session than the one that asks, and has changed: as
+   * it was, it has to be alive. One that was stale already must not come back to life by being changed.
+   */
+  #keep({ kind, hold }: AnyOutcome): void {
+    if (hold === undefined || kind === 'released') return;
+    const was = this.state.record.holds.find(({ id }) => id === hold.id) as Hold | undefined;
+    if (was !== undefined && was !== hold && !this.kept.includes(was)) this.kept = [...this.kept, was];
   }
 }
 

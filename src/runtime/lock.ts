@@ -134,7 +134,6 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const hold = new LockHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
-    if (outcome.kind === 'upgraded') hold.changed(grant);
     return this.given(hold, options?.maxHoldMs);
   };
 }
@@ -142,6 +141,12 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 export class LockHold extends Hold<LockGrant> {
   get mode(): LockMode {
     return this.grant.mode;
+  }
+
+  /** An upgrade has a larger token than all before it, and a downgrade keeps it. */
+  protected override isOutdated({ token, mode }: LockGrant): boolean {
+    const known = this.grant;
+    return token < known.token || (token === known.token && mode === 'exclusive' && known.mode === 'shared');
   }
 
   /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */

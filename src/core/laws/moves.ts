@@ -1,6 +1,6 @@
 /** What may happen to a machine on trial: commands of every kind, from everybody, and the end of leases. */
 import type { Chance } from './chance.ts';
-import type { Command, Resource } from './law.ts';
+import type { Command, Enlarged, Resource } from './law.ts';
 import type { Trial } from './trial.ts';
 
 /** What only one kind of resource knows. */
@@ -112,9 +112,11 @@ const extend: Move<Resource, Command> = (trial, chance, _moves, id) => {
 
 /** Of anything that was asked: the cancel may come before, after or without the grant. */
 const cancel: Move<Resource, Command> = (trial, chance, _moves, id) => {
-  const { waiting } = trial.state;
-  const some = chance.often(50) ? waiting[chance.nat(Math.max(0, waiting.length - 1))]?.id : undefined;
-  const meant = some ?? `#${chance.nat(Number(id.slice(1)))}`;
+  const { waiting, record } = trial.state;
+  // Those who were granted more than they had: a wish that was given up just as it came true.
+  const more = (record.holds as readonly Enlarged[]).flatMap(({ upgradedBy, grown }) => upgradedBy ?? grown?.by ?? []);
+  const known = chance.often(50) ? waiting.map((waiter) => waiter.id) : chance.often(50) ? more : [];
+  const meant = known[chance.nat(Math.max(0, known.length - 1))] ?? `#${chance.nat(Number(id.slice(1)))}`;
   // The victim of a deadlock may be anywhere in the queue: the whole of it is read.
   if (chance.often(30)) trial.do({ kind: 'refuse', id: meant, cycle: [] } as Command);
   else trial.do({ kind: 'cancel', id: meant }, front(chance, trial), chance.often(30));

@@ -2,11 +2,12 @@
  * What must never happen, checked on every step: once on what is stored, by an observer whom no fault concerns, and
  * once on what the users of holds believe.
  */
-import type {
-  LockHold as LockGrant,
-  LockMode,
-  LockRequest,
-  SemaphoreHold as SemaphoreGrant,
+import {
+  type LockHold as LockGrant,
+  type LockMode,
+  type LockRequest,
+  type SemaphoreHold as SemaphoreGrant,
+  slotNumbers,
 } from '../../core/index.ts';
 import type { Hold } from '../../runtime/hold.ts';
 import {
@@ -87,8 +88,11 @@ export class Checker {
   readonly #tickets = new Map<string, Map<string, Ticket>>();
   readonly #highest = new Map<string, number>();
   readonly #touched = new Map<string, number>();
-  /** The ids of holds and claims that an administrator took: only there may the old holder hear of it later than the next is let in. */
-  readonly #forced = new Set<string>();
+  /**
+   * The ids of holds and claims that were ended from elsewhere: by an administrator, or by their own holder, who goes by name
+   * and token. Only there may the one who has it in its hands hear of it later than the next is let in.
+   */
+  readonly #ended = new Set<string>();
   /** Since when they should have heard of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
@@ -109,7 +113,7 @@ export class Checker {
     this.tasks = new TaskChecker(
       (what) => world.note('store', what),
       (what) => this.fail(what),
-      (id, token) => void this.#forced.add(`${id} #${token}`),
+      (id, token) => void this.#ended.add(`${id} #${token}`),
     );
   }
 
@@ -190,9 +194,9 @@ export class Checker {
     return this.#world.now - since < HEARD_MS;
   }
 
-  /** An administrator took it; or it rests on a hold of another process, which may release that at any time. */
+  /** It was ended from elsewhere; or it rests on a hold of another process, which may release that at any time. */
   #mayHearLate({ id, process, isReentry }: Held): boolean {
-    if (this.#forced.has(id)) return true;
+    if (this.#ended.has(id)) return true;
     return isReentry === true && process !== undefined && processOf(id) !== process;
   }
 
@@ -200,6 +204,11 @@ export class Checker {
     const believers = this.#believers.get(resource) ?? new Set();
     this.#believers.set(resource, believers);
     return believers;
+  }
+
+  /** A user is about to release it by name and token, whoever has it in its hands. */
+  endsElsewhere({ id }: Pick<Held, 'id'>): void {
+    this.#ended.add(id);
   }
 
   // What users ask for
@@ -324,7 +333,7 @@ export class Checker {
     if (record.kind === 'lock' && holds.length > 1 && holds.some(({ mode }) => mode === 'exclusive')) {
       this.fail(`${resource} is stored as held by several, one of them exclusively`);
     }
-    const slots = holds.flatMap((hold) => hold.slots ?? []);
+    const slots = holds.flatMap((hold) => slotNumbers(hold.slots ?? []));
     if (new Set(slots).size < slots.length) this.fail(`a slot of ${resource} was given out twice: ${slots.join(' ')}`);
     if (resource === 'semaphore/sized' && record.capacity !== before?.capacity && record.capacity !== undefined) {
       if (this.#sized.has(record.capacity)) this.fail(`${resource} was resized to ${record.capacity} again`);
@@ -360,21 +369,29 @@ export class Checker {
   /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
   #wasTaken(resource: string, holder: string): void {
     for (const hold of this.#records.get(resource)?.holds ?? []) {
-      if (hold.holder === holder) this.#forced.add(hold.id);
+      if (hold.holder === holder) this.#ended.add(hold.id);
     }
   }
 
   /** A hold changes only as its holder asks. */
   #checkChange(resource: string, before: Grant | undefined, after: Grant): void {
     if (before === undefined) return;
-    if ((after.weight ?? 0) < (before.weight ?? 0)) {
-      this.fail(`${after.holder} had ${before.weight} slots of ${resource} and was left ${after.weight}`);
-    }
+    if ((after.weight ?? 0) < (before.weight ?? 0)) this.#checkUsers(resource, after);
     if (before.mode !== 'shared' || after.mode !== 'exclusive') return;
     const asking = this.#asking.get(`${resource} ${after.holder}`);
     if (asking === undefined) return;
     const isLate = asking.under === 0 && this.#world.now - asking.settledAt >= NO_TRACE_MS;
     if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
+  }
+
+  /** A growth that was given up goes back, unless somebody was told to have it. */
+  #checkUsers(resource: string, { id, holder, weight = 0 }: Grant): void {
+    for (const { hold, process } of this.#of(resource)) {
+      if (hold.id !== id || process.isDead || process.isPaused || !hold.isValid || this.#mayHearLate(hold)) continue;
+      const has = hold.slots?.length ?? 0;
+      if (has > weight)
+        this.fail(`${holder} uses ${has} slots of ${resource} in ${process.name}, and was left ${weight}`);
+    }
   }
 
   /** Whoever is granted has waited longest among those of its priority, and nobody of a priority as high waits on. */
