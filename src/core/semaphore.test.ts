@@ -27,6 +27,7 @@ function semaphores(scale: number): Moves<Semaphore> {
   const capacity = (chance: Chance): number => scale * (1 + chance.nat(5));
   return {
     wish: (chance) => ({ weight: weight(chance), ...(chance.often(15) && { capacity: capacity(chance) }) }),
+    more: ({ weight = 1 }) => ({ weight: weight + 1 }),
     ticket(command) {
       const { kind: _kind, ...request } = command;
       return request as SemaphoreRequest;

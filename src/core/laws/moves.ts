@@ -1,12 +1,14 @@
 /** What may happen to a machine on trial: commands of every kind, from everybody, and the end of leases. */
 import type { Chance } from './chance.ts';
-import type { Command, Enlarged, Resource } from './law.ts';
+import type { Command, Enlarged, Held, Resource } from './law.ts';
 import type { Trial } from './trial.ts';
 
 /** What only one kind of resource knows. */
 export interface Moves<State extends Resource> {
   /** What is asked for: a mode, or a weight and perhaps a capacity. */
   wish(chance: Chance): object;
+  /** What one who has this hold asks for who wants more. */
+  more(hold: Held): object;
   /** A request as it waits. */
   ticket(command: Command): State['waiting'][number];
   /** Claims besides release and heartbeat, and whatever else there is. */
@@ -69,6 +71,19 @@ const twice: Move<Resource, Command> = (trial, chance, moves, id) => {
     const asked = { kind: 'acquire', id: `${id}/${place}`, holder: one, lease: trial.leaseOf(one), wait: true };
     trial.do({ ...asked, priority: 0, ...moves.wish(chance) } as Command, front(chance, trial));
   }
+};
+
+/** Whoever holds it wants more, twice, and gives up on the first: perhaps too late. */
+const moreTwice: Move<Resource, Command> = (trial, chance, moves, id) => {
+  const { holds } = trial.state.record;
+  const hold = holds[chance.nat(Math.max(0, holds.length - 1))];
+  if (hold === undefined) return;
+  const { holder } = hold;
+  for (const place of [0, 1]) {
+    const asked = { kind: 'acquire', id: `${id}/${place}`, holder, lease: trial.leaseOf(holder), wait: true };
+    trial.do({ ...asked, priority: 0, ...moves.more(hold) } as Command, front(chance, trial));
+  }
+  trial.do({ kind: 'cancel', id: `${id}/0` }, front(chance, trial));
 };
 
 /** A guess failed, and with it came the ticket: nobody has looked whether it makes sense. */
@@ -178,6 +193,7 @@ const ALL: readonly (readonly [number, Move<Resource, Command>])[] = [
   [10, acquire],
   [2, arrive],
   [2, twice],
+  [1, moreTwice],
   [6, claim],
   [3, leave],
   [3, upgrade],

@@ -289,8 +289,9 @@ export class Trial<State extends Resource, Asked extends Command> {
     const { covers } = this.#suspect.rules;
     for (const [id, requests] of told) {
       const hold = step.state.record.holds.find((held) => held.id === id);
+      const givenUp = command.kind === 'cancel' ? command.id : undefined;
       const left = [...requests].filter(
-        ([request, wish]) => request !== command.id && hold !== undefined && covers(hold, wish),
+        ([request, wish]) => request !== givenUp && hold !== undefined && covers(hold, wish),
       );
       if (left.length === 0) told.delete(id);
       else told.set(id, new Map(left));
