@@ -239,6 +239,14 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
       expect((error as Error).message).toMatch(/the capacity is 3, not 5/);
     });
 
+    it('may shrink in the same write as a grant, below what is then in use', async () => {
+      const { pool: slots } = await pool(2);
+      const first = await slots.acquire();
+      const [second] = await Promise.all([slots.acquire(), slots.resize(1)]);
+      expect([first.slots, second.slots]).toEqual([[0], [1]]);
+      expect(await slots.inspect()).toMatchObject({ capacity: 1, usedSlots: 2 });
+    });
+
     it('can grow, and those who wait come in', async () => {
       const { pool: slots, box } = await pool(1);
       await slots.acquire();

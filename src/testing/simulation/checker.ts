@@ -98,6 +98,8 @@ export class Checker {
   readonly #asking = new Map<string, Asking>();
   readonly #counted = new Set<number>();
   readonly #ran = new Set<string>();
+  /** How many forget the pipeline just now, or were not told whether they did. */
+  readonly #forgetting = new Map<string, number>();
   readonly #phases = new Map<string, { readonly process: SimulatedProcess; readonly token: number }>();
   #lastCapacity = 10;
   readonly #sized = new Set<number>();
@@ -258,6 +260,14 @@ export class Checker {
     this.#counted.add(to);
   }
 
+  /** A user wants all that is known of the pipeline to be forgotten. One that is not told whether it was may have done it. */
+  async forgets(pipeline: string, forget: () => Promise<boolean>): Promise<void> {
+    this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 0) + 1);
+    const isForgotten = await forget();
+    this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 1) - 1);
+    if (isForgotten) this.mayRunAgain(pipeline);
+  }
+
   /** A person decided so, or all that is known of the pipeline is forgotten. */
   mayRunAgain(pipeline: string): void {
     for (const key of this.#ran) if (key.startsWith(`${pipeline} `)) this.#ran.delete(key);
@@ -277,7 +287,8 @@ export class Checker {
     const running = this.#phases.get(pipeline);
     const isRunning = running !== undefined && !running.process.isDead && !running.process.isPaused;
     if (isRunning && running.token === token) this.fail(`${key} runs twice at once, in ${process.name} as well`);
-    if (!isIdempotent && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
+    const isKnown = (this.#forgetting.get(pipeline) ?? 0) === 0;
+    if (!isIdempotent && isKnown && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
     if (!isIdempotent) this.#ran.add(key);
     const own = { process, token };
     this.#phases.set(pipeline, own);
@@ -291,7 +302,7 @@ export class Checker {
   stored({ revision, changes }: Changes): void {
     const arrived: [string, string, Ticket][] = [];
     const gone: [string, string][] = [];
-    const written: [string, StoredRecord | undefined][] = [];
+    const written: [string, StoredRecord | undefined, number][] = [];
     for (const change of changes) {
       const key = change.kind === 'put' ? change.pair.key : change.key;
       if (key.startsWith(ANCHORS)) {
@@ -302,7 +313,11 @@ export class Checker {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
         for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
-        written.push([resource, record]);
+        // One write may grant and resize, in any order.
+        const resized = events.flatMap(({ type, capacity }) =>
+          type === 'semaphore:resized' ? [Number(capacity)] : [],
+        );
+        written.push([resource, record, Math.max(0, ...resized)]);
       } else if (!key.startsWith(TICKETS)) {
         continue;
       } else if (change.kind === 'put') {
@@ -313,7 +328,7 @@ export class Checker {
       }
     }
     const leaving = new Set(gone.map(([, id]) => id));
-    for (const [resource, record] of written) this.#checkRecord(resource, record, leaving);
+    for (const [resource, record, largest] of written) this.#checkRecord(resource, record, largest, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
     if (!this.#world.isTraced) return;
@@ -321,7 +336,13 @@ export class Checker {
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
 
-  #checkRecord(resource: string, record: StoredRecord | undefined, leaving: ReadonlySet<string>): void {
+  /** `largest`: the largest capacity that it was given on the way. */
+  #checkRecord(
+    resource: string,
+    record: StoredRecord | undefined,
+    largest: number,
+    leaving: ReadonlySet<string>,
+  ): void {
     const before = this.#records.get(resource);
     if (record === undefined) {
       if ((before?.holds.length ?? 0) > 0) this.fail(`the record of ${resource} was deleted while it was held`);
@@ -342,7 +363,8 @@ export class Checker {
     const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
     // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
     const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;
-    if (used > (record.capacity ?? used) && used > usedBefore)
+    const capacity = Math.max(record.capacity ?? used, before?.capacity ?? 0, largest);
+    if (used > capacity && used > usedBefore)
       this.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
     if (used !== slots.length) this.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
     for (const hold of holds)

@@ -1,0 +1,123 @@
+/**
+ * Bugs that signalbox once had, put back one by one: each broke a promise for a user, and the workload that it is named
+ * with was written to find it.
+ */
+import type { Workload } from '../../src/testing/simulation/workloads.ts';
+import type { Mutant } from './mutants.ts';
+
+export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
+  {
+    name: 'a reader that waits to read once more is made the writer',
+    workload: 'names',
+    shownBy: 1,
+    file: 'core/lock.ts',
+    right: 'if (own === undefined || !covers(own.mode, mode)) return undefined;',
+    wrong: "if (own === undefined || mode === 'shared') return undefined;",
+  },
+  {
+    name: 'a reader that asks twice to become the writer goes before everyone twice',
+    workload: 'names',
+    shownBy: 1,
+    file: 'core/lock.ts',
+    right: 'earlier ? plain : request]',
+    wrong: 'request]',
+  },
+  {
+    name: 'a re-entry rests on a hold that has ended here',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/runtime.ts',
+    right: 'return this.#presence.isOwn(lease) && this.holds.get(id)?.isValid !== true;',
+    wrong: 'return false;',
+  },
+  {
+    name: 'a re-entry is not told that its outer hold is released',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/hold.ts',
+    right: "this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
+    wrong: '',
+  },
+  {
+    name: 'a request that can never be granted waits at the head of the queue',
+    workload: 'slots',
+    shownBy: 1,
+    file: 'core/semaphore.ts',
+    right: 'mismatch(request, record) ?? impossible(request, own, record.capacity);',
+    wrong: 'mismatch(request, record);',
+  },
+  {
+    name: 'one write serves more than a store takes in one transaction',
+    workload: 'many',
+    shownBy: 1,
+    file: 'runtime/desk.ts',
+    right: 'const SERVED = 32;',
+    wrong: 'const SERVED = 1000;',
+  },
+  {
+    name: 'an acquire that became an upgrade leaves its ticket when it is given up',
+    workload: 'names',
+    shownBy: 1,
+    file: 'core/queue.ts',
+    right: 'return [plain, { ...plain, upgrades }];',
+    wrong: 'return [plain];',
+  },
+  {
+    name: 'run resolves although its hold was lost while the work stood still',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/resource.ts',
+    right: `if (held.lost !== undefined) throw held.lost;
+  // Or the store knew first, and said so when it was released.
+  const lost = released.find((outcome) => outcome.kind === 'already-lost');`,
+    wrong: 'const lost = released.find(() => false);',
+  },
+  {
+    name: 'a process that is closed while the store is away ends with an error that nobody catches',
+    workload: 'holds',
+    shownBy: 1,
+    file: 'runtime/hold.ts',
+    right: 'await outcomeOf(this.desk, command, this.runtime.giveUpAt()).catch(() => undefined);',
+    wrong: 'await outcomeOf(this.desk, command, this.runtime.giveUpAt());',
+  },
+  {
+    name: 'a resize whose answer got lost is done again over what another did since',
+    workload: 'slots',
+    shownBy: 1,
+    file: 'runtime/desk.ts',
+    right: 'const isKnown = marks.includes(mark);',
+    wrong: 'const isKnown = false;',
+  },
+  {
+    name: 'a release whose answer got lost is said to be of another',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/desk.ts',
+    right: "if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.sent?.outcome) {",
+    wrong: 'if (pending.asked < 0) {',
+  },
+  {
+    name: 'a request that is refused as things are known is put into the queue',
+    workload: 'slots',
+    shownBy: 6,
+    file: 'runtime/batch.ts',
+    right: 'if (!pending.effective) continue;',
+    wrong: '',
+  },
+  {
+    name: 'a writer that asked to read goes on writing until the answer comes',
+    workload: 'names',
+    shownBy: 137,
+    file: 'runtime/lock.ts',
+    right: "this.changed({ ...this.grant, mode: 'shared' });",
+    wrong: '',
+  },
+  {
+    name: 'a driver that lost its hold while it stood still begins a phase',
+    workload: 'pipelines',
+    shownBy: 302,
+    file: 'runtime/pipelines/phase-run.ts',
+    right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
+    wrong: 'const lost = this.#holds.find(() => false);',
+  },
+];
