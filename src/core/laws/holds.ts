@@ -1,5 +1,5 @@
 /** Laws about what is held. */
-import { type Hold, isStale } from '../hold.ts';
+import { isStale } from '../hold.ts';
 import {
   claimed,
   type Command,
