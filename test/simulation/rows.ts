@@ -3,14 +3,7 @@
  * with was written to find it.
  */
 import type { Workload } from '../../src/testing/simulation/workloads.ts';
-import type { Edit, Mutant } from './mutants.ts';
-
-/** In every run much goes wrong, and not just in some. */
-export const faulty: Edit = {
-  file: 'testing/simulation/faults.ts',
-  right: 'random.pick([0, 0, 0.01, 0.05, 0.15]);',
-  wrong: 'random.pick([0.15]);',
-};
+import type { Mutant } from './mutants.ts';
 
 export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
@@ -20,15 +13,6 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'core/lock.ts',
     right: 'if (own === undefined || !covers(own.mode, mode)) return undefined;',
     wrong: "if (own === undefined || mode === 'shared') return undefined;",
-  },
-  {
-    name: 'a re-entry rests on a hold that has ended here',
-    workload: 'names',
-    shownBy: 1,
-    file: 'runtime/runtime.ts',
-    right: 'return this.#presence.isOwn(lease) && this.holds.get(id)?.isValid !== true;',
-    wrong: 'return false;',
-    oftener: faulty,
   },
   {
     name: 'a re-entry is not told that its outer hold is released',
@@ -55,15 +39,6 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: 'const SERVED = 1000;',
   },
   {
-    name: 'an acquire that became an upgrade leaves its ticket when it is given up',
-    workload: 'names',
-    shownBy: 1,
-    file: 'core/queue.ts',
-    right: 'return [plain, { ...plain, upgrades }];',
-    wrong: 'return [plain];',
-    oftener: faulty,
-  },
-  {
     name: 'run resolves although its hold was lost while the work stood still',
     workload: 'names',
     shownBy: 1,
@@ -72,24 +47,6 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   // Or the store knew first, and said so when it was released.
   const lost = released.find((outcome) => outcome.kind === 'already-lost');`,
     wrong: 'const lost = released.find(() => false);',
-  },
-  {
-    name: 'a process that is closed while the store is away ends with an error that nobody catches',
-    workload: 'holds',
-    shownBy: 1,
-    file: 'runtime/hold.ts',
-    right: 'await outcomeOf(this.desk, command, this.runtime.giveUpAt()).catch(() => undefined);',
-    wrong: 'await outcomeOf(this.desk, command, this.runtime.giveUpAt());',
-    oftener: faulty,
-  },
-  {
-    name: 'a resize whose answer got lost is done again over what another did since',
-    workload: 'slots',
-    shownBy: 1,
-    file: 'runtime/desk.ts',
-    right: 'const isKnown = marks.includes(mark);',
-    wrong: 'const isKnown = false;',
-    oftener: faulty,
   },
   {
     name: 'a release whose answer got lost is said to be of another',
