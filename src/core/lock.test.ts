@@ -30,6 +30,7 @@ type Transition = (lock: Lock, command: LockCommand, at: Moment) => LockStep;
 
 const locks: Moves<Lock> = {
   wish: (chance) => ({ mode: chance.pick(['exclusive', 'shared']) }),
+  more: () => ({ mode: 'exclusive' }),
   ticket(command) {
     const { kind: _kind, ...request } = command;
     return request as LockRequest;
@@ -163,7 +164,8 @@ const BUGS: readonly Bug[] = [
     breaks: 'a hold ends only by its holder, by force, or because it was stale',
     planted(lock, command, at) {
       const step = lockTransition(lock, command, at);
-      return step.outcome.kind === 'released' ? withState(step, withRecord(step.state, { holds: [] })) : step;
+      const takesAll = step.outcome.kind === 'released' && step.state.waiting.length === 0;
+      return takesAll ? withState(step, withRecord(step.state, { holds: [] })) : step;
     },
   },
   {
@@ -414,6 +416,14 @@ const BUGS: readonly Bug[] = [
     breaks: NO_TRACE,
     planted: lockTransition,
     forms: (request) => [request],
+  },
+  {
+    bug: 'an upgrade that is given up takes the writing from another request that has it too',
+    breaks: 'whoever gives up takes nothing from another request of the same holder',
+    planted(lock, command, at) {
+      const step = lockTransition(lock, command, at);
+      return step.outcome.kind === 'extended' ? { ...withState(step, lock), answers: [] } : step;
+    },
   },
   {
     bug: 'whoever is told that it holds does not',

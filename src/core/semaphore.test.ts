@@ -35,6 +35,7 @@ function semaphores(scale: number): Moves<Semaphore> {
   const capacity = (chance: Chance): number => scale * (1 + chance.nat(5));
   return {
     wish: (chance) => ({ weight: weight(chance), ...(chance.often(15) && { capacity: capacity(chance) }) }),
+    more: ({ weight = 1 }) => ({ weight: weight + 1 }),
     ticket(command) {
       const { kind: _kind, ...request } = command;
       return request as SemaphoreRequest;
@@ -512,6 +513,14 @@ const BUGS: readonly Bug[] = [
       return step.outcome.kind === 'acquired'
         ? withHolds(step, (hold) => ({ ...hold, slots: slotNumbers(hold.slots) }))
         : step;
+    },
+  },
+  {
+    bug: 'a growth that is given up takes slots from another request that has them too',
+    breaks: 'whoever gives up takes nothing from another request of the same holder',
+    planted(semaphore, command, at) {
+      const step = semaphoreTransition(semaphore, command, at);
+      return step.outcome.kind === 'already-held' ? { ...withState(step, semaphore), answers: [] } : step;
     },
   },
   {

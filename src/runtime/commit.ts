@@ -10,7 +10,7 @@ import {
   encode,
   mailboxKey,
   type RecordDocument,
-  refuseFault,
+  inconsistent,
   type Report,
   type ResourceKeys,
   ticketClass,
@@ -65,8 +65,7 @@ export function commitOf<State extends Coordinated>(
   mayQueue: readonly Ticket[] | undefined,
   looksAtQueue = false,
 ): Commit | undefined {
-  const { record } = draft.state;
-  if (record !== view.state.record) refuseFault(keys.resource, record, view.state.record);
+  if (draft.fault !== undefined) throw inconsistent(keys.resource, 'as it was about to be written', draft.fault);
   const nobodyWaits = view.state.waiting.length === 0 && draft.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && draft.isPlain && draft.state !== view.state) {
     return plainCommit(keys, view, draft, sender, isClosed);

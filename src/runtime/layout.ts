@@ -230,12 +230,14 @@ export function corrupt(key: string, why: string, cause?: unknown): Failure {
   return new Failure('corrupt', told, { cause });
 }
 
-/** Throws `inconsistent` if a record breaks a promise; `before`: what it was, where it is about to be written. */
-export function refuseFault(resource: string, record: unknown, before?: unknown): void {
-  type AnyRecord = Parameters<typeof faultOf>[0];
-  const fault = faultOf(record as AnyRecord, before as AnyRecord | undefined);
-  if (fault === undefined) return;
-  const what = before === undefined ? 'as it is stored' : 'as it was about to be written';
+/** Throws `inconsistent` if a record that was read breaks a promise. */
+export function refuseFault(resource: string, record: unknown): void {
+  const fault = faultOf(record as Parameters<typeof faultOf>[0]);
+  if (fault !== undefined) throw inconsistent(resource, 'as it is stored', fault);
+}
+
+/** For a record that breaks a promise. */
+export function inconsistent(resource: string, what: string, fault: string): Failure {
   const told = `${shown(resource)}, ${what}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
-  throw new Failure('inconsistent', told);
+  return new Failure('inconsistent', told);
 }

@@ -1,8 +1,9 @@
 /** Laws about what is held. */
-import { type Hold, isStale } from '../../src/core/hold.ts';
+import { isStale } from '../../src/core/hold.ts';
 import {
   claimed,
   type Command,
+  type Enlarged,
   eventsOf,
   grantsOf,
   isGrant,
@@ -123,6 +124,9 @@ export const holdLaws: Laws = {
   },
 };
 
+/** Another request of the same holder has the hold too. */
+const SHARES = ['extended', 'already-held'];
+
 const CLAIMS = ['release', 'heartbeat', 'extend', 'upgrade', 'downgrade'];
 const HAVING = [
   'acquired',
@@ -153,12 +157,9 @@ function mayChange(id: string, seen: Seen): boolean {
   if (command.kind === 'cancel' && asked === command.id) return true;
   if (command.kind === 'tick') return step.state.record.holds.find((hold) => hold.id === id)?.warned === true;
   return [step.outcome, ...step.answers.map(({ outcome }) => outcome)].some(
-    (outcome) => isGrant(outcome) && outcome.hold?.id === id,
+    (outcome) => (isGrant(outcome) || SHARES.includes(outcome.kind)) && outcome.hold?.id === id,
   );
 }
-
-/** A hold remembers by which request it became more than it was. */
-type Enlarged = Hold & { readonly upgradedBy?: string; readonly grown?: { readonly by: string } };
 
 /** States share what did not change: most of it was looked at before. */
 const isJson = new WeakSet<object>();

@@ -36,6 +36,9 @@ export interface Outcome {
 
 export type Held = Hold & { readonly weight?: number };
 
+/** A hold remembers by which request it became more than it was. */
+export type Enlarged = Hold & { readonly upgradedBy?: string; readonly grown?: { readonly by: string } };
+
 /** One step, and what went before it. */
 export interface Seen<State extends Resource = Resource, Asked extends Command = Command> {
   readonly before: State;
@@ -51,6 +54,8 @@ export interface Past {
   /** Ids of holds of which a warning was given. */
   readonly warned: ReadonlySet<string>;
   readonly passed: Passed | null;
+  /** Who was told to have what, by the id of the hold: each request with what it asked for. */
+  readonly told: ReadonlyMap<string, ReadonlyMap<string, Wish>>;
 }
 
 /** What is wrong, if anything is. */

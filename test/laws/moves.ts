@@ -1,12 +1,14 @@
 /** What may happen to a machine on trial: commands of every kind, from everybody, and the end of leases. */
 import type { Chance } from './chance.ts';
-import type { Command, Resource } from './law.ts';
+import type { Command, Enlarged, Held, Resource } from './law.ts';
 import type { Trial } from './trial.ts';
 
 /** What only one kind of resource knows. */
 export interface Moves<State extends Resource> {
   /** What is asked for: a mode, or a weight and perhaps a capacity. */
   wish(chance: Chance): object;
+  /** What one who has this hold asks for who wants more. */
+  more(hold: Held): object;
   /** A request as it waits. */
   ticket(command: Command): State['waiting'][number];
   /** Claims besides release and heartbeat, and whatever else there is. */
@@ -71,6 +73,19 @@ const twice: Move<Resource, Command> = (trial, chance, moves, id) => {
   }
 };
 
+/** Whoever holds it wants more, twice, and gives up on the first: perhaps too late. */
+const moreTwice: Move<Resource, Command> = (trial, chance, moves, id) => {
+  const { holds } = trial.state.record;
+  const hold = holds[chance.nat(Math.max(0, holds.length - 1))];
+  if (hold === undefined) return;
+  const { holder } = hold;
+  for (const place of [0, 1]) {
+    const asked = { kind: 'acquire', id: `${id}/${place}`, holder, lease: trial.leaseOf(holder), wait: true };
+    trial.do({ ...asked, priority: 0, ...moves.more(hold) } as Command, front(chance, trial));
+  }
+  trial.do({ kind: 'cancel', id: `${id}/0` }, front(chance, trial));
+};
+
 /** A guess failed, and with it came the ticket: nobody has looked whether it makes sense. */
 const arrive: Move<Resource, Command> = (trial, chance, moves, id) => {
   const command = { kind: 'acquire', id, holder: id, lease: trial.leaseOf(id), priority: chance.pick(PRIORITIES) };
@@ -112,9 +127,11 @@ const extend: Move<Resource, Command> = (trial, chance, _moves, id) => {
 
 /** Of anything that was asked: the cancel may come before, after or without the grant. */
 const cancel: Move<Resource, Command> = (trial, chance, _moves, id) => {
-  const { waiting } = trial.state;
-  const some = chance.often(50) ? waiting[chance.nat(Math.max(0, waiting.length - 1))]?.id : undefined;
-  const meant = some ?? `#${chance.nat(Number(id.slice(1)))}`;
+  const { waiting, record } = trial.state;
+  // Those who were granted more than they had: a wish that was given up just as it came true.
+  const more = (record.holds as readonly Enlarged[]).flatMap(({ upgradedBy, grown }) => upgradedBy ?? grown?.by ?? []);
+  const known = chance.often(50) ? waiting.map((waiter) => waiter.id) : chance.often(50) ? more : [];
+  const meant = known[chance.nat(Math.max(0, known.length - 1))] ?? `#${chance.nat(Number(id.slice(1)))}`;
   // The victim of a deadlock may be anywhere in the queue: the whole of it is read.
   if (chance.often(30)) trial.do({ kind: 'refuse', id: meant, cycle: [] } as Command);
   else trial.do({ kind: 'cancel', id: meant }, front(chance, trial), chance.often(30));
@@ -176,6 +193,7 @@ const ALL: readonly (readonly [number, Move<Resource, Command>])[] = [
   [10, acquire],
   [2, arrive],
   [2, twice],
+  [1, moreTwice],
   [6, claim],
   [3, leave],
   [3, upgrade],

@@ -78,7 +78,7 @@ export class Trial<State extends Resource, Asked extends Command> {
   #unfinished: Asked[] = [];
   #revision = 0;
   #steps = 0;
-  #past: Past = { largestToken: 0, warned: new Set(), passed: null };
+  #past: Past = { largestToken: 0, warned: new Set(), passed: null, told: new Map() };
 
   constructor(suspect: Suspect<State, Asked>, initial: State, counts: boolean, most?: number) {
     this.#suspect = suspect;
@@ -262,17 +262,45 @@ export class Trial<State extends Resource, Asked extends Command> {
         seen.before.record.holds.find((hold) => hold.token === token),
       );
       this.#past = {
+        ...this.#past,
         largestToken: Math.max(this.#past.largestToken, ...tokens),
         warned: new Set([...this.#past.warned, ...stale.map((hold) => `${hold?.id}#${hold?.token}`)]),
         passed: follow(seen, this.#suspect.rules).passed,
       };
     }
+    this.#rememberTold(seen);
     if (step.state.record.holds === seen.before.record.holds) return;
     for (const hold of step.state.record.holds) {
       if (!this.#holds.some(({ id, token }) => id === hold.id && token === hold.token)) this.#holds.push(hold);
     }
   }
+
+  /** Who was told to have a hold; less what its holder gave up, and what has ended. */
+  #rememberTold(seen: Seen<State, Asked>): void {
+    const { step, command, before } = seen;
+    const told = new Map(this.#past.told);
+    const asked = [{ id: command.request ?? command.id ?? '', outcome: step.outcome }, ...step.answers];
+    for (const { id, outcome } of asked) {
+      const request = before.waiting.find((waiter) => waiter.id === id) ?? this.#asked.get(id);
+      if (outcome.hold === undefined || request === undefined || !TELLS_OF_A_HOLD.includes(outcome.kind)) continue;
+      const wish = this.#suspect.rules.wish({ kind: 'acquire', ...request }, undefined);
+      told.set(outcome.hold.id, new Map([...(told.get(outcome.hold.id) ?? []), [id, wish]]));
+    }
+    const { covers } = this.#suspect.rules;
+    for (const [id, requests] of told) {
+      const hold = step.state.record.holds.find((held) => held.id === id);
+      const givenUp = command.kind === 'cancel' ? command.id : undefined;
+      const left = [...requests].filter(
+        ([request, wish]) => request !== givenUp && hold !== undefined && covers(hold, wish),
+      );
+      if (left.length === 0) told.delete(id);
+      else told.set(id, new Map(left));
+    }
+    this.#past = { ...this.#past, told };
+  }
 }
+
+const TELLS_OF_A_HOLD = ['acquired', 'reclaimed', 'upgraded', 'increased', 'extended', 'already-held'];
 
 function withFront<State extends Resource>(state: State, front: number): State {
   return { ...state, waiting: state.waiting.slice(0, front) };

@@ -49,6 +49,16 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
       return isLeft ? command.id : undefined;
     },
 
+    'whoever gives up takes nothing from another request of the same holder': ({ command, step, past }) => {
+      if (command.kind !== 'cancel') return undefined;
+      for (const hold of step.state.record.holds) {
+        for (const [id, wish] of past.told.get(hold.id) ?? []) {
+          if (id !== command.id && !rules.covers(hold, wish)) return `${id} was told that it has ${hold.id}`;
+        }
+      }
+      return undefined;
+    },
+
     'a wish for more ends with its hold': (seen) => {
       if (isExhausted(seen)) return undefined;
       const { before, step } = seen;

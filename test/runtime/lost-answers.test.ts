@@ -44,6 +44,23 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await other.box.semaphore('s').inspect()).capacity).toBe(5);
     });
 
+    it('leaves a reader behind, and no writer beside others: a downgrade', async () => {
+      const { fleet, one, here, there } = await two();
+      const hold = await here.acquire();
+      one.link.next('transaction', 'severed', changesRecord);
+      const reading = hold.downgrade();
+      await settled();
+      const beside = await there.acquire({ mode: 'shared' });
+      expect([hold.mode, hold.isValid, beside.mode]).toEqual(['shared', true, 'shared']);
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      await reading;
+      const writing = hold.upgrade();
+      expect(await isPending(writing)).toBe(true);
+      await beside.release();
+      expect((await writing).mode).toBe('exclusive');
+    });
+
     it('is not done again over what another did since: a setting', async () => {
       const { fleet, one, here, there } = await two();
       one.link.next('transaction', 'severed', changesRecord);
