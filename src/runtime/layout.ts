@@ -5,6 +5,7 @@
  *                                           process P, and its version is P's epoch; `a/P.7` a lease of its own.
  *     m/P                                   mailbox of process P, on P's lease: each put is one letter
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
+ *     r.horizon                             written before maintenance deletes records: see `commit.ts`
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
  *     s/<kind>/<id>                         state of something that is followed, in the shape of a record: a pipeline; or
  *                                           a member, on the lease of the session that joined
@@ -25,11 +26,13 @@ import {
   type Token,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { afterPrefix, type KeyValue, type LeaseId, type Revision, Value } from '../store/index.ts';
+import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
+/** Right before the records, so that one watch can follow both, and outside of their prefix. */
+export const HORIZON = 'r.horizon';
 export const TICKETS = 'q/';
 export const STATES = 's/';
 export const PROBES = 'p/';
@@ -74,6 +77,11 @@ export function resourceOfRecord(key: string): string {
   return readable(key, key.slice(RECORDS.length));
 }
 
+/** The queue of the resource whose record has this key. */
+export function queueOfRecord(key: string): { readonly key: string; readonly end: string } {
+  return prefixed(`${TICKETS}${key.slice(RECORDS.length)}/`);
+}
+
 export type StateKind = 'pipeline' | 'member';
 
 export function stateKey(kind: StateKind, id: string): string {
@@ -89,6 +97,12 @@ export function resourceOfState(key: string): string {
 export function resourceOfTicket(key: string): string {
   const [, kind, name] = key.split('/');
   return readable(key, `${kind}/${name}`);
+}
+
+/** `r/lock/main` of `q/lock/main/100/p.1`. */
+export function recordOfTicket(key: string): string {
+  const [, kind, name] = key.split('/');
+  return `${RECORDS}${kind}/${name}`;
 }
 
 function readable(key: string, path: string): string {
