@@ -18,8 +18,11 @@
  */
 import {
   type Answer,
+  type Wish,
   type Event,
   faultOf,
+  grantFault,
+  type Hold,
   type LossReason,
   nameProblem,
   type Request,
@@ -246,10 +249,26 @@ export function corrupt(key: string, why: string, cause?: unknown): Failure {
 
 /** Throws `inconsistent` if a record breaks a promise; `before`: what it was, where it is about to be written. */
 export function refuseFault(resource: string, record: unknown, before?: unknown): void {
+  const fault = recordFault(resource, record, before);
+  if (fault !== undefined) throw fault;
+}
+
+/** `heard`: the record was not read, but told by the process that wrote it. */
+export function recordFault(resource: string, record: unknown, before?: unknown, heard = false): Failure | undefined {
   type AnyRecord = Parameters<typeof faultOf>[0];
   const fault = faultOf(record as AnyRecord, before as AnyRecord | undefined);
-  if (fault === undefined) return;
-  const what = before === undefined ? 'as it is stored' : 'as it was about to be written';
-  const told = `${shown(resource)}, ${what}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
-  throw new Failure('inconsistent', told);
+  if (fault === undefined) return undefined;
+  const stored = heard ? 'as another process told it' : 'as it is stored';
+  return inconsistent(resource, before === undefined ? stored : 'as it was about to be written', fault);
+}
+
+/** What is wrong with a hold that is about to be handed out for a request. */
+export function wrongGrant(resource: string, asked: Wish, hold: Hold): Failure | undefined {
+  const fault = grantFault(asked, hold);
+  return fault === undefined ? undefined : inconsistent(resource, 'as it was about to be handed out', fault);
+}
+
+function inconsistent(resource: string, when: string, fault: string): Failure {
+  const told = `${shown(resource)}, ${when}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
+  return new Failure('inconsistent', told);
 }

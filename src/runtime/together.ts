@@ -24,7 +24,7 @@ import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.
 import { commitOf } from './commit.ts';
 import { Draft } from './draft.ts';
 import type { Hold, ReleaseOutcome } from './hold.ts';
-import { encode, type Letter, resourceKeys } from './layout.ts';
+import { encode, type Letter, resourceKeys, wrongGrant } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import { requestFields, type RequestOptions } from './resource.ts';
@@ -359,6 +359,13 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
       // Somebody took one of them before we heard that we had it: the others go back.
       this.#giveBack();
       throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
+    }
+    for (const [place, { resource }] of this.#pieces.entries()) {
+      const { hold } = outcomes.get(resource) as AnyOutcome;
+      const fault = hold && wrongGrant(resource, this.#commands[place] as Command, hold);
+      if (fault === undefined) continue;
+      this.#giveBack();
+      throw fault;
     }
     const holds = this.#pieces.map(({ want, resource }) =>
       this.#parts.hold(want, outcomes.get(resource) as AnyOutcome, this.#session.id),

@@ -59,6 +59,7 @@ Exit codes: 76 it was lost, 77 somebody else has it.`,
           throw new CliExit(EXIT.notOwner, `task/${id}: somebody else has it`, { outcome: outcome.kind });
         }
         if (isJson(command)) printJson({ task: id, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+        else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
         else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
       });
     });
