@@ -122,7 +122,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   askAgain(): void {
-    if (!this.isOver && !this.isLeft) this.desk.submit(new Again(this, this.#runtime.giveUpAt()));
+    if (!this.isOver && !this.isLeft) this.desk.submit(new Again(this));
   }
 
   override settled(outcome: AnyOutcome): void {
@@ -254,12 +254,15 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 }
 
-/** The same request once more, in case its answer was missed; over as soon as the first one is. */
+/**
+ * The same request once more, in case its answer was missed; over as soon as the first one is. It has no time limit of its
+ * own: given up because the store was away, it would leave the first one waiting for what it has already.
+ */
 class Again extends Pending {
   readonly #first: Pending;
 
-  constructor(first: Pending, until: number) {
-    super(first.command, until);
+  constructor(first: Pending) {
+    super(first.command, Number.POSITIVE_INFINITY);
     this.#first = first;
     this.doubt();
   }
