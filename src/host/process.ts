@@ -38,6 +38,8 @@ const NO_TIME_SPACES = 'none';
 export const FIRST_TIME_SPACE = 'time:[4026531834]';
 
 let known: Host | null | undefined;
+/** Neither the pid nor the start time of a process ever changes. */
+let self: ProcessIdentity | undefined;
 
 /** The machine that this process runs on, as far as processes can see each other; undefined where it does not tell. */
 export function thisHost(): Host | undefined {
@@ -90,7 +92,8 @@ export function isLikelyInSight(identity: ProcessIdentity): boolean {
 }
 
 export function thisProcess(): ProcessIdentity | undefined {
-  return identify(process.pid);
+  self ??= identify(process.pid);
+  return self;
 }
 
 export function identify(pid: number): ProcessIdentity | undefined {

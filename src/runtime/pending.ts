@@ -28,35 +28,47 @@ export function ticketOf(command: Request & AnyCommand & { force?: true }): Tick
 }
 
 export abstract class Pending<Command = AnyCommand, Outcome = AnyOutcome> {
-  command: Command;
+  // Declared, and set by the constructor: V8 takes a slow path to define the fields of a class that many extend.
+
+  declare command: Command;
   /** On the monotonic clock: when to give up on a store that cannot be reached. */
-  until: number;
+  declare until: number;
   /** When it was asked, counted in commands: what is known must be newer to refuse it. */
-  asked = 0;
+  declare asked: number;
   /** How often it was tried. */
-  attempts = 0;
-  outcome: Outcome | undefined;
+  declare attempts: number;
+  declare outcome: Outcome | undefined;
   /** Events that no write carries. */
-  events: readonly Event[] = NONE;
+  declare events: readonly Event[];
   /** The decision changed something; or it is a refusal, and then has to rest on fresh knowledge. */
-  effective = false;
+  declare effective: boolean;
   /** An earlier attempt got no answer: the command now says so too. */
-  uncertain = false;
+  declare uncertain: boolean;
   /** What that attempt would have answered, and on which record it was decided. */
-  sent: { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown } | undefined;
+  declare sent: { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown } | undefined;
   /**
    * Of a command that leaves nothing in the state to know it by, and must not be done twice: the record says by which of
    * them it was written last.
    */
-  mark: string | undefined;
+  declare mark: string | undefined;
   /** Left to another process that has not answered yet: to ask for it as well could have it granted twice. */
-  isLeft = false;
+  declare isLeft: boolean;
   /** To be decided on what is read after it was asked, and not on what was known. */
-  looksFirst = false;
+  declare looksFirst: boolean;
 
   constructor(command: Command, until: number) {
     this.command = command;
     this.until = until;
+    this.asked = 0;
+    this.attempts = 0;
+    this.outcome = undefined;
+    this.events = NONE;
+    this.effective = false;
+    this.uncertain = false;
+    this.sent = undefined;
+    this.mark = undefined;
+    this.isLeft = false;
+    this.looksFirst = false;
   }
 
   doubted(error: unknown, mod: Revision): void {

@@ -139,19 +139,23 @@ export function recordOf<State extends Coordinated>(
   machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
   pair: KeyValue,
 ): State['record'] {
-  const { record } = checked<RecordDocument<State['record']>>(pair, (document) =>
-    isObject(document['record']) ? undefined : `its record is ${shown(document['record'])}`,
-  );
+  if (pair.value.passed === machine) return decode<RecordDocument<State['record']>>(pair).record;
+  const { record } = checked<RecordDocument<State['record']>>(pair, documentProblem);
   if (record.v === machine.version) {
     const problem = recordProblem(record as unknown as Fields, machine.unused.record.kind);
     if (problem !== undefined) throw corrupt(pair.key, problem);
     refuseFault(pair.key.slice(RECORDS.length), record);
+    pair.value.passed = machine;
     return record;
   }
   throw new Failure(
     'corrupt',
     `${shown(pair.key)} has version ${shown(record.v)}, and this signalbox reads version ${machine.version}: update signalbox`,
   );
+}
+
+function documentProblem({ record }: Fields): string | undefined {
+  return isObject(record) ? undefined : `its record is ${shown(record)}`;
 }
 
 /** Undefined also of a record that cannot be read: who decides on it is told so. */

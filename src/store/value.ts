@@ -6,6 +6,11 @@
 export class Value {
   #text: string | undefined;
   #json: unknown;
+  /**
+   * The check, or the machine, that last found nothing wrong with the document. A document never changes, so the same
+   * check need not look at it again: a reader of a long queue would otherwise check every request at every read.
+   */
+  passed: object | undefined = undefined;
 
   private constructor(text: string | undefined, json: unknown) {
     this.#text = text;
