@@ -123,6 +123,10 @@ export function tellRenewed(command: Command, resource: string, claim: HoldClaim
       if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
       else print(`${resource}: renewed for ${spoken(outcome.ttlMs)}`);
       return;
+    case 'attached':
+      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+      else print(`${resource}: held by a running process, which renews it itself`);
+      return;
     case 'lost':
       throw new CliExit(EXIT.lost, `${resource}: the hold was lost because its lease ended; acquire it again`, {
         outcome: outcome.kind,

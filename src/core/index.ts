@@ -199,7 +199,7 @@ export {
   withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { faultOf, lockFault, semaphoreFault } from './fault.ts';
+export { type Wish, faultOf, grantFault, lockFault, semaphoreFault } from './fault.ts';
 export {
   type Cycle,
   formsOf,

@@ -14,7 +14,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   session: string,
 ): Draft<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
-  const draft = new Draft(state, at.now);
+  const draft = new Draft(state, at);
   // Plain loops here and below: every acquire and every release passes them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as Pending<Command, Outcome>;

@@ -5,10 +5,12 @@ import {
   faultOf,
   type Hold,
   type Loss,
+  type Moment,
   NONE,
   type Request,
   type Step,
 } from '../core/index.ts';
+import type { Revision } from '../store/index.ts';
 import type { Errand, ErrandReply } from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending.ts';
@@ -21,6 +23,8 @@ const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 export class Draft<State extends Coordinated> {
   state: State;
   readonly at: number;
+  /** Tokens that it gives out are larger than this. */
+  readonly revision: Revision;
   /** A decision rests on the record's being as it is known, although it does not change it. */
   restsOnRecord = false;
   /** Granted without having waited: nobody may be waiting. */
@@ -46,9 +50,10 @@ export class Draft<State extends Coordinated> {
   /** The sessions of those who ask for something by them, by name. */
   senders: ReadonlyMap<string, Pick<Errand, 'epoch' | 'leaseId'>> = NOBODY;
 
-  constructor(state: State, at: number) {
+  constructor(state: State, { now, revision }: Moment) {
     this.state = state;
-    this.at = at;
+    this.at = now;
+    this.revision = revision;
   }
 
   /** Concerns nobody but the one who asks, under the session of this process. */

@@ -76,6 +76,7 @@ export class Runtime implements Office {
     carryOut: (errand) => this.deskOf(errand.resource).carryOut(errand),
     replied: (reply) => this.#errands.heard(reply),
     answer: (resource, answer) => this.answer(resource, answer),
+    failed: (id, failure) => this.#waiters.get(id)?.inconsistent(failure),
     lost: (notice) => this.#holdings.lose(notice),
   };
 

@@ -1,4 +1,5 @@
 /** Who waits in this process, and looks again where an answer may have been missed. */
+import type { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Coordinated } from './machines.ts';
 
@@ -15,6 +16,8 @@ export interface Waiter {
   /** Sends the request again, in case its answer was missed. */
   askAgain(): void;
   answered(outcome: unknown): void;
+  /** What it was given breaks a promise. */
+  inconsistent(failure: Failure): void;
   sessionEnded(): void;
   /** This process closes its signalbox. */
   closed(): void;
