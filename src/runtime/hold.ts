@@ -157,7 +157,6 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** For the runtime: the hold has ended. */
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
-    this.runtime.mayOwe = true;
     this.#leave();
     if (this.#releasing !== undefined) return this.#releasing.lost(loss.why);
     if (this.#released !== undefined) return;
