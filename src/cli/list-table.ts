@@ -1,4 +1,4 @@
-/** Names of locks and semaphores, with how they stand, as a table. */
+/** Prints locks or semaphores and their state as a table. */
 import type { SurveyedLock, SurveyedSemaphore } from '../runtime/survey/index.ts';
 import { type Layout, tableLines } from './table.ts';
 

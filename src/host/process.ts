@@ -5,7 +5,7 @@
  *
  * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.
  */
-import { readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statfsSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly boot: string;
@@ -173,11 +173,20 @@ export interface Stat {
   readonly start: string;
 }
 
+/** More than the kernel's line about a process can be long. */
+const line = Buffer.alloc(4096);
+
 /** What the kernel tells of a process; undefined if there is none, or if it is not shown. */
 export function readStat(pid: number): Stat | undefined {
   let text: string;
   try {
-    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // `readFileSync` calls the system twice as often, and every process of the machine is read when a command has ended.
+    const file = openSync(`/proc/${pid}/stat`, 'r');
+    try {
+      text = line.toString('latin1', 0, readSync(file, line));
+    } finally {
+      closeSync(file);
+    }
   } catch {
     return undefined;
   }

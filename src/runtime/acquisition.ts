@@ -3,9 +3,11 @@
  * it at any moment; a grant that was on its way already is then given back.
  */
 import type { Timer } from '../clock.ts';
-import type { Hold, Request } from '../core/index.ts';
+import type { Hold, Request, Wish } from '../core/index.ts';
+import type { Failure } from '../failure.ts';
 import { backoffMs } from './backoff.ts';
 import type { Desk } from './desk.ts';
+import { wrongGrant } from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import { type AnyCommand, type AnyOutcome, Pending, type Ticket, ticketOf, Unheard } from './pending.ts';
 import { NotAcquired, type Refusal } from './refusal.ts';
@@ -120,7 +122,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   askAgain(): void {
-    if (!this.isOver && !this.isLeft) this.desk.submit(new Again(this, this.#runtime.giveUpAt()));
+    if (!this.isOver && !this.isLeft) this.desk.submit(new Again(this));
   }
 
   override settled(outcome: AnyOutcome): void {
@@ -165,9 +167,29 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (granted.hold !== undefined && this.#runtime.wasLostEarly(granted.hold.id, granted.hold.token)) {
       return this.#reject(new NotAcquired(this.desk.resource, { kind: 'lost' }));
     }
+    const fault = hold === undefined ? undefined : wrongGrant(this.desk.resource, this.#askedFor, hold);
+    if (fault !== undefined) {
+      this.#withdraw();
+      return this.#reject(fault);
+    }
     const value = this.#deliver(granted, this.#options);
     if (value === undefined) this.#reject(new NotAcquired(this.desk.resource, this.#refusalOf(granted)));
     else this.#resolve(value);
+  }
+
+  /** An upgrade makes more of a hold that is there, under the lease that it has. */
+  get #askedFor(): Wish {
+    const { command } = this;
+    if (command.kind !== 'upgrade') return command as Request & AnyCommand;
+    return { id: '', holder: this.holder, lease: '', mode: 'exclusive' };
+  }
+
+  /** What it was given breaks a promise: it goes back, and the one who asked gets the error. */
+  inconsistent(failure: Failure): void {
+    if (this.isOver) return;
+    this.#finish('given-up');
+    this.#withdraw();
+    this.#reject(failure);
   }
 
   /** One that was not to wait at all has waited in vain, and for no time. */
@@ -232,12 +254,15 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 }
 
-/** The same request once more, in case its answer was missed; over as soon as the first one is. */
+/**
+ * The same request once more, in case its answer was missed; over as soon as the first one is. It has no time limit of its
+ * own: given up because the store was away, it would leave the first one waiting for what it has already.
+ */
 class Again extends Pending {
   readonly #first: Pending;
 
-  constructor(first: Pending, until: number) {
-    super(first.command, until);
+  constructor(first: Pending) {
+    super(first.command, Number.POSITIVE_INFINITY);
     this.#first = first;
     this.doubt();
   }

@@ -35,13 +35,6 @@ export class Anchors {
     return this.#alive.size;
   }
 
-  /** The oldest that is alive; whoever lives has seen at least this revision. */
-  get oldest(): Revision {
-    let oldest = Number.POSITIVE_INFINITY;
-    for (const revision of this.#alive.values()) if (revision < oldest) oldest = revision;
-    return oldest;
-  }
-
   /** We made it ourselves. */
   add(lease: string, revision: Revision): void {
     this.#alive.set(lease, revision);

@@ -29,6 +29,8 @@ export function waitingOf(batch: readonly Pending<AnyCommand, AnyOutcome>[]): re
   for (const pending of batch) {
     const { command } = pending;
     if (command.kind !== 'acquire' || command.wait !== true || pending instanceof ErrandPending) continue;
+    // One that is refused as things are known does not wait: nobody could read the ticket of a weight that cannot be.
+    if (!pending.effective) continue;
     // One that is asked again while it is on its way is still one.
     if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
   }

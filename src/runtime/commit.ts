@@ -8,9 +8,10 @@ import type { Draft } from './draft.ts';
 import {
   anchorKey,
   encode,
+  HORIZON,
   mailboxKey,
   type RecordDocument,
-  refuseFault,
+  inconsistent,
   type Report,
   type ResourceKeys,
   ticketClass,
@@ -65,8 +66,7 @@ export function commitOf<State extends Coordinated>(
   mayQueue: readonly Ticket[] | undefined,
   looksAtQueue = false,
 ): Commit | undefined {
-  const { record } = draft.state;
-  if (record !== view.state.record) refuseFault(keys.resource, record, view.state.record);
+  if (draft.fault !== undefined) throw inconsistent(keys.resource, 'as it was about to be written', draft.fault);
   const nobodyWaits = view.state.waiting.length === 0 && draft.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && draft.isPlain && draft.state !== view.state) {
     return plainCommit(keys, view, draft, sender, isClosed);
@@ -91,12 +91,15 @@ function plainCommit<State extends Coordinated>(
 ): Commit {
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: view.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
+  const isNew = view.mod === 0;
   const value = encode(documentOf(view, draft, sender));
   const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
   let compare: readonly Compare[];
   if (draft.newcomers.length > 0) {
     const alive: Compare = { key: sender.anchor, target: 'version', is: '=', than: sender.epoch };
-    compare = [asKnown, alive, nobodyWaits];
+    compare = isNew ? [asKnown, alive, nobodyWaits, nothingForgotten(draft)] : [asKnown, alive, nobodyWaits];
+  } else if (isNew) {
+    compare = [asKnown, nobodyWaits, nothingForgotten(draft)];
   } else {
     compare = isClosed ? [asKnown] : [asKnown, nobodyWaits];
   }
@@ -111,6 +114,16 @@ function plainCommit<State extends Coordinated>(
     changesRecord: true,
     looksAtQueue: false,
   };
+}
+
+/**
+ * A record that is made may have been there before, and have been deleted by maintenance together with its last token.
+ * The tokens of this write are larger than the revision it was decided at. Maintenance writes the horizon before it deletes
+ * records whose tokens are smaller than the horizon's own revision. So a write that was decided after the horizon goes past
+ * every deleted token, and one that was decided before it fails here, however late it arrives.
+ */
+function nothingForgotten({ revision }: Draft<Coordinated>): Compare {
+  return { key: HORIZON, target: 'mod', is: '<', than: revision + 1 };
 }
 
 function documentOf<State extends Coordinated>(
@@ -152,6 +165,7 @@ class Writing<State extends Coordinated> {
     const { restsOnRecord } = this.#draft;
     if (this.#changesRecord || restsOnRecord) this.#compare.push({ key, target: 'mod', is: '=', than: this.#view.mod });
     if (!this.#changesRecord) return;
+    if (this.#view.mod === 0) this.#compare.push(nothingForgotten(this.#draft));
     this.#success.push({ do: 'put', key, value: encode(documentOf(this.#view, this.#draft, this.#sender)) });
   }
 

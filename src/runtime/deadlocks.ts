@@ -1,6 +1,6 @@
 /**
  * Looks for deadlocks when somebody begins to wait who may hold something else. The core decides who gives way; here
- * the states of all resources are read, at one revision, and the victims are told.
+ * the states of all resources that are waited for are read, at one revision, and the victims are told.
  */
 import {
   type Cycle,
@@ -10,8 +10,15 @@ import {
   type Resource,
   type Semaphore,
 } from '../core/index.ts';
-import { type KeyValue, prefixed, type ReadResult } from '../store/index.ts';
-import { RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from './layout.ts';
+import {
+  type KeyValue,
+  MOST_OPERATIONS,
+  type Operation,
+  prefixed,
+  type ReadResult,
+  type TransactionResult,
+} from '../store/index.ts';
+import { recordOfTicket, RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from './layout.ts';
 import { lockMachine, semaphoreMachine } from './machines.ts';
 import { Unheard } from './pending.ts';
 import type { Runtime } from './runtime.ts';
@@ -52,20 +59,15 @@ export class Deadlocks {
   }
 
   async #lookNow(): Promise<void> {
-    const { store, stopped } = this.#runtime;
-    const result = await store.transaction(
-      {
-        compare: [],
-        success: [
-          { do: 'read', ...prefixed(RECORDS) },
-          { do: 'read', ...prefixed(TICKETS), order: 'create' },
-        ],
-        failure: [],
-      },
-      stopped,
-    );
-    const [records, tickets] = result.results as readonly ReadResult[];
-    if (records === undefined || tickets === undefined) return;
+    const waited = new Set(readEach(await this.#tickets(), (pair) => recordOfTicket(pair.key)));
+    if (waited.size === 0) return;
+    // A circle goes through those who wait, so records that nobody waits for are not read.
+    const reads: readonly Operation[] =
+      waited.size < MOST_OPERATIONS
+        ? [...waited].map((key) => ({ do: 'read', key }))
+        : [{ do: 'read', ...prefixed(RECORDS) }];
+    const result = await this.#read([{ do: 'read', ...prefixed(TICKETS), order: 'create' }, ...reads]);
+    const [tickets, ...records] = result.results as readonly [ReadResult, ...ReadResult[]];
     const arrivals = new Map<string, number>();
     const waiting = new Map<string, LockRequest[]>();
     // One key that cannot be read must not hide the deadlocks of others.
@@ -76,15 +78,28 @@ export class Deadlocks {
       if (queue === undefined) waiting.set(resource, [request]);
       else queue.push(request);
     }
-    const resources = readEach(records.pairs, (pair): Resource => {
-      const name = resourceOfRecord(pair.key);
-      const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
-      return { name, state: { record, waiting: waiting.get(name) ?? [] } as Lock | Semaphore };
-    });
+    const resources = readEach(
+      records.flatMap(({ pairs }) => pairs),
+      (pair): Resource => {
+        const name = resourceOfRecord(pair.key);
+        const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
+        return { name, state: { record, waiting: waiting.get(name) ?? [] } as Lock | Semaphore };
+      },
+    );
     const at = this.#runtime.moment(result.revision);
     for (const { victim, cycle } of findDeadlocks(resources, at, (id) => arrivals.get(id) ?? 0)) {
       this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });
     }
+  }
+
+  async #tickets(): Promise<readonly KeyValue[]> {
+    const { results } = await this.#read([{ do: 'read', ...prefixed(TICKETS) }]);
+    return (results[0] as ReadResult).pairs;
+  }
+
+  /** All at one revision. */
+  #read(success: readonly Operation[]): Promise<TransactionResult> {
+    return this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
   }
 
   #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {

@@ -1,5 +1,5 @@
 /** Runs a batch of commands on what is known, one after another: the draft that comes of it, and what each is told. */
-import { type Hold, type Moment, NONE, type Request } from '../core/index.ts';
+import { type Moment, NONE, type Request } from '../core/index.ts';
 import { Draft } from './draft.ts';
 import { ErrandPending } from './errands.ts';
 import type { Coordinated, Machine } from './machines.ts';
@@ -14,7 +14,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   session: string,
 ): Draft<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
-  const draft = new Draft(state, at.now);
+  const draft = new Draft(state, at);
   // Plain loops here and below: every acquire and every release passes them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as Pending<Command, Outcome>;
@@ -40,10 +40,6 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     }
     if (!pending.effective) continue;
     draft.take(step);
-    if (isChanged(outcome)) keep(draft, before, outcome);
-    for (const answer of step.answers) {
-      if (isChanged(answer.outcome as AnyOutcome)) keep(draft, before, answer.outcome as AnyOutcome);
-    }
     if (outcome.kind === 'unfinished') continue;
     if (pending.mark !== undefined) draft.marks = [...draft.marks, pending.mark];
     if (pending instanceof ErrandPending) draft.onBehalfOf(pending.errand, pending.place, outcome);
@@ -51,25 +47,17 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
       // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
       const request = command as unknown as Request;
       if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id) draft.restsOnRecord = true;
-    } else if (command.kind === 'acquire' || command.kind === 'upgrade') {
+    } else if ((command.kind === 'acquire' || command.kind === 'upgrade') && !isReentry(outcome)) {
       const request = command as unknown as Request;
       draft.newcomers = draft.newcomers.length === 0 ? [request] : [...draft.newcomers, request];
       if (request.lease !== session) draft.usesOwnLease = true;
-    } else if (outcome.hold !== undefined && command.kind !== 'release') {
-      keep(draft, before, outcome);
     }
   }
   if (draft.answers.length > 0) draft.countNewcomers(batch);
   return draft;
 }
 
-/** A request changed a hold that was there before: its holder's, perhaps of another session than the one that asks. */
-function isChanged({ kind }: AnyOutcome): boolean {
-  return kind === 'upgraded' || kind === 'increased';
-}
-
-/** As it was before: one that was stale already must not come back to life by being changed. */
-function keep<State extends Coordinated>(draft: Draft<State>, before: State, { hold }: AnyOutcome): void {
-  const was = before.record.holds.find(({ id }) => id === hold?.id) as Hold | undefined;
-  if (was !== undefined && !draft.kept.includes(was)) draft.kept = [...draft.kept, was];
+/** Its holder has it already, and passes nobody by entering again. */
+function isReentry({ kind }: AnyOutcome): boolean {
+  return kind === 'extended' || kind === 'already-held';
 }

@@ -12,7 +12,7 @@
  * yielding once.
  */
 import type { Answer, Loss, Moment } from '../core/index.ts';
-import type { OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
+import type { KeyValue, OperationResult, ReadResult, Revision, TransactionResult } from '../store/index.ts';
 import { fitting, goesOn, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
 import { type Commit, commitOf } from './commit.ts';
 import { Crowd, type Leaving } from './crowd.ts';
@@ -26,7 +26,7 @@ import { MOST_MARKS } from './marks.ts';
 import type { Office } from './office.ts';
 import { type Attempt, Persistence } from './persistence.ts';
 import { type AnyCommand, type AnyOutcome, type Pending, Unheard } from './pending.ts';
-import { learn, type View, viewReads, writerOf } from './view.ts';
+import { learn, recordOf, type View, viewReads, writerOf } from './view.ts';
 
 /** So many of those who wait are served by one transaction; stores limit its operations. */
 const SERVED = 32;
@@ -72,6 +72,19 @@ export class Desk<State extends Coordinated, Command extends AnyCommand, Outcome
       this.#pending.push(pending);
       this.#goOn();
     }
+  }
+
+  /** How many living requests were before this one when the queue was last seen; undefined if it was not seen among them. */
+  placeOf(id: string): number | undefined {
+    const { waiting } = this.#known.view.state;
+    const place = waiting.findIndex((request) => request.id === id);
+    if (place < 0) return undefined;
+    return waiting.slice(0, place).filter(({ lease }) => !this.#office.sender.isGone(lease)).length;
+  }
+
+  /** Whether a hold in the record hangs on this lease. Throws if the record cannot be read. */
+  hasHoldOf(lease: string, record: KeyValue): boolean {
+    return recordOf(this.#machine, record).holds.some((hold) => hold.lease === lease);
   }
 
   /** Resolves once nothing is on its way any more: neither what was asked, nor what was given up. */

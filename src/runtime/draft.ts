@@ -1,8 +1,21 @@
 /** A draft: what a batch of commands would make of what is known. `commit.ts` has the transaction that makes it so. */
-import { type Answer, type Event, type Hold, type Loss, NONE, type Request, type Step } from '../core/index.ts';
+import {
+  type Answer,
+  type Event,
+  faultOf,
+  type Hold,
+  type Loss,
+  type Moment,
+  NONE,
+  type Request,
+  type Step,
+} from '../core/index.ts';
+import type { Revision } from '../store/index.ts';
 import type { Errand, ErrandReply } from './layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending.ts';
+
+type AnyRecord = Parameters<typeof faultOf>[0];
 
 const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 
@@ -10,6 +23,8 @@ const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 export class Draft<State extends Coordinated> {
   state: State;
   readonly at: number;
+  /** Tokens that it gives out are larger than this. */
+  readonly revision: Revision;
   /** A decision rests on the record's being as it is known, although it does not change it. */
   restsOnRecord = false;
   /** Granted without having waited: nobody may be waiting. */
@@ -23,6 +38,8 @@ export class Draft<State extends Coordinated> {
   usesOwnLease = false;
   /** Holds that their own holders changed: they must be alive. */
   kept: readonly Hold[] = NONE;
+  /** What is wrong with what one of the steps made of the record: then nothing of it may be written. */
+  fault: string | undefined;
   /** The marks of commands that can be known by nothing else. */
   marks: readonly string[] = NONE;
   /** Requests to be taken out of the queue, known or not. */
@@ -33,9 +50,10 @@ export class Draft<State extends Coordinated> {
   /** The sessions of those who ask for something by them, by name. */
   senders: ReadonlyMap<string, Pick<Errand, 'epoch' | 'leaseId'>> = NOBODY;
 
-  constructor(state: State, at: number) {
+  constructor(state: State, { now, revision }: Moment) {
     this.state = state;
-    this.at = at;
+    this.at = now;
+    this.revision = revision;
   }
 
   /** Concerns nobody but the one who asks, under the session of this process. */
@@ -73,6 +91,11 @@ export class Draft<State extends Coordinated> {
   }
 
   take(step: Step<State, AnyOutcome>): void {
+    // Each step by itself: what is right after one may look wrong after the next, such as a smaller capacity after a grant.
+    if (step.state.record !== this.state.record)
+      this.fault ??= faultOf(step.state.record as AnyRecord, this.state.record as AnyRecord);
+    this.#keep(step.outcome);
+    for (const { outcome } of step.answers) this.#keep(outcome);
     this.state = step.state;
     // That somebody waits is told by its ticket.
     const events =
@@ -81,6 +104,16 @@ export class Draft<State extends Coordinated> {
     this.answers = joined(this.answers, step.answers);
     this.losses = joined(this.losses, step.losses);
     this.touched += step.answers.length + step.losses.length + (step.dropped ?? 0);
+  }
+
+  /**
+   * What somebody is told to have was there before, perhaps of another session than the one that asks, and has changed: as
+   * it was, it has to be alive. One that was stale already must not come back to life by being changed.
+   */
+  #keep({ kind, hold }: AnyOutcome): void {
+    if (hold === undefined || kind === 'released') return;
+    const was = this.state.record.holds.find(({ id }) => id === hold.id) as Hold | undefined;
+    if (was !== undefined && was !== hold && !this.kept.includes(was)) this.kept = [...this.kept, was];
   }
 }
 

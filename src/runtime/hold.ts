@@ -52,11 +52,17 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.#outer?.grant ?? this.#grant;
   }
 
-  /** For the runtime: the same hold is more now, or less. */
-  changed(grant: G): void {
-    if (this.#outer === undefined) this.#grant = grant;
-    else this.#outer.changed(grant);
+  /**
+   * For the runtime: the same hold is more now, or less. Answers may come in another order than they were given.
+   * `isStored`: read from the record, which is read in order.
+   */
+  changed(grant: G, isStored = false): void {
+    if (this.#outer !== undefined) this.#outer.changed(grant, isStored);
+    else if (!this.isOutdated(grant, isStored)) this.#grant = grant;
   }
+
+  /** Whether what is known already came after this. */
+  protected abstract isOutdated(grant: G, isStored: boolean): boolean;
 
   /**
    * For the runtime: asked before a re-entry is handed out that rests on a hold of another process. Throws if that hold has
@@ -151,7 +157,6 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   /** For the runtime: the hold has ended. */
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
-    this.runtime.mayOwe = true;
     this.#leave();
     if (this.#releasing !== undefined) return this.#releasing.lost(loss.why);
     if (this.#released !== undefined) return;
@@ -231,10 +236,12 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     const outer = holds.get(id);
     if (outer instanceof Hold) {
       this.#outer = outer as Hold<G>;
+      // Another request may have made more of it, and its answer may still be on its way, or be of no interest any more.
+      this.#outer.changed(this.#grant);
       return;
     }
     const over = new AbortController();
-    const changed = (grant: Grant): void => this.changed(grant as G);
+    const changed = (grant: Grant): void => this.changed(grant as G, true);
     const begun = followOuter(this.runtime, this.desk.keys.record, this.#grant, this, changed, over.signal);
     this.#following = { over, begun };
   }

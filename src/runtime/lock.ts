@@ -134,14 +134,22 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const hold = new LockHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
-    if (outcome.kind === 'upgraded') hold.changed(grant);
     return this.given(hold, options?.maxHoldMs);
   };
 }
 
 export class LockHold extends Hold<LockGrant> {
+  /** It was asked to become a reader, and nobody has said that it is one. */
+  #isDowngrading = false;
+
   get mode(): LockMode {
     return this.grant.mode;
+  }
+
+  /** An upgrade has a larger token than all before it, and a downgrade keeps it. */
+  protected override isOutdated({ token, mode }: LockGrant): boolean {
+    const known = this.grant;
+    return token < known.token || (token === known.token && mode === 'exclusive' && known.mode === 'shared');
   }
 
   /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */
@@ -150,6 +158,8 @@ export class LockHold extends Hold<LockGrant> {
       refuseWrongValues(options, { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction });
     }
     this.check();
+    // One that got no answer could still land, and make a reader of the new writer.
+    if (this.#isDowngrading) await this.downgrade();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);
     const { holder, id } = this.grant;
@@ -173,12 +183,18 @@ export class LockHold extends Hold<LockGrant> {
     return this;
   }
 
-  /** From writer to reader, without letting it go: waiting readers join. */
+  /**
+   * From writer to reader, without letting it go: waiting readers join. They may have joined although no answer came, so it
+   * counts as a reader from here on.
+   */
   async downgrade(): Promise<this> {
     this.check();
     const { holder, id } = this.grant;
+    this.changed({ ...this.grant, mode: 'shared' });
+    this.#isDowngrading = true;
     const command = { kind: 'downgrade', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.desk, command, this.runtime.giveUpAt());
+    this.#isDowngrading = false;
     if (outcome.hold === undefined) {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });

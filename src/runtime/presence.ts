@@ -2,6 +2,7 @@
 import type { Clock, Timer } from '../clock.ts';
 import { Failure } from '../failure.ts';
 import {
+  type KeyValue,
   type Lease,
   prefixed,
   type ReadResult,
@@ -36,6 +37,15 @@ interface Host {
   missedLetters(): Promise<Revision>;
   sessionEnded(session: Session, why: SessionEnd): void;
 }
+
+/** A resource that this process has had to do with. */
+interface Visited {
+  readonly keys: { readonly record: string };
+  hasHoldOf(lease: string, record: KeyValue): boolean;
+}
+
+/** A process that had to do with more resources than this leaves all of them to the end of its lease. */
+const MOST_LOOKED_AT = 64;
 
 export class Presence {
   readonly #host: Host;
@@ -111,20 +121,38 @@ export class Presence {
     return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
   }
 
-  /** `owesNothing`: nothing is held here, and nothing waits. */
-  async leave(owesNothing: boolean): Promise<void> {
+  /** `visited`: every resource of which this session may have a hold. */
+  async leave(visited: readonly Visited[]): Promise<void> {
     const session = this.#session;
     if (session === undefined) return;
     session.end('closed');
     const { store } = this.#host;
-    if (owesNothing && isOfOneMachine(store)) await this.#takeDown(session.id);
+    // What cannot be done quietly is done by the lease.
+    if (isOfOneMachine(store)) await this.#leaveQuietly(session, visited).catch(() => undefined);
     await store.revokeLease(session.leaseId).catch(() => undefined);
   }
 
-  /** Its lease would take them along, but that wakes every process that waits for anything: a holder may have died. */
-  async #takeDown(id: string): Promise<void> {
-    const success = [anchorKey(id), mailboxKey(id)].map((key) => ({ do: 'delete', key }) as const);
-    await this.#host.store.transaction({ compare: [], success, failure: [] }).catch(() => undefined);
+  /**
+   * Deletes the anchor and the mailbox, if nothing in the store hangs on this session any more. The end of the lease would
+   * delete them too, but it wakes every process that waits for anything: a holder may have died. Whether something is left
+   * is read from the store, because this process need not know: a release may have got no answer. Nothing can be added
+   * after the look: every write of this session compares that its anchor is there, and the records are compared here.
+   */
+  async #leaveQuietly({ id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
+    if (visited.length > MOST_LOOKED_AT) return;
+    const { store } = this.#host;
+    const own = [anchorKey(id), mailboxKey(id)];
+    const lease = await store.leaseState(leaseId);
+    if (lease === null || lease.keys.some((key) => !own.includes(key))) return;
+    const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
+    const { results } = await store.transaction({ compare: [], success: reads, failure: [] });
+    const records = results.map((result) => (result as ReadResult).pairs[0]);
+    const isLeft = records.some((record, place) => record !== undefined && visited[place]?.hasHoldOf(id, record));
+    if (isLeft) return;
+    const compare = visited.map(({ keys }, place) => {
+      return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;
+    });
+    await store.transaction({ compare, success: own.map((key) => ({ do: 'delete', key })), failure: [] });
   }
 
   forgetLease(name: string): void {

@@ -1,17 +1,20 @@
 /**
- * Reads a letter. It may be of another version of signalbox, or of somebody who is none: whatever makes no sense in it
- * is passed over, and the rest counts all the same.
+ * Reads a letter. It may be of another version of signalbox, or of another program: what makes no sense in it
+ * is passed over, and the rest counts all the same. What makes sense and breaks a promise fails the requests that it answers.
  */
 import { type Answer, nameProblem, requestProblem } from '../core/index.ts';
+import type { Failure } from '../failure.ts';
 import type { Revision } from '../store/index.ts';
 import {
   type Errand,
   type ErrandReply,
   lengthened,
   type LossNotice,
+  recordFault,
   type Report,
   type ShortRequest,
 } from './layout.ts';
+import { recordProblem } from './stored.ts';
 
 /** Who is told what a letter says. */
 export interface Reader {
@@ -19,16 +22,27 @@ export interface Reader {
   carryOut(errand: Errand): void;
   replied(reply: ErrandReply): void;
   answer(resource: string, answer: Answer<unknown>): void;
+  /** The answer to a request rests on a record that breaks a promise. */
+  failed(id: string, failure: Failure): void;
   lost(notice: LossNotice): void;
 }
 
 export function readLetter(letter: unknown, revision: Revision, reader: Reader): void {
   // First, so that whoever is granted something can hand it on without a look.
-  for (const report of listIn(letter, 'reports')) if (isReport(report)) reader.hear(report, revision);
+  const faults = new Map<string, Failure>();
+  for (const report of listIn(letter, 'reports')) {
+    if (!isReport(report)) continue;
+    const fault = recordFault(report.resource, report.record, true);
+    if (fault === undefined) reader.hear(report, revision);
+    else faults.set(report.resource, fault);
+  }
   for (const errand of listIn(letter, 'errands')) if (isErrand(errand)) reader.carryOut(errand);
   for (const reply of listIn(letter, 'done')) if (isReply(reply)) reader.replied(reply);
   for (const answer of listIn(letter, 'answers')) {
-    if (isAnswer(answer)) reader.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
+    if (!isAnswer(answer)) continue;
+    const fault = faults.get(answer.resource);
+    if (fault === undefined) reader.answer(answer.resource, { id: answer.id, outcome: answer.outcome });
+    else reader.failed(answer.id, fault);
   }
   for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) reader.lost(notice);
 }
@@ -58,14 +72,12 @@ function isReport(report: unknown): report is Report {
   return (
     typeof by === 'string' &&
     Number.isSafeInteger(queueRevision) &&
-    Array.isArray(record['holds']) &&
-    record['holds'].every(isHold) &&
+    recordProblem(record, report['resource'].startsWith('lock/') ? 'lock' : 'semaphore') === undefined &&
     Array.isArray(waiting) &&
     waiting.every((known) => Array.isArray(known) && isShortRequest(known[0]) && Number.isSafeInteger(known[1]))
   );
 }
 
-/** Of those a report may have many, so they are not looked at more closely. */
 function isHold(hold: unknown): boolean {
   return isObject(hold) && isOnLease(hold) && Number.isSafeInteger(hold['token']);
 }

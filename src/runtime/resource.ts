@@ -69,6 +69,8 @@ export interface DetachedHold extends HoldClaim {
 
 export type RenewOutcome =
   | { readonly kind: 'refreshed'; readonly ttlMs: number }
+  /** It is held, by a session that its own process renews: nothing was done. `ttlMs`: of that session. */
+  | { readonly kind: 'attached'; readonly ttlMs: number }
   | { readonly kind: 'lost' }
   | { readonly kind: 'not-owner' };
 
@@ -233,7 +235,7 @@ export abstract class Resource<
   /** The same holder had it already: for its full time again, on the lease that it has. */
   async #heldBefore(grant: Grant, leaseId: string): Promise<number> {
     const renewed = await this.renew(grant);
-    if (renewed.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
+    if (!('ttlMs' in renewed)) throw new NotAcquired(this.resource, { kind: 'lost' });
     await this.runtime.store.revokeLease(leaseId).catch(() => undefined);
     return renewed.ttlMs;
   }
@@ -280,10 +282,11 @@ export abstract class Resource<
     const { store, stopped } = this.runtime;
     const id = await this.#leaseIdOf(lease);
     if (id === undefined) return { kind: 'lost' };
+    const isAttached = isOfSession(lease);
     const kept = await this.#patiently(() =>
-      isOfSession(lease) ? store.leaseState(id, stopped) : store.keepLeaseAlive(id, stopped),
+      isAttached ? store.leaseState(id, stopped) : store.keepLeaseAlive(id, stopped),
     );
-    return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
+    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
   }
 
   /**

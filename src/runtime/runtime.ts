@@ -61,9 +61,6 @@ export class Runtime implements Office {
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
-  /** Something of ours may be in the store that we know nothing of: a write without an answer, or a hold that was lost. */
-  mayOwe = false;
-  #isToSettle = false;
   #serial = 0;
   readonly #stop = new AbortController();
   readonly #desks = new Map<string, Desk<never, never, never>>();
@@ -76,6 +73,7 @@ export class Runtime implements Office {
     carryOut: (errand) => this.deskOf(errand.resource).carryOut(errand),
     replied: (reply) => this.#errands.heard(reply),
     answer: (resource, answer) => this.answer(resource, answer),
+    failed: (id, failure) => this.#waiters.get(id)?.inconsistent(failure),
     lost: (notice) => this.#holdings.lose(notice),
   };
 
@@ -227,7 +225,6 @@ export class Runtime implements Office {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    const owesNothing = this.#holdings.all().length === 0 && this.#waiters.size === 0;
     for (const waiter of this.#waiters.all()) waiter.closed();
     const released = Promise.all(this.#holdings.all().map((hold) => hold.surrender()));
     // Also what was given up: a grant that was on its way would stay behind as one of the dead.
@@ -240,7 +237,7 @@ export class Runtime implements Office {
       };
       over.then(done, done);
     });
-    await this.#presence.leave(owesNothing && !this.mayOwe);
+    await this.#presence.leave([...this.#desks.values()]);
     this.#stop.abort();
     await this.store.close().catch(() => undefined);
   }
@@ -261,22 +258,18 @@ export class Runtime implements Office {
 
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
     const { store } = this;
-    const refused = (error: unknown): void => {
-      if (Failure.is(error, 'outcome-unknown')) this.mayOwe = true;
-      failed(error);
-    };
     if (store.transactionNow === undefined) {
       store.transaction(transaction, this.stopped).then((result) => {
         this.saw(result.revision);
         done(result);
-      }, refused);
+      }, failed);
       return;
     }
     let result: TransactionResult;
     try {
       result = store.transactionNow(transaction);
     } catch (error) {
-      refused(error);
+      failed(error);
       return;
     }
     if (result.revision > this.revision) this.revision = result.revision;
@@ -371,21 +364,15 @@ export class Runtime implements Office {
   /**
    * Every process that waits is told of a lease that is gone, and one of them is enough. On one machine, where a look is no
    * round trip but all of them share the processor, they look one after the other, and all but the first leave it at that.
+   * The first in a queue, as far as it knows, looks at once: it is the one who gains.
    */
   #settleInTurn(): void {
     if (!isOfOneMachine(this.store)) return this.#waiters.settle(false);
     if (this.anchors.size <= FEW_PROCESSES) return this.#waiters.settle(true);
-    if (this.#isToSettle) return;
-    this.#isToSettle = true;
     const longestMs = Math.min(this.anchors.size * BETWEEN_SETTLES_MS, LONGEST_TO_SETTLE_MS);
-    this.later(
-      longestMs * Math.random(),
-      () => {
-        this.#isToSettle = false;
-        this.#waiters.settle(true);
-      },
-      false,
-    );
+    this.#waiters.settleInTurn((place) => {
+      return place === undefined ? longestMs * Math.random() : Math.min(place * BETWEEN_SETTLES_MS, longestMs);
+    });
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {

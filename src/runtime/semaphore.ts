@@ -159,12 +159,16 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
     const hold = new SemaphoreHold(runtime, this.anyDesk, grant, runtime.sender.id, reentry);
-    if (outcome.kind === 'increased') hold.changed(grant);
     return this.given(hold, options?.maxHoldMs);
   };
 }
 
 export class SemaphoreHold extends Hold<SemaphoreGrant> {
+  /** What a holder was told to have only grows. The record may also have what was given up, and then goes back. */
+  protected override isOutdated({ weight }: SemaphoreGrant, isStored: boolean): boolean {
+    return !isStored && weight < this.grant.weight;
+  }
+
   get weight(): number {
     return this.grant.weight;
   }

@@ -233,13 +233,10 @@ export class Signalbox implements AsyncDisposable {
 
   readonly #parts = {
     hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
-      const isMore = outcome.kind === 'upgraded' || outcome.kind === 'increased';
-      const reentry = isMore || outcome.kind === 'extended' || outcome.kind === 'already-held';
+      const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
       const desk = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore)).desk as unknown as AnyDesk;
       const made = 'lock' in want ? LockHold : SemaphoreHold;
-      const hold = new made(this.#runtime, desk, outcome.hold as never, process, reentry);
-      if (isMore) hold.changed(outcome.hold as never);
-      return hold;
+      return new made(this.#runtime, desk, outcome.hold as never, process, reentry);
     },
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {

@@ -7,6 +7,7 @@ import {
   acquireTogether,
   type Hold as Grant,
   type LockMode,
+  type Moment,
   type NamedStep,
   nameProblem,
   type Part,
@@ -23,7 +24,7 @@ import { type AnyCommand, type AnyOutcome, outcomeOf, Unheard } from './pending.
 import { commitOf } from './commit.ts';
 import { Draft } from './draft.ts';
 import type { Hold, ReleaseOutcome } from './hold.ts';
-import { encode, type Letter, resourceKeys } from './layout.ts';
+import { encode, type Letter, resourceKeys, wrongGrant } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
 import { type HoldLost, NotAcquired, type Refusal } from './refusal.ts';
 import { requestFields, type RequestOptions } from './resource.ts';
@@ -237,11 +238,12 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
 
   decide(views: Views): Decision<Views, TogetherAttempt> {
     const runtime = this.#runtime;
+    const at = runtime.moment(runtime.revision);
     const decided = acquireTogether(
       this.#pieces.map((piece, place) =>
         partOf(piece, views[place] as View<Coordinated>, this.#commands[place] as Command),
       ),
-      runtime.moment(runtime.revision),
+      at,
     );
     if (decided.kind === 'invalid') throw new Failure('invalid', decided.problem);
     if (decided.kind === 'refused') {
@@ -259,7 +261,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     }
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
-    const transaction = merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps)));
+    const transaction = merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps, at)));
     if (Math.max(transaction.compare.length, transaction.success.length) > MOST_OPERATIONS) {
       // What is stale goes first, each by itself; then there is room.
       const stale = [...steps].filter(([, { losses }]) => losses.length > 0);
@@ -279,11 +281,17 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     };
   }
 
-  #transaction(piece: Piece, place: number, views: Views, steps: ReadonlyMap<string, NamedStep['step']>): Transaction {
+  #transaction(
+    piece: Piece,
+    place: number,
+    views: Views,
+    steps: ReadonlyMap<string, NamedStep['step']>,
+    at: Moment,
+  ): Transaction {
     const view = views[place] as View<Coordinated>;
     const step = steps.get(piece.resource);
     if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
-    const draft = new Draft(view.state, this.#runtime.clock.now());
+    const draft = new Draft(view.state, at);
     if (step.state === view.state) {
       draft.restsOnRecord = true;
     } else {
@@ -351,6 +359,13 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
       // Somebody took one of them before we heard that we had it: the others go back.
       this.#giveBack();
       throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
+    }
+    for (const [place, { resource }] of this.#pieces.entries()) {
+      const { hold } = outcomes.get(resource) as AnyOutcome;
+      const fault = hold && wrongGrant(resource, this.#commands[place] as Command, hold);
+      if (fault === undefined) continue;
+      this.#giveBack();
+      throw fault;
     }
     const holds = this.#pieces.map(({ want, resource }) =>
       this.#parts.hold(want, outcomes.get(resource) as AnyOutcome, this.#session.id),

@@ -1,4 +1,5 @@
 /** Who waits in this process, and looks again where an answer may have been missed. */
+import type { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Coordinated } from './machines.ts';
 
@@ -9,12 +10,16 @@ export interface Waiter {
   readonly desk: {
     readonly resource: string;
     settle(looksFirst?: boolean): void;
+    /** How many living requests were before this one in the queue; undefined if that is not known. */
+    placeOf(id: string): number | undefined;
     look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
   };
   readonly holder: string;
   /** Sends the request again, in case its answer was missed. */
   askAgain(): void;
   answered(outcome: unknown): void;
+  /** What it was given breaks a promise. */
+  inconsistent(failure: Failure): void;
   sessionEnded(): void;
   /** This process closes its signalbox. */
   closed(): void;
@@ -23,7 +28,7 @@ export interface Waiter {
 interface Host {
   readonly clock: Clock;
   readonly isClosed: boolean;
-  later(delayMs: number, call: () => void): void;
+  later(delayMs: number, call: () => void, keepsAlive?: boolean): void;
 }
 
 const LOOK_AGAIN_MS = 500;
@@ -32,6 +37,8 @@ export class Waiters {
   readonly #host: Host;
   /** By the id of the request. */
   readonly #waiters = new Map<string, Waiter>();
+  /** The desks that look in a moment whether somebody could be served. */
+  readonly #toSettle = new Set<Waiter['desk']>();
   /** A process in which somebody waits must not end for want of anything else to do. */
   #alive: Timer | undefined;
 
@@ -73,6 +80,24 @@ export class Waiters {
     const desks = new Set<Waiter['desk']>();
     for (const waiter of this.#waiters.values()) desks.add(waiter.desk);
     for (const desk of desks) desk.settle(looksFirst);
+  }
+
+  /** The same, at each resource so long after now as `delayMs` says for the first of those who wait for it here. */
+  settleInTurn(delayMs: (place: number | undefined) => number): void {
+    const places = new Map<Waiter['desk'], number | undefined>();
+    for (const [id, { desk }] of this.#waiters) {
+      const [place, before] = [desk.placeOf(id), places.get(desk)];
+      places.set(desk, place === undefined || before === undefined ? (place ?? before) : Math.min(place, before));
+    }
+    for (const [desk, place] of places) {
+      if (this.#toSettle.has(desk)) continue;
+      this.#toSettle.add(desk);
+      const settle = (): void => {
+        this.#toSettle.delete(desk);
+        if (this.all().some((waiter) => waiter.desk === desk)) desk.settle(true);
+      };
+      this.#host.later(delayMs(place), settle, false);
+    }
   }
 
   /**

@@ -1,7 +1,7 @@
 /**
  * What a key holds: text, as every engine stores it. A document is text too, but this process
  * often has its parsed form at hand, and an engine that lives in this process never needs the
- * text; so each form is made from the other only when somebody asks for it.
+ * text; so each form is made from the other only on demand.
  */
 export class Value {
   #text: string | undefined;
@@ -21,7 +21,7 @@ export class Value {
     return new Value(text, undefined);
   }
 
-  /** `document` is shared, not copied: nobody may change it afterwards. */
+  /** `document` is shared, not copied: the caller must not change it afterwards. */
   static json(document: unknown): Value {
     return new Value(undefined, document);
   }

@@ -5,10 +5,10 @@ import { type Changes, type KeyRange, type Operation, prefixed, type Store, Valu
 import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { follow } from '../../src/runtime/follow.ts';
-import { connect } from '../../src/store/etcd/http2/connect.ts';
+import { connect } from '../../src/grpc/connect.ts';
 import { connectWithNode } from '../support/etcd/node-http2.ts';
 import { openEtcd } from '../../src/store/etcd/open.ts';
-import type { Connect } from '../../src/store/etcd/transport.ts';
+import type { Connect } from '../../src/grpc/transport.ts';
 import { Proxy } from '../support/etcd/proxy.ts';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';

@@ -10,9 +10,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   core: [],
   failure: ['core'],
   clock: [],
-  host: [],
+  host: ['clock'],
+  grpc: ['clock'],
   sqlite: ['failure'],
-  store: ['failure', 'clock', 'host', 'sqlite'],
+  store: ['failure', 'clock', 'host', 'grpc', 'sqlite'],
   adapters: ['failure', 'clock', 'core', 'host', 'sqlite'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
@@ -87,6 +88,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/core/lock.ts', '../failure.ts'],
     ['src/failure.ts', './clock.ts'],
+    ['src/grpc/connect.ts', '../store/etcd/open.ts'],
     ['src/store/contract.ts', '../core/lock.ts'],
     ['src/store/memory/engine.ts', '../../runtime/session.ts'],
     ['src/store/memory/engine.ts', '../../testing/index.ts'],
@@ -106,6 +108,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/store/memory/engine.ts', '../contract.ts'],
     ['src/store/memory/engine.ts', '../../failure.ts'],
+    ['src/store/etcd/open.ts', '../../grpc/connect.ts'],
     ['src/runtime/execute.ts', '../core/lock.ts'],
     ['src/testing/simulation/main.ts', '../../runtime/execute.ts'],
     ['src/index.ts', './runtime/open.ts'],

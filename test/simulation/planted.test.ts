@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
+import { rows } from './rows.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
+/** Some of those that were there once are rarer. */
+const ROW_SEEDS = 2000;
 
 /** Every lost race is one in a crowd, however old the knowledge was. */
 const crowded: Edit = {
@@ -129,6 +132,12 @@ const mutants: readonly Mutant[] = [
     oftener: crowded,
   },
 ];
+
+describe('a bug that was there once is caught by the simulator', () => {
+  it.each(rows)('$name', async (mutant) => {
+    expect(await caught(mutant, ROW_SEEDS, mutant.workload)).toBeDefined();
+  });
+});
 
 describe('a planted bug is caught by the simulator', () => {
   it.each(mutants)('$name', async (mutant) => {

@@ -103,6 +103,9 @@ export class PhaseRun {
     const { name } = this.#phase;
     const call = this.#parts.functions.get(name);
     if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
+    // After a stall of the event loop this is the first to notice that another process drives the pipeline by now.
+    const lost = this.#holds.find((hold) => !hold.isValid);
+    if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
     try {
       const pipeline = this.#ledger.id;
       const token = this.#holds[0]?.token ?? 0;

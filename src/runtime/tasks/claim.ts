@@ -120,7 +120,6 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** For the runtime: the claim has ended. */
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
-    this.#runtime.mayOwe = true;
     this.#runtime.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
       this.#heard = loss;

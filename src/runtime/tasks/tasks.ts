@@ -1,5 +1,6 @@
 /** What a signalbox offers for tasks: publish, claim, finish, look, and hear of them. */
 import {
+  claimEntryOf,
   type ClaimName,
   type ClaimRefusal,
   documentProblem,
@@ -168,7 +169,7 @@ export class Tasks {
     return this.#dispatch.detached.claim(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
-  /** Keeps a detached claim for its full time again. */
+  /** Keeps a detached claim for its full time again. One that rests on a session is kept by its own process alone. */
   async renew(id: string, claim: ClaimName): Promise<RenewOutcome> {
     const { task } = await readKnown(this.#runtime, this.#checkName(id, claim));
     const { owner } = task;
@@ -177,8 +178,12 @@ export class Tasks {
       (claim.holder ?? owner.holder) === owner.holder && (claim.token === undefined || claim.token === owner.token);
     if (!isMeant) return { kind: 'not-owner' };
     const { store, stopped } = this.#runtime;
-    const kept = owner.lease === null ? null : await store.keepLeaseAlive(owner.lease, stopped);
-    return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
+    if (owner.lease === null) return { kind: 'lost' };
+    const isAttached = claimEntryOf(task)?.detached !== true;
+    const kept = isAttached
+      ? await store.leaseState(owner.lease, stopped)
+      : await store.keepLeaseAlive(owner.lease, stopped);
+    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
   }
 
   /** For whoever knows the claim by its token, its holder, or both. Nothing changes unless that is the owner. */

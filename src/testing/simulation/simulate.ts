@@ -131,6 +131,7 @@ class Simulation {
     this.#lookAround();
     await this.#until(TROUBLE_MS);
     this.#faults.isStill = true;
+    this.#world.isCalm = true;
     this.#world.note('', 'all is calm from here on');
     void this.#administer();
     let forgotten = this.#unfinished();

@@ -24,6 +24,8 @@ export class World {
   readonly isTraced: boolean;
   /** Set for users of the production code that waits for turns of the event loop, as guards do when they read. */
   takesTurns = false;
+  /** From here on no fault happens. */
+  isCalm = false;
   readonly #trace: string[] = [];
   #happenings: Happening[] = [];
   #now = 0;
