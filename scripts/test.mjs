@@ -119,8 +119,17 @@ function nativePart(other) {
 function onOtherDriver(node) {
   if (node === undefined) return [];
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-  const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=40', 'DIFFERENTIAL_PART=6'];
-  const command = /** @type {const} */ (['env', ...settings, node, vitest, 'run', '--allowOnly=false']);
+  const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=30', 'DIFFERENTIAL_PART=10'];
+  // One worker, because to load the source once more costs more than some of these tests.
+  const command = /** @type {const} */ ([
+    'env',
+    ...settings,
+    node,
+    vitest,
+    'run',
+    '--allowOnly=false',
+    '--maxWorkers=1',
+  ]);
   return [
     {
       name: 'tests on the other driver',
