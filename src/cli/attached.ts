@@ -1,7 +1,7 @@
 /** Holds that a process keeps, such as those of a run: they are not given back by hand. */
-import type { HoldClaim } from '../runtime/resource.ts';
+import type { HoldClaim } from '../runtime/holds/resource.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import type { SurveyedHold } from '../runtime/survey/index.ts';
+import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 

@@ -1,7 +1,7 @@
 /** For commands that only look: where there is no store yet, they make none. */
 import type { Command } from 'commander';
 import { statSync } from 'node:fs';
-import { parseFileUrl, storeUrl } from '../runtime/location.ts';
+import { parseFileUrl, storeUrl } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { storeFile } from '../store/embedded/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The imperative shell of one process on one store: its session, its desks, whoever waits in it, and its holds. It
- * carries out what the desks decide, and brings them what the store tells.
+ * The imperative shell of one process on one store: its session, its writers, whoever waits in it, and its holds. It
+ * carries out what the writers decide, and brings them what the store tells.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, Event, Hold, Loss, LossReason, Moment, Token } from '../core/index.ts';
@@ -8,19 +8,19 @@ import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
 import type { Revision, Store, Transaction, TransactionResult } from '../store/index.ts';
-import { Anchors } from './anchors.ts';
-import type { Sender } from './commit.ts';
-import { Desk } from './desk.ts';
-import { type ErrandCalls, Errands } from './errands.ts';
-import { type Held, Holdings } from './holdings.ts';
-import { type Errand, type LossNotice, processOf } from './layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './machines.ts';
-import type { Office } from './office.ts';
-import { type AnyCommand, type AnyOutcome, Unheard } from './pending.ts';
-import { Presence } from './presence.ts';
-import { type Reader, readLetter } from './reading.ts';
-import { isOfOneMachine, type Session, type SessionEnd } from './session.ts';
-import { type Waiter, Waiters } from './waiters.ts';
+import { Anchors } from './session/anchors.ts';
+import type { WriterIdentity } from './write/commit.ts';
+import { ResourceWriter } from './write/resource-writer.ts';
+import { type DelegationCallbacks, DelegationMail } from './write/delegation-mail.ts';
+import { type Held, Holdings } from './holds/holdings.ts';
+import { type DelegationRequest, type LossNotice, processOf } from './layout.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
+import type { WriterHost } from './write/writer-host.ts';
+import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
+import { Presence } from './session/presence.ts';
+import { type LetterRecipient, readLetter } from './session/mailbox.ts';
+import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
+import { type Waiter, Waiters } from './holds/waiters.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;
@@ -42,9 +42,9 @@ const BETWEEN_SETTLES_MS = 10;
 /** but each of them within this time. */
 const LONGEST_TO_SETTLE_MS = 2000;
 /** So many resources are remembered at most. */
-const MOST_DESKS = 100_000;
+const MOST_WRITERS = 100_000;
 
-export class Runtime implements Office {
+export class Runtime implements WriterHost {
   readonly store: Store;
   readonly clock: Clock;
   readonly options: RuntimeOptions;
@@ -66,15 +66,15 @@ export class Runtime implements Office {
   #isToSettle = false;
   #serial = 0;
   readonly #stop = new AbortController();
-  readonly #desks = new Map<string, Desk<never, never, never>>();
+  readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
   readonly #presence: Presence;
   readonly #waiters: Waiters;
   readonly #holdings: Holdings;
-  readonly #errands = new Errands(this);
-  readonly #reader: Reader = {
-    hear: (report, revision) => this.deskOf(report.resource).hear(report, revision),
-    carryOut: (errand) => this.deskOf(errand.resource).carryOut(errand),
-    replied: (reply) => this.#errands.heard(reply),
+  readonly #delegationMail = new DelegationMail(this);
+  readonly #reader: LetterRecipient = {
+    hear: (report, revision) => this.writerFor(report.resource).hear(report, revision),
+    carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
+    replied: (reply) => this.#delegationMail.heard(reply),
     answer: (resource, answer) => this.answer(resource, answer),
     lost: (notice) => this.#holdings.lose(notice),
   };
@@ -94,31 +94,31 @@ export class Runtime implements Office {
 
   // For the objects users hold
 
-  desk<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
+  writer<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
     machine: Machine<State, Command, Outcome>,
     name: string,
-  ): Desk<State, Command, Outcome> {
+  ): ResourceWriter<State, Command, Outcome> {
     const key = `${machine.kind}/${name}`;
-    let desk = this.#desks.get(key) as Desk<State, Command, Outcome> | undefined;
-    if (desk === undefined) {
-      desk = new Desk(machine, name, this);
-      this.#desks.set(key, desk as unknown as Desk<never, never, never>);
-      if (this.#desks.size > MOST_DESKS) this.#forgetOldestDesk();
+    let writer = this.#writers.get(key) as ResourceWriter<State, Command, Outcome> | undefined;
+    if (writer === undefined) {
+      writer = new ResourceWriter(machine, name, this);
+      this.#writers.set(key, writer as unknown as ResourceWriter<never, never, never>);
+      if (this.#writers.size > MOST_WRITERS) this.#forgetOldestWriter();
     }
-    return desk;
+    return writer;
   }
 
-  /** The desk of `lock/main`, whatever its kind. */
-  deskOf(resource: string): Desk<Coordinated, AnyCommand, AnyOutcome> {
+  /** The writer of `lock/main`, whatever its kind. */
+  writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome> {
     const slash = resource.indexOf('/');
     const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
-    return this.desk(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
+    return this.writer(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
   }
 
-  /** What it knew has to be read again if it is wanted; two desks for one resource only cost a lost race. */
-  #forgetOldestDesk(): void {
-    const [oldest] = this.#desks.keys();
-    if (oldest !== undefined) this.#desks.delete(oldest);
+  /** What it knew has to be read again if it is wanted; two writers for one resource only cost a lost race. */
+  #forgetOldestWriter(): void {
+    const [oldest] = this.#writers.keys();
+    if (oldest !== undefined) this.#writers.delete(oldest);
   }
 
   /** The session if there is a valid one at this very moment. */
@@ -231,7 +231,7 @@ export class Runtime implements Office {
     for (const waiter of this.#waiters.all()) waiter.closed();
     const released = Promise.all(this.#holdings.all().map((hold) => hold.surrender()));
     // Also what was given up: a grant that was on its way would stay behind as one of the dead.
-    const over = released.then(() => Promise.all([...this.#desks.values()].map((desk) => desk.idle())));
+    const over = released.then(() => Promise.all([...this.#writers.values()].map((writer) => writer.idle())));
     await new Promise<void>((resolve) => {
       const limit = this.later(this.options.requestTimeoutMs, resolve);
       const done = (): void => {
@@ -245,9 +245,9 @@ export class Runtime implements Office {
     await this.store.close().catch(() => undefined);
   }
 
-  // The office of the desks
+  // The host of the writers
 
-  get sender(): Sender {
+  get sender(): WriterIdentity {
     return this.#presence.sender;
   }
 
@@ -315,7 +315,7 @@ export class Runtime implements Office {
     const { hold } = outcome as AnyOutcome;
     if (hold?.id !== id || this.isInHand(id) || processOf(id) !== this.sender.id) return;
     // Granted to a request of ours that nobody waits for any more: kept, it would be held for ever.
-    this.deskOf(resource).submit(new Unheard({ kind: 'cancel', id }));
+    this.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
   }
 
   lose({ hold, why, by, reason }: Loss): void {
@@ -333,16 +333,16 @@ export class Runtime implements Office {
     this.#waiters.lookAgainAt(resource);
   }
 
-  leaveTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: ErrandCalls): void {
-    this.#errands.leaveTo(keeper, resource, commands, calls);
+  delegateTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: DelegationCallbacks): void {
+    this.#delegationMail.delegateTo(keeper, resource, commands, calls);
   }
 
-  passOn(keeper: string, errand: Errand, notPassed: () => void): void {
-    this.#errands.passOn(keeper, errand, notPassed);
+  passOn(keeper: string, delegated: DelegationRequest, notPassed: () => void): void {
+    this.#delegationMail.passOn(keeper, delegated, notPassed);
   }
 
   nudge(keeper: string, resource: string): void {
-    this.#errands.nudge(keeper, resource);
+    this.#delegationMail.nudge(keeper, resource);
   }
 
   emit(resource: string, events: readonly Event[]): void {

@@ -1,6 +1,6 @@
 /** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
 import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { Changes, KeyRange, KeyValue, Operation, ReadResult, Revision, Store } from '../../store/index.ts';
-import { follow } from '../follow.ts';
+import { follow } from '../session/follow.ts';
 import { keyOf } from './keys.ts';
 
 export type BusEvent =

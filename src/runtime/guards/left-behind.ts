@@ -3,8 +3,8 @@
  * next one who wants the lock, or by maintenance. Somebody who only waits for it to be free does not ask for it, so
  * without this it would wait until the next round of maintenance, and that of others.
  */
-import type { Held, RecordEvent } from '../events.ts';
-import { Unheard } from '../pending.ts';
+import type { Held, RecordEvent } from '../observe/events.ts';
+import { BackgroundCommand } from '../write/pending-command.ts';
 import type { Runtime } from '../runtime.ts';
 
 export class LeftBehind {
@@ -69,7 +69,7 @@ export class LeftBehind {
     for (const [resource, { leases }] of this.#held) {
       if (!leases.some(mayBeGone)) continue;
       this.#held.delete(resource);
-      this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'maintain' }));
+      this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'maintain' }));
     }
   }
 

@@ -6,7 +6,7 @@ import { KeptOutput, PrintedText } from '../../host/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, isCount, readEach } from '../stored.ts';
-import { send } from '../write.ts';
+import { send } from '../write/write-once.ts';
 import { logKey, type PipelineKeys, pipelineKeys } from './keys.ts';
 import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';
 

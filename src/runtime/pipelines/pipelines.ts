@@ -22,11 +22,11 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
 import type { Operation, ReadResult } from '../../store/index.ts';
-import { outerHolds } from '../environment.ts';
+import { outerHolds } from '../processes/environment.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { encode } from '../layout.ts';
-import { clearLeftovers } from '../leftovers.ts';
-import type { Lock, LockHold } from '../lock.ts';
+import { clearLeftovers } from '../processes/leftovers.ts';
+import type { Lock, LockHold } from '../holds/lock.ts';
 import {
   abortSignal,
   aFunction,
@@ -42,13 +42,13 @@ import {
   valuesProblem,
   wholeNumber,
 } from '../options.ts';
-import { Unheard } from '../pending.ts';
+import { BackgroundCommand } from '../write/pending-command.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
-import { surveyOf } from '../survey/index.ts';
-import { send } from '../write.ts';
-import { type Book, bookIn, thisMachine } from './book.ts';
+import { surveyOf } from '../observe/survey/index.ts';
+import { send } from '../write/write-once.ts';
+import { type RunSpec, runSpecIn, thisMachine } from './run-spec.ts';
 import { Callbacks } from './callbacks.ts';
 import { defineRunbook, type RunbookDefinition } from './define.ts';
 import { type DriverParts, PipelineDriver } from './driver.ts';
@@ -56,7 +56,7 @@ import { PipelineFeed, recordIn } from './feed.ts';
 import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
 import { phaseAround } from './inside.ts';
 import { ALL_PIPELINES, checkedId, driverLock, pipelineKeys, pipelineResource } from './keys.ts';
-import { Ledger } from './ledger.ts';
+import { RecordStore } from './record-store.ts';
 import { type PhaseLog, phaseLogIn, recoverLog, removeSpools, spoolsOf, withSpooled } from './log.ts';
 import { type PipelineView, viewOf } from './view.ts';
 
@@ -224,7 +224,7 @@ export class Pipelines {
     const id = checkedId(options.id ?? `${runbook.name}-${timeTold(this.#runtime.clock.now())}-${randomHex(2)}`);
     const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, by = defaultHolder() } = options;
     const { issues, commandTimeoutMs } = options;
-    const book: Book = {
+    const spec: RunSpec = {
       runbook,
       cwd: resolve(cwd),
       host: thisMachine(),
@@ -233,9 +233,9 @@ export class Pipelines {
       ...(issues !== undefined && { issues }),
       ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
     };
-    const ledger = new Ledger(this.#runtime, id, runbook, { record: undefined, mod: 0 });
-    const also: Operation[] = [{ do: 'put', key: pipelineKeys(id).book, value: encode(book) }];
-    const { outcome, record } = await ledger.ask({ kind: 'start', id, by }, undefined, also);
+    const records = new RecordStore(this.#runtime, id, runbook, { record: undefined, mod: 0 });
+    const also: Operation[] = [{ do: 'put', key: pipelineKeys(id).spec, value: encode(spec) }];
+    const { outcome, record } = await records.ask({ kind: 'start', id, by }, undefined, also);
     if (outcome.kind === 'exists') return { kind: 'exists', id };
     if (record !== undefined) options.onChange?.(record);
     return { kind: 'started', id };
@@ -264,9 +264,9 @@ export class Pipelines {
     refuseWrongValues(options, CANCEL);
     const { by = defaultHolder(), reason = '', signal } = options;
     const found = await this.#read(checkedId(id));
-    if (found.record === undefined || found.book === undefined) return undefined;
-    const ledger = new Ledger(this.#runtime, id, found.book.runbook, found);
-    const { outcome, record } = await ledger.ask({ kind: 'cancel', by, reason });
+    if (found.record === undefined || found.spec === undefined) return undefined;
+    const records = new RecordStore(this.#runtime, id, found.spec.runbook, found);
+    const { outcome, record } = await records.ask({ kind: 'cancel', by, reason });
     if (outcome.kind !== 'cancelling' || record === undefined) return record;
     const own = phaseAround(record);
     if (own === undefined) return this.#cancelled(id, signal);
@@ -277,8 +277,8 @@ export class Pipelines {
   /** Undefined if there is none. */
   async show(id: string): Promise<PipelineView | undefined> {
     this.#runtime.refuseIfClosed();
-    const { record, book } = await this.#read(checkedId(id));
-    return record === undefined ? undefined : viewOf(record, book, await this.#isDriven(record));
+    const { record, spec } = await this.#read(checkedId(id));
+    return record === undefined ? undefined : viewOf(record, spec, await this.#isDriven(record));
   }
 
   /** All of them, in the order in which they were started. */
@@ -328,12 +328,12 @@ export class Pipelines {
   async forget(id: string): Promise<boolean> {
     const found = await this.#read(checkedId(id));
     if (found.record === undefined || !hasEnded(found.record)) return false;
-    const { state, book, logs } = pipelineKeys(id);
+    const { state, spec, logs } = pipelineKeys(id);
     const { succeeded } = await send(this.#runtime, {
       compare: [{ key: state, target: 'mod', is: '=', than: found.mod }],
       success: [
         { do: 'delete', key: state },
-        { do: 'delete', key: book },
+        { do: 'delete', key: spec },
         { do: 'delete', key: logs, end: `${logs.slice(0, -1)}0` },
       ],
       failure: [],
@@ -349,8 +349,8 @@ export class Pipelines {
   }
 
   async #drive(id: string, options: ResumeOptions): Promise<DriveOutcome> {
-    const { record, book } = await this.#read(id);
-    if (record === undefined || book === undefined) return { kind: 'missing' };
+    const { record, spec } = await this.#read(id);
+    if (record === undefined || spec === undefined) return { kind: 'missing' };
     if (hasEnded(record)) return { kind: 'left', record };
     const question = options.question ?? openQuestion(record);
     const refused = voidDecision(record, options, question);
@@ -380,16 +380,16 @@ export class Pipelines {
     if (refused !== undefined) return refused;
     // Whatever an earlier driver began must not run beside what we begin.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
-    const { record, book, mod } = await this.#read(id);
-    if (record === undefined || book === undefined) throw missing(id);
+    const { record, spec, mod } = await this.#read(id);
+    if (record === undefined || spec === undefined) throw missing(id);
     await recoverLog(this.#runtime, record);
-    const { cwd = book.cwd, signal, decision, by = defaultHolder() } = options;
-    const next = nextToRun(book.runbook, record, decision);
+    const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
+    const next = nextToRun(spec.runbook, record, decision);
     // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
     if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
-    const ledger = new Ledger(this.#runtime, id, book.runbook, { record, mod }, hold.process);
-    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, book);
-    const driver = new PipelineDriver(this.#driverParts(options), ledger, { ...book, cwd }, hold, {
+    const records = new RecordStore(this.#runtime, id, spec.runbook, { record, mod }, hold.process);
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, spec);
+    const driver = new PipelineDriver(this.#driverParts(options), records, { ...spec, cwd }, hold, {
       adapters,
       signal,
       waits: options.waits ?? true,
@@ -405,7 +405,7 @@ export class Pipelines {
   /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
   #freeLeftBehind({ step, phases }: PipelineRecord): void {
     for (const resource of Object.keys(phases[step.phase]?.tokens ?? {})) {
-      this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'maintain' }));
+      this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'maintain' }));
     }
   }
 
@@ -502,11 +502,11 @@ export class Pipelines {
     return holds.some(({ token, isStale, health }) => token === driver.token && !isStale && health !== 'process-gone');
   }
 
-  async #read(id: string): Promise<{ record: PipelineRecord | undefined; book: Book | undefined; mod: number }> {
-    const { state, book } = pipelineKeys(id);
+  async #read(id: string): Promise<{ record: PipelineRecord | undefined; spec: RunSpec | undefined; mod: number }> {
+    const { state, spec } = pipelineKeys(id);
     const success: Operation[] = [
       { do: 'read', key: state },
-      { do: 'read', key: book },
+      { do: 'read', key: spec },
     ];
     const { results } = await send(this.#runtime, { compare: [], success, failure: [] });
     const [stateRead, bookRead] = results as [ReadResult, ReadResult];
@@ -514,7 +514,7 @@ export class Pipelines {
     const [bookPair] = bookRead.pairs;
     return {
       record: pair === undefined ? undefined : recordIn(pair),
-      book: bookPair === undefined ? undefined : bookIn(bookPair),
+      spec: bookPair === undefined ? undefined : runSpecIn(bookPair),
       mod: pair?.modRevision ?? 0,
     };
   }
@@ -574,7 +574,7 @@ function voidDecision(
 async function adaptersFor(
   given: Adapters | undefined,
   root: string,
-  { issues, commandTimeoutMs }: Book,
+  { issues, commandTimeoutMs }: RunSpec,
 ): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
   if (given !== undefined) return () => given;
   const { localAdapters } = await import('../../adapters/index.ts');

@@ -6,7 +6,7 @@ import type { Revision } from '../../store/index.ts';
 import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
-import type { Held } from '../holdings.ts';
+import type { Held } from '../holds/holdings.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Claimed } from './claiming.ts';
 import {
@@ -45,12 +45,12 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.#runtime = runtime;
     this.#wrote = wrote;
     this.#task = task;
-    this.#claim = task.book?.entry.claim?.id as string;
+    this.#claim = task.bookkeeping?.entry.claim?.id as string;
     this.id = task.id;
     this.token = token;
     this.holder = task.owner?.holder as string;
     this.data = ownCopy(task.data?.json as Json);
-    this.attempt = task.book?.entry.attempts as number;
+    this.attempt = task.bookkeeping?.entry.attempts as number;
     this.process = process;
     runtime.holds.set(this.#claim, this);
   }

@@ -1,9 +1,9 @@
 /** From keys to tasks. */
 import {
   type Json,
-  NO_BOOK,
+  NO_BOOKKEEPING,
   type Task,
-  type TaskBook,
+  type TaskBookkeeping,
   type TaskData,
   type Terms,
   termsOf,
@@ -11,7 +11,7 @@ import {
 } from '../../core/index.ts';
 import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { bookOf } from './book.ts';
+import { bookkeepingOf } from './bookkeeping.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /** So many keys are read at first; then so many that an answer has about this size. Each read costs etcd a walk over all. */
@@ -31,7 +31,7 @@ export function withPart(task: Task, pair: KeyValue): Task {
     case 'status':
       return { ...task, status: { word: pair.value.text, mod: pair.modRevision } };
     case 'signalbox':
-      return { ...task, book: new ReadBook(pair) };
+      return { ...task, bookkeeping: new ReadBook(pair) };
     case undefined:
       return task;
   }
@@ -85,24 +85,24 @@ function contentOf(pair: KeyValue): Content {
 class ReadBook {
   readonly mod: Revision;
   readonly #pair: KeyValue;
-  #entry: TaskBook | undefined;
+  #entry: TaskBookkeeping | undefined;
 
   constructor(pair: KeyValue) {
     this.mod = pair.modRevision;
     this.#pair = pair;
   }
 
-  get entry(): TaskBook {
+  get entry(): TaskBookkeeping {
     this.#entry ??= readBook(this.#pair);
     return this.#entry;
   }
 }
 
-function readBook(pair: KeyValue): TaskBook {
+function readBook(pair: KeyValue): TaskBookkeeping {
   try {
-    return bookOf(pair.value.json);
+    return bookkeepingOf(pair.value.json);
   } catch {
-    return NO_BOOK;
+    return NO_BOOKKEEPING;
   }
 }
 

@@ -8,7 +8,7 @@ import type {
   LockRequest,
   SemaphoreHold as SemaphoreGrant,
 } from '../../core/index.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import {
   ANCHORS,
   decode,

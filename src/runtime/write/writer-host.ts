@@ -1,0 +1,36 @@
+/** What a writer needs of the process it works in. */
+import type { Timer } from '../../clock.ts';
+import type { Answer, Event, Loss, Moment } from '../../core/index.ts';
+import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
+import type { WriterIdentity } from './commit.ts';
+import type { DelegationCallbacks } from './delegation-mail.ts';
+import type { DelegationRequest } from '../layout.ts';
+import type { AnyCommand } from './pending-command.ts';
+
+export interface WriterHost {
+  readonly sender: WriterIdentity;
+  /** The store lives in this process: a transaction costs no more than the call. */
+  readonly answersAtOnce: boolean;
+  /** The newest revision this process has seen. */
+  readonly revision: Revision;
+  moment(revision: Revision, most?: number): Moment;
+  monotonic(): number;
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+  /** `keepsAlive`: the process must not end before that, for want of anything else to do. */
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
+  /** A read at `revision` found this lease alive, or not there. */
+  sawLease(lease: string, version: number | undefined, revision: Revision): void;
+  knowsLease(lease: string): boolean;
+  /** No transaction sent before can take effect any more, once this calls back. */
+  fence(done: () => void, failed: (error: unknown) => void): void;
+  answer(resource: string, answer: Answer<unknown>): void;
+  lose(loss: Loss): void;
+  /** An answer got lost, and with it perhaps what it meant for others in this process: `holds` are all there are. */
+  reconcile(resource: string, holds: ReadonlySet<string>): void;
+  /** Asks another process to carry them out. */
+  delegateTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: DelegationCallbacks): void;
+  passOn(keeper: string, delegated: DelegationRequest, notPassed: () => void): void;
+  nudge(keeper: string, resource: string): void;
+  /** Events that no write carries. */
+  emit(resource: string, events: readonly Event[]): void;
+}
