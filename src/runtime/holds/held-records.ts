@@ -1,6 +1,6 @@
 /** Who holds what at this moment, straight from the records: by the id of the hold, which nobody else ever has. */
 import type { Hold as Grant, Lock, Semaphore } from '../../core/index.ts';
-import type { KeyValue, Operation, ReadResult } from '../../store/index.ts';
+import { always, type KeyValue, type Operation, type ReadResult } from '../../store/index.ts';
 import { anchorKey, RECORDS, type ResourceKeys, type ResourceKind, resourceKeys } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import type { Runtime } from '../runtime.ts';
@@ -62,7 +62,7 @@ async function readEach({ store, stopped }: Runtime, keys: readonly string[]): P
   const found: ReadResult[] = [];
   for (let first = 0; first < keys.length; first += MOST_READS) {
     const success = keys.slice(first, first + MOST_READS).map((key): Operation => ({ do: 'read', key }));
-    const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
+    const { results } = await store.transaction(always(success), stopped);
     found.push(...(results as readonly ReadResult[]));
   }
   return found;

@@ -3,7 +3,7 @@
  * record is followed for as long as the re-entry lasts.
  */
 import type { Hold } from '../../core/index.ts';
-import type { Changes, KeyValue, ReadResult, Revision } from '../../store/index.ts';
+import { always, type Changes, type KeyValue, pairIn, type Revision } from '../../store/index.ts';
 import { follow } from '../session/follow.ts';
 import { holdsOf } from './held-records.ts';
 import { anchorKey } from '../layout.ts';
@@ -35,11 +35,11 @@ export function followOuter(
   };
   const leases = [outer.lease, ...(outer.limit === undefined ? [] : [outer.limit])];
   const look = async (): Promise<Revision> => {
-    const success = [recordKey, ...leases.map(anchorKey)].map((key) => ({ do: 'read' as const, key }));
-    const { results, revision } = await store.transaction({ compare: [], success, failure: [] }, signal);
-    const [record, ...anchors] = results as readonly ReadResult[];
-    if (anchors.some(({ pairs }) => pairs.length === 0)) inner.lose({ why: 'expired' });
-    seen(record?.pairs[0], revision);
+    const anchors = leases.map(anchorKey);
+    const reads = [recordKey, ...anchors].map((key) => ({ do: 'read' as const, key }));
+    const { results, revision } = await store.transaction(always(reads), signal);
+    if (anchors.some((key) => pairIn(results, key) === undefined)) inner.lose({ why: 'expired' });
+    seen(pairIn(results, recordKey), revision);
     return revision;
   };
   const record = {

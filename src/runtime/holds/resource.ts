@@ -21,9 +21,9 @@ import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-co
 import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
-import type { Transaction } from '../../store/index.ts';
+import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import { persistently, send } from '../write/write-once.ts';
+import { persistently } from '../write/write-once.ts';
 
 /**
  * What to do when it is held: wait in the queue, give up at once, take a stale hold even where a person would have
@@ -384,10 +384,9 @@ export abstract class Resource<
   }
 
   async #leaseIdOf(lease: string): Promise<string | undefined> {
-    const reads: Transaction = { compare: [], success: [{ do: 'read', key: anchorKey(lease) }], failure: [] };
-    const result = await this.#patiently(() => send(this.runtime, reads));
-    const [read] = result.results;
-    return read?.do === 'read' ? (read.pairs[0]?.lease ?? undefined) : undefined;
+    const { store, stopped } = this.runtime;
+    const { pairs } = await this.#patiently(() => readRange(store, { key: anchorKey(lease) }, stopped));
+    return pairs[0]?.lease ?? undefined;
   }
 }
 

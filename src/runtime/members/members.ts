@@ -4,7 +4,7 @@
  */
 import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { type Compare, type KeyValue, prefixed, type ReadResult, type Revision } from '../../store/index.ts';
+import { type Compare, type KeyValue, prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
 import { anchorKey, encode, type RecordDocument, resourceOfState, stateKey, STATES } from '../layout.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
@@ -125,12 +125,7 @@ export class Members {
 
   async #read(range: { readonly key: string; readonly end?: string; readonly countOnly?: true }): Promise<ReadResult> {
     this.#runtime.refuseIfClosed();
-    const { store, stopped } = this.#runtime;
-    const { results } = await store.transaction(
-      { compare: [], success: [{ do: 'read', ...range }], failure: [] },
-      stopped,
-    );
-    return results[0] as ReadResult;
+    return readRange(this.#runtime.store, range, this.#runtime.stopped);
   }
 }
 

@@ -21,7 +21,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import type { Operation, ReadResult } from '../../store/index.ts';
+import { always, type Operation, pairIn, prefixed, readPages } from '../../store/index.ts';
 import { outerHolds } from '../processes/environment.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { encode } from '../layout.ts';
@@ -176,6 +176,8 @@ const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 const PAGE = 100;
+/** Logs are long. */
+const LOGS_PAGE = 10;
 const LARGEST_ENV = 262_144;
 
 /** What pipelines need of the signalbox that they are part of. */
@@ -286,15 +288,8 @@ export class Pipelines {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, LIST);
     const records: PipelineRecord[] = [];
-    let { key } = ALL_PIPELINES;
-    for (;;) {
-      const read: Operation = { do: 'read', ...ALL_PIPELINES, key, limit: PAGE };
-      const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
-      const { pairs, more } = results[0] as ReadResult;
+    for await (const { pairs } of readPages(this.#runtime.store, ALL_PIPELINES, PAGE, this.#runtime.stopped)) {
       records.push(...readEach(pairs, recordIn, options.onMalformed));
-      const last = pairs.at(-1);
-      if (!more || last === undefined) break;
-      key = `${last.key}\0`;
     }
     const wanted = records
       .filter(({ state }) => options.state === undefined || state === options.state)
@@ -311,17 +306,10 @@ export class Pipelines {
     const { record } = await this.#read(id);
     const spooled = spoolsOf(record);
     const found: PhaseLog[] = [];
-    let key = logs;
-    const end = `${logs.slice(0, -1)}0`;
-    for (;;) {
-      const read: Operation = { do: 'read', key, end, limit: 10 };
-      const { results } = await send(this.#runtime, { compare: [], success: [read], failure: [] });
-      const { pairs, more } = results[0] as ReadResult;
+    for await (const { pairs } of readPages(this.#runtime.store, prefixed(logs), LOGS_PAGE, this.#runtime.stopped)) {
       found.push(...readEach(pairs, phaseLogIn, onMalformed));
-      const last = pairs.at(-1);
-      if (!more || last === undefined) return withSpooled(found, spooled, record);
-      key = `${last.key}\0`;
     }
+    return withSpooled(found, spooled, record);
   }
 
   /** Removes all that is known of one that is over. False if there is none, or if it is not over. */
@@ -504,18 +492,14 @@ export class Pipelines {
 
   async #read(id: string): Promise<{ record: PipelineRecord | undefined; spec: RunSpec | undefined; mod: number }> {
     const { state, spec } = pipelineKeys(id);
-    const success: Operation[] = [
-      { do: 'read', key: state },
-      { do: 'read', key: spec },
-    ];
-    const { results } = await send(this.#runtime, { compare: [], success, failure: [] });
-    const [stateRead, bookRead] = results as [ReadResult, ReadResult];
-    const [pair] = stateRead.pairs;
-    const [bookPair] = bookRead.pairs;
+    const reads = [state, spec].map((key): Operation => ({ do: 'read', key }));
+    const { results } = await send(this.#runtime, always(reads));
+    const statePair = pairIn(results, state);
+    const specPair = pairIn(results, spec);
     return {
-      record: pair === undefined ? undefined : recordIn(pair),
-      spec: bookPair === undefined ? undefined : runSpecIn(bookPair),
-      mod: pair?.modRevision ?? 0,
+      record: statePair === undefined ? undefined : recordIn(statePair),
+      spec: specPair === undefined ? undefined : runSpecIn(specPair),
+      mod: statePair?.modRevision ?? 0,
     };
   }
 }

@@ -13,10 +13,19 @@ import {
   type Runbook,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Compare, Operation, ReadResult, Revision, Transaction } from '../../store/index.ts';
+import {
+  type Compare,
+  type Operation,
+  type OperationResult,
+  pairIn,
+  readRange,
+  type ReadResult,
+  type Revision,
+  type Transaction,
+} from '../../store/index.ts';
 import { anchorKey, encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { type NextStep, send, unlessStopped, writeOnce } from '../write/write-once.ts';
+import { type NextStep, unlessStopped, writeOnce } from '../write/write-once.ts';
 import { recordIn, type Seen } from './feed.ts';
 import { pipelineKeys, pipelineResource } from './keys.ts';
 
@@ -73,9 +82,9 @@ export class RecordStore {
   }
 
   async #read(): Promise<void> {
-    const success: Operation[] = [{ do: 'read', key: this.#key }];
-    const { results, revision } = await send(this.#runtime, { compare: [], success, failure: [] });
-    this.#take((results[0] as ReadResult).pairs[0], revision);
+    const { pairs, revision } = await readRange(this.#runtime.store, { key: this.#key }, this.#runtime.stopped);
+    this.#runtime.saw(revision);
+    this.#take(pairs[0], revision);
   }
 
   /**
@@ -114,8 +123,8 @@ export class RecordStore {
         return { outcome, effect, record: state };
       },
       overtaken: ({ results, revision }) => {
-        this.#take((results[0] as ReadResult).pairs[0], revision);
-        this.#refuseIfGone(results[1] as ReadResult | undefined);
+        this.#take(pairIn(results, this.#key), revision);
+        this.#refuseIfGone(results);
         return this.#seen;
       },
     };
@@ -149,8 +158,8 @@ export class RecordStore {
     return this.#startedAt === undefined || record?.startedAt === this.#startedAt ? record : undefined;
   }
 
-  #refuseIfGone(anchor: ReadResult | undefined): void {
-    if (anchor?.pairs.length !== 0) return;
+  #refuseIfGone(results: readonly OperationResult[]): void {
+    if (this.#session === undefined || pairIn(results, anchorKey(this.#session)) !== undefined) return;
     throw new Failure('hold-lost', `${pipelineResource(this.id)}: the session of its driver has ended`);
   }
 

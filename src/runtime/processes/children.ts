@@ -21,10 +21,17 @@ import {
   type ProcessIdentity,
   thisProcess,
 } from '../../host/index.ts';
-import { type KeyValue, type Operation, prefixed, type ReadResult } from '../../store/index.ts';
+import {
+  always,
+  type KeyValue,
+  type Operation,
+  type OperationResult,
+  Operations,
+  prefixed,
+} from '../../store/index.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
 import type { Hold } from '../holds/hold.ts';
-import { decode, encode } from '../layout.ts';
+import { decode, encode, type ResourceKeys } from '../layout.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { Runtime } from '../runtime.ts';
 import { isOfOneMachine } from '../session/session.ts';
@@ -77,7 +84,6 @@ export interface ChildTerms {
   readonly isAlone?: boolean;
 }
 
-const READS_EACH = 2;
 const LONGEST_TEXT = 1_000;
 /** Almost 25 days; a longer timer would end at once. */
 const LONGEST_GRACE_MS = 2 ** 31 - 1;
@@ -137,23 +143,20 @@ export class Children {
       const note: ChildNote = { hold: id, token, holder, lease, child, graceMs, outlivesHold, at: clock.now() };
       return { do: 'put', key, value: encode(parent === undefined ? note : { ...note, parent }) };
     });
-    const reads = keys.flatMap(({ children, record }): Operation[] => [
-      { do: 'read', ...prefixed(children) },
-      { do: 'read', key: record },
-    ]);
+    const entering = new Operations().add(...puts);
+    const places = keys.map((each) => readUnder(entering, each));
     // Dead with nothing left behind is dead at once; with the child alive, its lease runs its time.
     if (parent !== undefined && child.process !== undefined) {
       await store.endLeaseWith?.(session.leaseId, [parent, child.process], stopped);
     }
-    const { results } = await store.transaction({ compare: [], success: [...puts, ...reads], failure: [] }, stopped);
-    const found = under.map(({ resource, grant }, place) => {
-      const first = puts.length + READS_EACH * place;
-      const [notes, record] = results.slice(first, first + READS_EACH) as [ReadResult, ReadResult];
+    const { results } = await store.transaction(entering.always(), stopped);
+    const found = under.map(({ resource, grant }, at) => {
+      const { notes, holds: current } = places[at]!.in(results);
       // An earlier attempt to enter may have landed although nobody said so.
       const isOwn = (pair: KeyValue): boolean => noteIn(pair)?.child.mark === child.mark;
-      const mine = notes.pairs.filter(isOwn).map(({ key }) => key);
-      const others = notes.pairs.filter((pair) => !isOwn(pair));
-      return { resource, id: grant.id, mine, notes: others, holds: holdsIn(record) };
+      const mine = notes.filter(isOwn).map(({ key }) => key);
+      const others = notes.filter((pair) => !isOwn(pair));
+      return { resource, id: grant.id, mine, notes: others, holds: current };
     });
     const written = [...new Set([...noted, ...found.flatMap(({ mine }) => mine)])];
     const lost = holds.find((hold) => !hold.isValid) ?? found.find(({ id, holds: current }) => !isAmong(current, id));
@@ -169,26 +172,18 @@ export class Children {
 
   /** What earlier holders of these resources left behind. */
   async leftovers(holds: readonly Hold[]): Promise<Found> {
-    const keys = holds.map(({ resource }) => keysOf(resource));
-    const success = keys.flatMap(({ children, record }): Operation[] => [
-      { do: 'read', ...prefixed(children) },
-      { do: 'read', key: record },
-    ]);
+    const look = new Operations();
+    const places = holds.map(({ resource }) => ({ resource, under: readUnder(look, keysOf(resource)) }));
     const { store, stopped } = this.#runtime;
-    const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
-    return this.#leftoversAmong(
-      holds.map(({ resource }, place) => {
-        const [notes, record] = results.slice(READS_EACH * place) as [ReadResult, ReadResult];
-        return { resource, notes: notes.pairs, holds: holdsIn(record) };
-      }),
-    );
+    const { results } = await store.transaction(look.always(), stopped);
+    return this.#leftoversAmong(places.map(({ resource, under }) => ({ resource, ...under.in(results) })));
   }
 
   /** Nothing is left of these children, or nothing was let go. */
   async forget(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
     const success = keys.map((key): Operation => ({ do: 'delete', key }));
-    await this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
+    await this.#runtime.store.transaction(always(success), this.#runtime.stopped);
   }
 
   /** Whether our child may outlive an outer hold is what the one that holds it said of its own. */
@@ -198,10 +193,11 @@ export class Children {
     const held = told.length === 0 ? [] : await this.stillHeld(told);
     if (held.length === 0) return [];
     const { store, stopped } = this.#runtime;
-    const success = held.map(({ resource }): Operation => ({ do: 'read', ...prefixed(keysOf(resource).children) }));
-    const { results } = await store.transaction({ compare: [], success, failure: [] }, stopped);
-    return held.map(({ resource, grant }, place) => {
-      const { pairs } = results[place] as ReadResult;
+    const look = new Operations();
+    const places = held.map((one) => ({ ...one, children: look.read(prefixed(keysOf(one.resource).children)) }));
+    const { results } = await store.transaction(look.always(), stopped);
+    return places.map(({ resource, grant, children }) => {
+      const { pairs } = children.in(results);
       const notes = pairs.flatMap((pair) => noteIn(pair) ?? []).filter(({ hold }) => hold === grant.id);
       return { resource, grant, outlivesHold: notes.length > 0 && notes.every(({ outlivesHold }) => outlivesHold) };
     });
@@ -254,4 +250,14 @@ function isAmong(holds: readonly Grant[], id: string): boolean {
 
 function isLookedAfter({ parent, lease }: ChildNote, alive: ReadonlySet<string>): boolean {
   return alive.has(lease) && parent !== undefined && !isProvenGone(parent);
+}
+
+/** Adds the reads of the notes of a resource's children and of its record. */
+function readUnder(
+  operations: Operations,
+  { children, record }: ResourceKeys,
+): { in(results: readonly OperationResult[]): { notes: readonly KeyValue[]; holds: readonly Grant[] } } {
+  const notes = operations.read(prefixed(children));
+  const recordRead = operations.read({ key: record });
+  return { in: (results) => ({ notes: notes.in(results).pairs, holds: holdsIn(recordRead.in(results)) }) };
 }

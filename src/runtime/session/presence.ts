@@ -2,9 +2,12 @@
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import {
+  always,
   type Lease,
+  Operations,
+  pairIn,
   prefixed,
-  type ReadResult,
+  readRange,
   type Revision,
   type Store,
   type Transaction,
@@ -96,7 +99,7 @@ export class Presence {
         throw error;
       });
       if (result instanceof Failure) return result;
-      const [found] = result.succeeded ? [] : (result.results[0] as ReadResult).pairs;
+      const found = pairIn(result.results, key);
       const lease = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
       if (lease === undefined)
         throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
@@ -124,7 +127,7 @@ export class Presence {
   /** Its lease would take them along, but that wakes every process that waits for anything: a holder may have died. */
   async #takeDown(id: string): Promise<void> {
     const success = [anchorKey(id), mailboxKey(id)].map((key) => ({ do: 'delete', key }) as const);
-    await this.#host.store.transaction({ compare: [], success, failure: [] }).catch(() => undefined);
+    await this.#host.store.transaction(always(success)).catch(() => undefined);
   }
 
   forgetLease(name: string): void {
@@ -157,8 +160,7 @@ export class Presence {
         failure: [],
       },
       (result) => {
-        const read = result.results[1];
-        if (read?.do === 'read') this.sawLease(session.id, read.pairs[0]?.version, result.revision);
+        if (result.succeeded) this.sawLease(session.id, pairIn(result.results, key)?.version, result.revision);
         else session.end('expired');
         done();
       },
@@ -219,23 +221,23 @@ export class Presence {
     const { store, clock, options, anchors, stopped } = this.#host;
     await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
     const empty: Letter = { answers: [], losses: [] };
+    const registering = new Operations().add(
+      { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
+      { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
+    );
+    const listed = registering.read(prefixed(ANCHORS));
     const result = await store.transaction(
       {
         compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
-        success: [
-          { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
-          { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
-          { do: 'read', ...prefixed(ANCHORS) },
-        ],
+        success: registering.list,
         failure: [],
       },
       stopped,
     );
-    const listed = result.results[2];
-    if (listed?.do !== 'read') throw new Failure('unavailable', `the id ${id} is taken by another process`);
+    if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.#host.refuseIfClosed();
     this.#host.saw(result.revision);
-    anchors.list(listed.pairs, result.revision);
+    anchors.list(listed.in(result.results).pairs, result.revision);
     const session = new Session(store, clock, id, lease, sent, (ended, why) => {
       over.abort();
       this.#ended(ended, why);
@@ -287,13 +289,9 @@ export class Presence {
 
   async #listAnchors(): Promise<Revision> {
     const { store, stopped, anchors } = this.#host;
-    const result = await store.transaction(
-      { compare: [], success: [{ do: 'read', ...prefixed(ANCHORS) }], failure: [] },
-      stopped,
-    );
-    const [read] = result.results;
-    if (read?.do === 'read') anchors.list(read.pairs, result.revision);
-    return result.revision;
+    const { pairs, revision } = await readRange(store, prefixed(ANCHORS), stopped);
+    anchors.list(pairs, revision);
+    return revision;
   }
 }
 

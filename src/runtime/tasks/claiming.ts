@@ -19,7 +19,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { ReadResult, Revision, TransactionResult } from '../../store/index.ts';
+import { pairIn, type Revision, type TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { isTrouble } from '../write/recovery.ts';
@@ -153,12 +153,11 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     return { kind: 'claimed', task, token: revision, ground };
   }
 
-  /** From the failure branch: the task, then the anchor. */
+  /** What the failure branch read. */
   #learnt(result: TransactionResult, ground: ClaimGround): Promise<ClaimView> | undefined {
     const task = taskIn(this.#id, result.results);
     if (ground.anchor !== undefined) {
-      const [anchor] = (result.results[4] as ReadResult).pairs;
-      this.#claimLease.saw(ground, anchor?.version, result.revision);
+      this.#claimLease.saw(ground, pairIn(result.results, ground.anchor.key)?.version, result.revision);
     }
     if ((task.data?.terms.dependsOn.length ?? 0) > 0) return undefined;
     const known: Known = { task, status: () => undefined, readAt: result.revision };

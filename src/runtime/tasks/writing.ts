@@ -12,7 +12,7 @@ export interface ClaimGround {
   readonly anchor?: { readonly key: string; readonly epoch: number };
 }
 
-/** The failure branch reads the task, then the anchor if there is one, then what it depends on. */
+/** The failure branch reads the task, and the anchor if there is one. */
 export function claimTransaction(task: Task, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
   const keys = taskKeys(task.id);
   const dependencies = (task.data?.terms.dependsOn ?? []).map((id) => taskKeys(id).status);

@@ -1,5 +1,6 @@
 /** Whether a store works, tried out: a key is written, heard of, read and gone again. Nobody else sees any of it. */
 import { Failure } from '../../failure.ts';
+import { always, readRange } from '../../store/index.ts';
 import { encode, PROBES } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 
@@ -31,20 +32,16 @@ export async function probed(watcher: Runtime, writer: Runtime): Promise<Probe> 
     const heard = firstOf(watch).then((came) => (came ? sinceWrite() : undefined));
     // Should the write fail too, its error is told, and nobody awaits this one.
     heard.catch(() => undefined);
-    await writer.store.transaction(
-      { compare: [], success: [{ do: 'put', key, value: encode(null), lease: lease.id }], failure: [] },
-      writer.stopped,
-    );
+    const put = always([{ do: 'put', key, value: encode(null), lease: lease.id }]);
+    await writer.store.transaction(put, writer.stopped);
     const writeMs = sinceWrite();
     const timer = clock.timer(LONGEST_WAKE_MS, () => over.abort());
     const wakeMs = await heard;
     timer.cancel();
     const sinceRead = since();
-    const read = await store.transaction({ compare: [], success: [{ do: 'read', key }], failure: [] }, watcher.stopped);
+    const { count } = await readRange(store, { key }, watcher.stopped);
     const readMs = sinceRead();
-    const [found] = read.results;
-    if (found?.do !== 'read' || found.count !== 1)
-      throw new Failure('corrupt', 'what was written cannot be read again');
+    if (count !== 1) throw new Failure('corrupt', 'what was written cannot be read again');
     await writer.store.revokeLease(lease.id, writer.stopped);
     return { readMs, writeMs, wakeMs };
   } finally {

@@ -10,7 +10,7 @@ import {
   type SemaphoreRecord,
   slotsOf,
 } from '../../../core/index.ts';
-import { type Compare, type Operation, prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
+import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import { encode, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import { DETACHED_TTL_MS } from '../../holds/resource.ts';
 import type { Runtime } from '../../runtime.ts';
@@ -96,9 +96,12 @@ interface Looked {
 }
 
 async function look(runtime: Runtime): Promise<Looked> {
-  const success = [RECORDS, TICKETS].map((prefix): Operation => ({ do: 'read', ...prefixed(prefix) }));
-  const result = await runtime.store.transaction({ compare: [], success, failure: [] }, runtime.stopped);
-  const [records, tickets] = result.results as readonly [ReadResult, ReadResult];
+  const operations = new Operations();
+  const recordsRead = operations.read(prefixed(RECORDS));
+  const ticketsRead = operations.read(prefixed(TICKETS));
+  const { results } = await runtime.store.transaction(operations.always(), runtime.stopped);
+  const records = recordsRead.in(results);
+  const tickets = ticketsRead.in(results);
   const malformed: Malformed[] = [];
   const all = foundIn(records.pairs, tickets.pairs, undefined, (one) => void malformed.push(one));
   const byKey = new Map(records.pairs.map((pair) => [pair.key, pair.modRevision]));
