@@ -84,7 +84,8 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
-export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/observe/events.ts';
+export type { EventHandler, EventPattern, EventType, SignalboxEvent } from './runtime/observe/events.ts';
+export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
 export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
 export type { RegisteredGuard } from './runtime/guards/registered.ts';

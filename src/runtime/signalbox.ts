@@ -18,13 +18,8 @@ import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import type { AnyOutcome } from './write/pending-command.ts';
-import {
-  type EventHandler,
-  type EventPattern,
-  Events,
-  type SignalboxEvent,
-  type Subscription,
-} from './observe/events.ts';
+import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import type { Hold } from './holds/hold.ts';

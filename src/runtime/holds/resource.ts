@@ -16,7 +16,7 @@ import { anchorKey, processOf } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
-import { sessionWithin } from '../session/session-in-time.ts';
+import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';

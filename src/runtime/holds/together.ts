@@ -18,7 +18,7 @@ import { Failure, shown } from '../../failure.ts';
 import { MOST_OPERATIONS, type Nested, type Operation, type Transaction } from '../../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { optionsProblem } from '../options.ts';
-import { sessionWithin } from '../session/session-in-time.ts';
+import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, BackgroundCommand } from '../write/pending-command.ts';
 import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';

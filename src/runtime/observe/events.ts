@@ -25,6 +25,7 @@ import { memberLeft } from '../members/members.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
+import type { Subscription } from '../subscription.ts';
 import { TaskEvents } from '../tasks/events.ts';
 import type { FeedListener, TaskFeed } from '../tasks/feed.ts';
 
@@ -60,10 +61,6 @@ export interface SignalboxEvent {
 }
 
 export type EventHandler = (event: SignalboxEvent) => void | Promise<void>;
-
-export interface Subscription extends Disposable {
-  unsubscribe(): void;
-}
 
 /** For the runtime itself: with who holds what it is about once the write is done. */
 export interface RecordEvent extends ToldEvent {

@@ -1,6 +1,6 @@
 /** Who has subscribed to tasks, and what they are told. */
 import { statusOf, type Task } from '../../core/index.ts';
-import type { Subscription } from '../observe/events.ts';
+import type { Subscription } from '../subscription.ts';
 import type { TaskCache, Turn } from './task-cache.ts';
 import { type TaskHandler, type TaskNotice, TaskSubscriber } from './subscription.ts';
 import { type TaskView, viewOf } from './view.ts';

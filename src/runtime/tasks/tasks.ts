@@ -19,7 +19,7 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { TransactionResult } from '../../store/index.ts';
-import type { Subscription } from '../observe/events.ts';
+import type { Subscription } from '../subscription.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
 import type { Runtime } from '../runtime.ts';

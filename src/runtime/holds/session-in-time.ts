@@ -1,8 +1,8 @@
 /** How long the one who asks is willing to wait also holds for what comes before the asking: a session to ask under. */
-import type { WaitOptions } from '../holds/acquisition.ts';
+import type { WaitOptions } from './acquisition.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Session } from './session.ts';
+import type { Session } from '../session/session.ts';
 
 /** The session, and the options with what is left of the time. */
 export async function sessionWithin<Options extends WaitOptions | undefined>(
