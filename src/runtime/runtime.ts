@@ -17,6 +17,7 @@ import { type DelegationRequest, type LossNotice, processOf } from './layout.ts'
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
 import type { WriterHost } from './write/writer-host.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
+import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
 import { type LetterRecipient, readLetter } from './session/mailbox.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
@@ -50,14 +51,6 @@ export class Runtime implements WriterHost {
   readonly options: RuntimeOptions;
   readonly answersAtOnce: boolean;
   readonly anchors: Anchors;
-  /** Told of every event that is not carried by a write. */
-  onLocalEvents: ((resource: string, events: readonly Event[]) => void) | undefined;
-  /** Told when somebody who may hold something else has begun to wait, or was granted while it waits elsewhere. */
-  onWait: (() => void) | undefined;
-  /** Told when leases of others have ended. */
-  onLeaseGone: (() => void) | undefined;
-  /** Told now and then while this process runs. */
-  onBackstop: (() => void) | undefined;
   revision: Revision = 0;
   readonly #gone = (lease: string): boolean => this.anchors.isGone(lease);
   #closed = false;
@@ -66,6 +59,7 @@ export class Runtime implements WriterHost {
   #isToSettle = false;
   #serial = 0;
   readonly #stop = new AbortController();
+  readonly #observers: RuntimeObserver[] = [];
   readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
   readonly #presence: Presence;
   readonly #waiters: Waiters;
@@ -90,6 +84,11 @@ export class Runtime implements WriterHost {
     this.#holdings = new Holdings(this);
     // Everything that goes on in the background listens to it: that many are no leak.
     setMaxListeners(0, this.#stop.signal);
+  }
+
+  /** Connects the parts of a signalbox that act on what happens in this process. */
+  observedBy(...observers: readonly RuntimeObserver[]): void {
+    this.#observers.push(...observers);
   }
 
   // For the objects users hold
@@ -209,14 +208,18 @@ export class Runtime implements WriterHost {
 
   /** Whoever waits for something else as well may now be waited for itself: that can close a circle. */
   grantedTo(holder: string): void {
-    if (this.#waiters.isWaiting(holder)) this.onWait?.();
+    if (this.#waiters.isWaiting(holder)) this.waitChanged();
+  }
+
+  waitChanged(): void {
+    for (const observer of this.#observers) observer.waitChanged?.();
   }
 
   /** Looks what has become of everything that is waited for, in case an answer was missed. */
   askAgain(): void {
     // Each of them reads the whole queue. On one machine they take turns: nothing there loses a letter.
     if (!isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES) this.#waiters.askAgain();
-    this.onBackstop?.();
+    for (const observer of this.#observers) observer.backstop?.();
   }
 
   saw(revision: Revision): void {
@@ -346,7 +349,7 @@ export class Runtime implements WriterHost {
   }
 
   emit(resource: string, events: readonly Event[]): void {
-    this.onLocalEvents?.(resource, events);
+    for (const observer of this.#observers) observer.localEvents?.(resource, events);
   }
 
   // What the store tells
@@ -365,7 +368,7 @@ export class Runtime implements WriterHost {
 
   #leaseGone(): void {
     this.#settleInTurn();
-    this.onLeaseGone?.();
+    for (const observer of this.#observers) observer.leasesEnded?.();
   }
 
   /**

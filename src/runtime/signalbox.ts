@@ -22,6 +22,7 @@ import { type EventHandler, type EventPattern, Events, type SignalboxEvent } fro
 import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
+import { LeftBehind } from './guards/left-behind.ts';
 import type { Hold } from './holds/hold.ts';
 import { Lock, LockHold } from './holds/lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
@@ -87,8 +88,10 @@ export class Signalbox implements AsyncDisposable {
     this.children = new Children(runtime);
     this.members = new Members(runtime);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
-    const mayReclaim = settings.maintains && settings.reclaim;
-    this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
+    const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
+    const deadlocks = new Deadlocks(runtime);
+    runtime.observedBy(this.#events, deadlocks, leftBehind);
+    this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),
@@ -99,7 +102,7 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
   }
 
   lock(name: string): Lock {

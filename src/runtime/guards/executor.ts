@@ -23,7 +23,7 @@ import type { Runtime } from '../runtime.ts';
 import { WakeHub } from './wake-hub.ts';
 import { withoutEndless } from './endless.ts';
 import { Gatherer } from './gather.ts';
-import { LeftBehind } from './left-behind.ts';
+import type { LeftBehind } from './left-behind.ts';
 import type { Looks } from './looks.ts';
 import { Reads } from './reads.ts';
 import type { GuardLook } from './wait.ts';
@@ -54,13 +54,6 @@ export interface WatchOptions {
   readonly own?: string;
 }
 
-export interface ExecutorSettings {
-  /** What guards look at besides the store; loaded when one needs it. */
-  readonly adapters: () => Promise<Adapters>;
-  /** Whether this process may free stale holds. */
-  readonly mayReclaim: boolean;
-}
-
 export const DEFAULT_POLL_MS = 2_000;
 
 export const CHECK = { signal: abortSignal, own: aName, adapters: anObject, isQuiet: flag };
@@ -72,12 +65,18 @@ export class Executor implements GuardExecutor {
   readonly #wakeHub: WakeHub;
   readonly #adapters: () => Promise<Adapters>;
 
-  constructor(runtime: Runtime, events: Events, looks: Looks, settings: ExecutorSettings) {
-    const leftBehind = new LeftBehind(runtime, settings.mayReclaim);
+  /** `adapters`: what guards look at besides the store; loaded when one needs it. */
+  constructor(
+    runtime: Runtime,
+    events: Events,
+    leftBehind: LeftBehind,
+    looks: Looks,
+    adapters: () => Promise<Adapters>,
+  ) {
     this.#runtime = runtime;
     this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, leftBehind.saw);
     this.#wakeHub = new WakeHub(runtime, events, leftBehind);
-    this.#adapters = settings.adapters;
+    this.#adapters = adapters;
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {

@@ -5,9 +5,10 @@
  */
 import type { Held, RecordEvent } from '../observe/events.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
+import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 
-export class LeftBehind {
+export class LeftBehind implements RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #mayReclaim: boolean;
   /** How many watches ask for each lock and semaphore. */
@@ -18,8 +19,14 @@ export class LeftBehind {
   constructor(runtime: Runtime, mayReclaim: boolean) {
     this.#runtime = runtime;
     this.#mayReclaim = mayReclaim;
-    runtime.onLeaseGone = () => this.free();
-    runtime.onBackstop = () => void this.#keepPresent();
+  }
+
+  leasesEnded(): void {
+    this.free();
+  }
+
+  backstop(): void {
+    void this.#keepPresent();
   }
 
   /** With a session, since only who has one hears of those that end, and takes its turn at maintenance. */

@@ -145,7 +145,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#reject(error);
     }
     // Without an explicit holder a request holds nothing else, so nobody can be waiting for it.
-    if (this.holder !== this.command.id) this.#runtime.onWait?.();
+    if (this.holder !== this.command.id) this.#runtime.waitChanged();
   }
 
   override failed(error: unknown): void {

@@ -14,20 +14,24 @@ import { type KeyValue, prefixed, type ReadResult } from '../../store/index.ts';
 import { RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
+import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 import { readEach, ticketIn } from '../stored.ts';
 import { recordOf } from '../write/snapshot.ts';
 
 const LOOK_AGAIN_MS = 500;
 
-export class Deadlocks {
+export class Deadlocks implements RuntimeObserver {
   readonly #runtime: Runtime;
   #looking = false;
   #again = false;
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
-    runtime.onWait = () => this.look();
+  }
+
+  waitChanged(): void {
+    this.look();
   }
 
   /** Asked for while a look is under way, it is repeated: the one under way may have read too early. */

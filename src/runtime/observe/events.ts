@@ -23,6 +23,7 @@ import { afterPrefix } from '../../store/index.ts';
 import type { EventKind } from './event-kinds.ts';
 import { memberLeft } from '../members/members.ts';
 import { refuseUnlessFunction } from '../options.ts';
+import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
 import type { Subscription } from '../subscription.ts';
@@ -84,7 +85,7 @@ export type EventSource = 'records' | 'tasks';
 const LONGEST_QUEUE = 1000;
 const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
 
-export class Events implements FeedListener {
+export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #subscribers = new Set<Subscriber>();
   #following: Promise<unknown> | undefined;
@@ -95,9 +96,10 @@ export class Events implements FeedListener {
   constructor(runtime: Runtime, feed: TaskFeed) {
     this.#runtime = runtime;
     this.#feed = feed;
-    runtime.onLocalEvents = (resource, events) => {
-      for (const event of events) this.#tell(publicEvent(event, resource));
-    };
+  }
+
+  localEvents(resource: string, events: readonly Event[]): void {
+    for (const event of events) this.#tell(publicEvent(event, resource));
   }
 
   /** Resolves once the store has confirmed it: whatever happens after that is told. */
