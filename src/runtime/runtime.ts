@@ -3,7 +3,7 @@
  * carries out what the writers decide, and brings them what the store tells.
  */
 import { setMaxListeners } from 'node:events';
-import type { Answer, Event, Hold, Loss, LossReason, Moment, Token } from '../core/index.ts';
+import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { ProcessIdentity } from '../host/index.ts';
@@ -11,9 +11,9 @@ import type { Revision, Store, Transaction, TransactionResult } from '../store/i
 import { Anchors } from './session/anchors.ts';
 import type { WriterIdentity } from './write/commit.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
-import { type DelegationCallbacks, DelegationMail } from './write/delegation-mail.ts';
-import { type Held, Holdings } from './holds/holdings.ts';
-import { type DelegationRequest, type LossNotice, processOf } from './layout.ts';
+import { DelegationMail } from './write/delegation-mail.ts';
+import { Holdings } from './holds/holdings.ts';
+import { processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
 import type { WriterHost } from './write/writer-host.ts';
 import { type AnyCommand, type AnyOutcome, BackgroundCommand } from './write/pending-command.ts';
@@ -21,7 +21,7 @@ import type { RuntimeObserver } from './observer.ts';
 import { Presence } from './session/presence.ts';
 import { type LetterRecipient, readLetter } from './session/mailbox.ts';
 import { isOfOneMachine, type Session, type SessionEnd } from './session/session.ts';
-import { type Waiter, Waiters } from './holds/waiters.ts';
+import { Waiters } from './holds/waiters.ts';
 
 export interface RuntimeOptions {
   readonly clock: Clock;
@@ -61,16 +61,16 @@ export class Runtime implements WriterHost {
   readonly #stop = new AbortController();
   readonly #observers: RuntimeObserver[] = [];
   readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
-  readonly #presence: Presence;
-  readonly #waiters: Waiters;
-  readonly #holdings: Holdings;
-  readonly #delegationMail = new DelegationMail(this);
+  readonly presence: Presence;
+  readonly waiters: Waiters;
+  readonly holdings: Holdings;
+  readonly delegationMail: DelegationMail = new DelegationMail(this);
   readonly #reader: LetterRecipient = {
     hear: (report, revision) => this.writerFor(report.resource).hear(report, revision),
     carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
-    replied: (reply) => this.#delegationMail.heard(reply),
+    replied: (reply) => this.delegationMail.heard(reply),
     answer: (resource, answer) => this.answer(resource, answer),
-    lost: (notice) => this.#holdings.lose(notice),
+    lost: (notice) => this.holdings.lose(notice),
   };
 
   constructor(store: Store, options: RuntimeOptions) {
@@ -79,9 +79,9 @@ export class Runtime implements WriterHost {
     this.options = options;
     this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
-    this.#presence = new Presence(this);
-    this.#waiters = new Waiters(this);
-    this.#holdings = new Holdings(this);
+    this.presence = new Presence(this);
+    this.waiters = new Waiters(this);
+    this.holdings = new Holdings(this);
     // Everything that goes on in the background listens to it: that many are no leak.
     setMaxListeners(0, this.#stop.signal);
   }
@@ -122,11 +122,11 @@ export class Runtime implements WriterHost {
 
   /** The session if there is a valid one at this very moment. */
   get session(): Session | undefined {
-    return this.#presence.session;
+    return this.presence.session;
   }
 
   ready(): Promise<Session> {
-    return this.#presence.ready();
+    return this.presence.ready();
   }
 
   get isClosed(): boolean {
@@ -153,62 +153,22 @@ export class Runtime implements WriterHost {
 
   /** A lease of its own, with its anchor: for holds that are to outlive this session, and for limits. */
   anchorLease(session: Session, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    return this.#presence.anchorLease(this.nextId(session), ttlMs);
-  }
-
-  forgetLease(name: string): void {
-    this.#presence.forgetLease(name);
+    return this.presence.anchorLease(this.nextId(session), ttlMs);
   }
 
   // Who waits, and what is held
-
-  get holds(): Map<string, Held> {
-    return this.#holdings.holds;
-  }
-
-  get reentries(): Map<string, Set<Held>> {
-    return this.#holdings.reentries;
-  }
-
-  collected(id: string): void {
-    this.#holdings.collected(id);
-  }
-
-  isInHand(id: string): boolean {
-    return this.#holdings.has(id);
-  }
 
   /**
    * A grant on a session of this process that nobody here has in hand: it was given back, lost or released, and what is in
    * the record of it is about to go. Nothing may rest on it.
    */
   isForsaken({ id, lease }: Hold): boolean {
-    return this.#presence.isOwn(lease) && this.holds.get(id)?.isValid !== true;
-  }
-
-  wasLostEarly(id: string, token: Token): boolean {
-    return this.#holdings.wasLostEarly(id, token);
-  }
-
-  loseReentries(id: string, loss: Omit<LossNotice, 'id' | 'token'>): void {
-    this.#holdings.loseReentries(id, loss);
-  }
-
-  expect(id: string, waiter: Waiter): void {
-    this.#waiters.add(id, waiter);
-  }
-
-  expectNoMore(id: string): void {
-    this.#waiters.delete(id);
-  }
-
-  get somebodyWaits(): boolean {
-    return this.#waiters.size > 0;
+    return this.presence.isOwn(lease) && this.holdings.holds.get(id)?.isValid !== true;
   }
 
   /** Whoever waits for something else as well may now be waited for itself: that can close a circle. */
   grantedTo(holder: string): void {
-    if (this.#waiters.isWaiting(holder)) this.waitChanged();
+    if (this.waiters.isWaiting(holder)) this.waitChanged();
   }
 
   waitChanged(): void {
@@ -218,7 +178,7 @@ export class Runtime implements WriterHost {
   /** Looks what has become of everything that is waited for, in case an answer was missed. */
   askAgain(): void {
     // Each of them reads the whole queue. On one machine they take turns: nothing there loses a letter.
-    if (!isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES) this.#waiters.askAgain();
+    if (!isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES) this.waiters.askAgain();
     for (const observer of this.#observers) observer.backstop?.();
   }
 
@@ -230,9 +190,9 @@ export class Runtime implements WriterHost {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    const owesNothing = this.#holdings.all().length === 0 && this.#waiters.size === 0;
-    for (const waiter of this.#waiters.all()) waiter.closed();
-    const released = Promise.all(this.#holdings.all().map((hold) => hold.surrender()));
+    const owesNothing = this.holdings.all().length === 0 && this.waiters.size === 0;
+    for (const waiter of this.waiters.all()) waiter.closed();
+    const released = Promise.all(this.holdings.all().map((hold) => hold.surrender()));
     // Also what was given up: a grant that was on its way would stay behind as one of the dead.
     const over = released.then(() => Promise.all([...this.#writers.values()].map((writer) => writer.idle())));
     await new Promise<void>((resolve) => {
@@ -243,7 +203,7 @@ export class Runtime implements WriterHost {
       };
       over.then(done, done);
     });
-    await this.#presence.leave(owesNothing && !this.mayOwe);
+    await this.presence.leave(owesNothing && !this.mayOwe);
     this.#stop.abort();
     await this.store.close().catch(() => undefined);
   }
@@ -251,7 +211,7 @@ export class Runtime implements WriterHost {
   // The host of the writers
 
   get sender(): WriterIdentity {
-    return this.#presence.sender;
+    return this.presence.sender;
   }
 
   moment(revision: Revision, most = Number.POSITIVE_INFINITY): Moment {
@@ -301,7 +261,7 @@ export class Runtime implements WriterHost {
   }
 
   sawLease(lease: string, version: number | undefined, revision: Revision): void {
-    this.#presence.sawLease(lease, version, revision);
+    this.presence.sawLease(lease, version, revision);
   }
 
   knowsLease(lease: string): boolean {
@@ -309,20 +269,20 @@ export class Runtime implements WriterHost {
   }
 
   fence(done: () => void, failed: (error: unknown) => void): void {
-    this.#presence.fence(done, failed);
+    this.presence.fence(done, failed);
   }
 
   answer(resource: string, { id, outcome }: Answer<unknown>): void {
-    const waiter = this.#waiters.get(id);
+    const waiter = this.waiters.get(id);
     if (waiter !== undefined) return waiter.answered(outcome);
     const { hold } = outcome as AnyOutcome;
-    if (hold?.id !== id || this.isInHand(id) || processOf(id) !== this.sender.id) return;
+    if (hold?.id !== id || this.holdings.has(id) || processOf(id) !== this.sender.id) return;
     // Granted to a request of ours that nobody waits for any more: kept, it would be held for ever.
     this.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
   }
 
   lose({ hold, why, by, reason }: Loss): void {
-    this.#holdings.lose({
+    this.holdings.lose({
       id: hold.id,
       token: hold.token,
       why,
@@ -332,20 +292,8 @@ export class Runtime implements WriterHost {
   }
 
   reconcile(resource: string, holds: ReadonlySet<string>): void {
-    this.#holdings.loseAllBut(resource, holds);
-    this.#waiters.lookAgainAt(resource);
-  }
-
-  delegateTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: DelegationCallbacks): void {
-    this.#delegationMail.delegateTo(keeper, resource, commands, calls);
-  }
-
-  passOn(keeper: string, delegated: DelegationRequest, notPassed: () => void): void {
-    this.#delegationMail.passOn(keeper, delegated, notPassed);
-  }
-
-  nudge(keeper: string, resource: string): void {
-    this.#delegationMail.nudge(keeper, resource);
+    this.holdings.loseAllBut(resource, holds);
+    this.waiters.lookAgainAt(resource);
   }
 
   emit(resource: string, events: readonly Event[]): void {
@@ -361,8 +309,8 @@ export class Runtime implements WriterHost {
   /** The records know what they said. */
   async missedLetters(): Promise<Revision> {
     const { revision } = await this.store.health(this.stopped);
-    this.#waiters.askAgain();
-    this.#holdings.check();
+    this.waiters.askAgain();
+    this.holdings.check();
     return revision;
   }
 
@@ -376,8 +324,8 @@ export class Runtime implements WriterHost {
    * round trip but all of them share the processor, they look one after the other, and all but the first leave it at that.
    */
   #settleInTurn(): void {
-    if (!isOfOneMachine(this.store)) return this.#waiters.settle(false);
-    if (this.anchors.size <= FEW_PROCESSES) return this.#waiters.settle(true);
+    if (!isOfOneMachine(this.store)) return this.waiters.settle(false);
+    if (this.anchors.size <= FEW_PROCESSES) return this.waiters.settle(true);
     if (this.#isToSettle) return;
     this.#isToSettle = true;
     const longestMs = Math.min(this.anchors.size * BETWEEN_SETTLES_MS, LONGEST_TO_SETTLE_MS);
@@ -385,7 +333,7 @@ export class Runtime implements WriterHost {
       longestMs * Math.random(),
       () => {
         this.#isToSettle = false;
-        this.#waiters.settle(true);
+        this.waiters.settle(true);
       },
       false,
     );
@@ -394,9 +342,9 @@ export class Runtime implements WriterHost {
   sessionEnded(session: Session, why: SessionEnd): void {
     const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
     // A re-entry may rest on a hold of another process, which goes on.
-    const held = this.#holdings.all().filter((hold) => hold.process === session.id);
+    const held = this.holdings.all().filter((hold) => hold.process === session.id);
     for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
-    for (const waiter of this.#waiters.all()) if (waiter.process === session.id) waiter.sessionEnded();
+    for (const waiter of this.waiters.all()) if (waiter.process === session.id) waiter.sessionEnded();
     // The lease is left to run out: its last part is the time that the holds' users have to stop.
   }
 }

@@ -159,7 +159,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // Asked again, it was granted again after the first grant had been lost: nobody has this one in hand.
     const { id } = this.command;
-    if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.isInHand(id ?? '')) this.#withdraw();
+    if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.holdings.has(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
@@ -169,7 +169,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       return this.#reject(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
     if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder);
-    if (granted.hold !== undefined && this.#runtime.wasLostEarly(granted.hold.id, granted.hold.token)) {
+    if (granted.hold !== undefined && this.#runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
       return this.#reject(new NotAcquired(this.writer.resource, { kind: 'lost' }));
     }
     const value = this.#deliver(granted, this.#options);
@@ -222,12 +222,12 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #expect(): void {
     this.#isExpected = true;
-    this.#runtime.expect(this.#ticketId, this);
+    this.#runtime.waiters.add(this.#ticketId, this);
   }
 
   #finish(end: 'answered' | 'given-up'): void {
     this.#end = end;
-    if (this.#isExpected) this.#runtime.expectNoMore(this.#ticketId);
+    if (this.#isExpected) this.#runtime.waiters.delete(this.#ticketId);
     this.#timer?.cancel();
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }

@@ -43,7 +43,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     this.process = process;
     this.resource = writer.resource;
     this.#reentry = reentry;
-    if (!reentry) runtime.holds.set(grant.id, this);
+    if (!reentry) runtime.holdings.holds.set(grant.id, this);
     else this.#restOn(grant.id);
   }
 
@@ -156,7 +156,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     if (this.#releasing !== undefined) return this.#releasing.lost(loss.why);
     if (this.#released !== undefined) return;
     this.#lost = new HoldLost(this.resource, loss);
-    if (!this.#reentry) this.runtime.loseReentries(this.grant.id, loss);
+    if (!this.#reentry) this.runtime.holdings.loseReentries(this.grant.id, loss);
     this.#controller?.abort(this.#lost);
   }
 
@@ -204,7 +204,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
       this.#leave();
       return Promise.resolve({ kind: 'still-held' });
     }
-    this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });
+    this.runtime.holdings.loseReentries(this.grant.id, { why: 'released-elsewhere' });
     return new Promise((resolve, reject) => {
       this.#releasing = new Releasing(this, resolve, reject);
       this.writer.submit(this.#releasing);
@@ -221,12 +221,12 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
   #leave(): void {
     if (this.#reentry) this.#restNoMore(this.grant.id);
-    else this.runtime.holds.delete(this.grant.id);
+    else this.runtime.holdings.holds.delete(this.grant.id);
     this.#limit?.cancel();
   }
 
   #restOn(id: string): void {
-    const { reentries, holds } = this.runtime;
+    const { reentries, holds } = this.runtime.holdings;
     reentries.set(id, (reentries.get(id) ?? new Set()).add(this));
     const outer = holds.get(id);
     if (outer instanceof Hold) {
@@ -241,9 +241,9 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
   #restNoMore(outer: string): void {
     this.#following?.over.abort();
-    const inner = this.runtime.reentries.get(outer);
+    const inner = this.runtime.holdings.reentries.get(outer);
     inner?.delete(this);
-    if (inner?.size === 0) this.runtime.reentries.delete(outer);
+    if (inner?.size === 0) this.runtime.holdings.reentries.delete(outer);
   }
 }
 

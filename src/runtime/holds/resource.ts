@@ -178,7 +178,7 @@ export abstract class Resource<
     const sent = sentNow(this.runtime.clock);
     const session = await this.runtime.ready();
     const lease = await this.runtime.anchorLease(session, maxHoldMs);
-    this.runtime.forgetLease(lease.name);
+    this.runtime.presence.forgetLease(lease.name);
     const outcome = await this.submit({ kind: 'extend', holder: hold.holder, id: hold.id, limit: lease.name });
     if (outcome.kind !== 'refreshed') {
       hold.lose({ why: 'reclaimed' });
@@ -211,7 +211,7 @@ export abstract class Resource<
     try {
       const wait = options.strategy !== 'fail-fast' && options.waitMs !== 0;
       const collect = (outcome: AnyOutcome): Grant | undefined => {
-        if (outcome.hold !== undefined) this.runtime.collected(outcome.hold.id);
+        if (outcome.hold !== undefined) this.runtime.holdings.collected(outcome.hold.id);
         return outcome.hold;
       };
       const grant = await this.#askUnder(session, left, wait, collect, lease.name);
@@ -226,7 +226,7 @@ export abstract class Resource<
       throw error;
     } finally {
       renewing.cancel();
-      this.runtime.forgetLease(lease.name);
+      this.runtime.presence.forgetLease(lease.name);
     }
   }
 
@@ -240,7 +240,7 @@ export abstract class Resource<
 
   async #limitDetached(session: Session, { holder, id }: Grant, maxHoldMs: number): Promise<void> {
     const limit = await this.runtime.anchorLease(session, maxHoldMs);
-    this.runtime.forgetLease(limit.name);
+    this.runtime.presence.forgetLease(limit.name);
     const outcome = await this.submit({ kind: 'extend', holder, id, limit: limit.name });
     if (outcome.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
   }
@@ -298,7 +298,7 @@ export abstract class Resource<
     if (before.hold === undefined) return { kind: 'not-owner' };
     if (isOfSession(before.hold.lease)) return this.#kept(before.hold);
     const lease = await this.runtime.anchorLease(await this.runtime.ready(), ttlMs);
-    this.runtime.forgetLease(lease.name);
+    this.runtime.presence.forgetLease(lease.name);
     const outcome = await this.submit({ kind: 'extend', ...this.#checked(claim), lease: lease.name });
     const [ended, result]: [string | undefined, RenewOutcome] =
       outcome.kind === 'refreshed'

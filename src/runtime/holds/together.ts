@@ -347,7 +347,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     const runtime = this.#runtime;
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
-    if (grants.some(({ id, token }) => runtime.wasLostEarly(id, token))) {
+    if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) {
       // Somebody took one of them before we heard that we had it: the others go back.
       this.#giveBack();
       throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });

@@ -44,7 +44,7 @@ export class Deadlocks implements RuntimeObserver {
     void this.#lookNow()
       // Whoever waits in a circle waits for nothing else: a look that failed has to be repeated.
       .catch(() => {
-        if (this.#runtime.somebodyWaits) this.#runtime.later(LOOK_AGAIN_MS, () => this.look());
+        if (this.#runtime.waiters.size > 0) this.#runtime.later(LOOK_AGAIN_MS, () => this.look());
       })
       .finally(() => {
         this.#looking = false;

@@ -52,7 +52,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.data = ownCopy(task.data?.json as Json);
     this.attempt = task.bookkeeping?.entry.attempts as number;
     this.process = process;
-    runtime.holds.set(this.#claim, this);
+    runtime.holdings.holds.set(this.#claim, this);
   }
 
   get resource(): string {
@@ -121,7 +121,7 @@ export class TaskClaim implements Held, AsyncDisposable {
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
     this.#runtime.mayOwe = true;
-    this.#runtime.holds.delete(this.#claim);
+    this.#runtime.holdings.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
       this.#heard = loss;
       return;
@@ -143,7 +143,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     const sent = this.#send(ending);
     this.#ending = sent;
     sent.then(
-      () => this.#runtime.holds.delete(this.#claim),
+      () => this.#runtime.holdings.holds.delete(this.#claim),
       () => {
         this.#ending = undefined;
         if (this.#heard !== undefined) this.lose(this.#heard);

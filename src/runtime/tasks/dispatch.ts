@@ -145,12 +145,12 @@ export class Dispatch implements TaskCacheListener {
 
   /** Somebody who keeps to no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    if (this.#runtime.holds.size === 0) return;
+    if (this.#runtime.holdings.holds.size === 0) return;
     // Written over, the key is as old as before.
     if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
     const claim = claimEntryOf(before);
     if (claim === undefined) return;
-    this.#runtime.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
+    this.#runtime.holdings.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
 }
 

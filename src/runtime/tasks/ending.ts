@@ -119,7 +119,7 @@ async function cleanUp(runtime: Runtime, task: Task, ending: Ending): Promise<vo
   const { owner } = task;
   const claim = claimEntryOf(task);
   if (claim === undefined) return;
-  runtime.holds.get(claim.id)?.lose(lossOf(ending));
+  runtime.holdings.holds.get(claim.id)?.lose(lossOf(ending));
   // Nothing hangs on the lease of a detached claim any more.
   const lease = claim.detached === true ? (owner?.lease ?? null) : null;
   if (lease !== null) await runtime.store.revokeLease(lease).catch(() => undefined);

@@ -82,7 +82,7 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
   /** Leaves it to the keeper to serve those who wait; and looks after a while whether it did. */
   #nudge(keeper: string, batch: readonly PendingCommand<Command, Outcome>[]): void {
     this.#toDelegate -= 1;
-    this.#host.nudge(keeper, this.#writer.resource);
+    this.#host.delegationMail.nudge(keeper, this.#writer.resource);
     const look = (): void => {
       // The keeper may be stopped, and nobody would tell: this time it is done here.
       this.#toDelegate = 0;
@@ -99,7 +99,7 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
     const left = batch.filter((pending) => !isSettle(pending));
     const commands = left.map(({ command }) => command);
     this.#isDelegated(left, true);
-    this.#host.delegateTo(keeper, this.#writer.resource, commands, {
+    this.#host.delegationMail.delegateTo(keeper, this.#writer.resource, commands, {
       done: (outcomes) => {
         this.#isDelegated(left, false);
         for (const [place, pending] of left.entries()) {
@@ -135,7 +135,7 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
   carryOut(delegated: DelegationRequest, keeper: string | undefined): void {
     const passes = this.#toDelegate > 0 && delegated.passedOn === undefined;
     if (!passes || keeper === undefined || keeper === delegated.from) return this.#carryOut(delegated);
-    this.#host.passOn(keeper, delegated, () => this.#carryOut(delegated));
+    this.#host.delegationMail.passOn(keeper, delegated, () => this.#carryOut(delegated));
   }
 
   #carryOut(delegated: DelegationRequest): void {

@@ -3,9 +3,7 @@ import type { Timer } from '../../clock.ts';
 import type { Answer, Event, Loss, Moment } from '../../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
-import type { DelegationCallbacks } from './delegation-mail.ts';
-import type { DelegationRequest } from '../layout.ts';
-import type { AnyCommand } from './pending-command.ts';
+import type { DelegationMail } from './delegation-mail.ts';
 
 export interface WriterHost {
   readonly sender: WriterIdentity;
@@ -27,10 +25,8 @@ export interface WriterHost {
   lose(loss: Loss): void;
   /** An answer got lost, and with it perhaps what it meant for others in this process: `holds` are all there are. */
   reconcile(resource: string, holds: ReadonlySet<string>): void;
-  /** Asks another process to carry them out. */
-  delegateTo(keeper: string, resource: string, commands: readonly AnyCommand[], calls: DelegationCallbacks): void;
-  passOn(keeper: string, delegated: DelegationRequest, notPassed: () => void): void;
-  nudge(keeper: string, resource: string): void;
+  /** How commands reach the process that writes the record all the time. */
+  readonly delegationMail: DelegationMail;
   /** Events that no write carries. */
   emit(resource: string, events: readonly Event[]): void;
 }

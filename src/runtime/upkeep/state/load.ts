@@ -156,7 +156,7 @@ async function grantFor(
   const newLease = async (lastsMs: number): Promise<string> => {
     const lease = await runtime.anchorLease(session, lastsMs);
     leases.push(lease.leaseId);
-    runtime.forgetLease(lease.name);
+    runtime.presence.forgetLease(lease.name);
     return lease.name;
   };
   const { maxHoldMs } = described;
