@@ -110,14 +110,14 @@ export {
 } from './runtime/pipelines/define.ts';
 export type { PhaseContext, PhaseFunction } from './runtime/pipelines/functions.ts';
 export type { PhaseLog } from './runtime/pipelines/log.ts';
+export type { Pipelines } from './runtime/pipelines/pipelines.ts';
 export type {
   DriveOptions,
   DriveOutcome,
-  Pipelines,
   ResumeOptions,
   RunOptions as PipelineRunOptions,
   StartOutcome,
-} from './runtime/pipelines/pipelines.ts';
+} from './runtime/pipelines/terms.ts';
 export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';

@@ -1,7 +1,7 @@
 /** Driving a pipeline from the command line: shown while it goes, ended by Ctrl-C, answered with an exit code. */
 import type { Command } from 'commander';
 import { hasEnded, type PipelineRecord } from '../../core/index.ts';
-import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/pipelines.ts';
+import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';

@@ -10,7 +10,7 @@ import { type Condition, type LockMode, parseRunbook, type Path, type Problem } 
 import { Failure } from '../../failure.ts';
 import type { EventPattern } from '../observe/events.ts';
 import type { PhaseFunction } from './functions.ts';
-import type { RunbookWithFunctions } from './pipelines.ts';
+import type { RunbookWithFunctions } from './terms.ts';
 
 export interface RunbookDefinition {
   readonly name: string;
