@@ -85,6 +85,7 @@ export type {
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
 export type { EventHandler, EventPattern, EventType, SignalboxEvent } from './runtime/observe/events.ts';
+export type { Strategy } from './runtime/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
 export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
@@ -129,7 +130,6 @@ export type {
   HolderView,
   RenewOutcome,
   RequestOptions,
-  Strategy,
 } from './runtime/holds/resource.ts';
 export type {
   Semaphore,

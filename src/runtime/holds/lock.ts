@@ -27,6 +27,7 @@ import {
   runUnder,
 } from './resource.ts';
 import type { Runtime } from '../runtime.ts';
+import { mayWait } from '../strategy.ts';
 
 export interface LockOptions extends RequestOptions {
   readonly mode?: LockMode;
@@ -60,7 +61,7 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 
   /** Waits its turn. Throws `NotAcquired` if it does not get it. */
   acquire(options?: LockOptions & WaitOptions): Promise<LockHold> {
-    return this.ask(options, options?.strategy !== 'fail-fast', this.#holdOf);
+    return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and never throws because it is held. */

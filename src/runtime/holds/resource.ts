@@ -20,16 +20,11 @@ import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import { mayWait, type Strategy, strategyFields } from '../strategy.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
 import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
 import { persistently } from '../write/write-once.ts';
-
-/**
- * What to do when it is held: wait in the queue, give up at once, take a stale hold even where a person would have
- * to decide, or (administrators) take it from whoever has it.
- */
-export type Strategy = 'retry' | 'fail-fast' | 'steal-stale' | 'force';
 
 export interface RequestOptions {
   /** Who holds it. Without one, every acquisition is a holder of its own; the same one re-enters. */
@@ -209,7 +204,7 @@ export abstract class Resource<
     const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
     const renewing = this.#renewWhileWaiting(lease, sent);
     try {
-      const wait = options.strategy !== 'fail-fast' && options.waitMs !== 0;
+      const wait = mayWait(options.strategy) && options.waitMs !== 0;
       const collect = (outcome: AnyOutcome): Grant | undefined => {
         if (outcome.hold !== undefined) this.runtime.holdings.collected(outcome.hold.id);
         return outcome.hold;
@@ -439,8 +434,7 @@ export function requestFields(
     ...(metadata !== undefined && { metadata: frozenCopy(metadata) }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(within !== undefined && { within: frozenCopy(within) }),
-    ...(strategy === 'steal-stale' && { steal: true as const }),
-    ...(strategy === 'force' && { force: true as const }),
+    ...strategyFields(strategy),
   };
 }
 

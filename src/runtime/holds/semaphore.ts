@@ -25,6 +25,7 @@ import {
   runUnder,
 } from './resource.ts';
 import type { Runtime } from '../runtime.ts';
+import { mayWait } from '../strategy.ts';
 
 export interface SemaphoreOptions extends RequestOptions {
   /** How many slots in all, not in addition; one if not given. */
@@ -67,7 +68,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
 
   /** Waits its turn. Throws `NotAcquired` if it does not get its slots. */
   acquire(options?: SemaphoreOptions & WaitOptions): Promise<SemaphoreHold> {
-    return this.ask(options, options?.strategy !== 'fail-fast', this.#holdOf);
+    return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and never throws because it is full. */
