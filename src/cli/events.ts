@@ -1,8 +1,8 @@
 /** `signalbox events tail`: prints events as they happen. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { timeLimit } from '../clock.ts';
-import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
-import { EVENT_KINDS } from '../runtime/event-kinds.ts';
+import type { EventPattern, SignalboxEvent } from '../runtime/observe/events.ts';
+import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';

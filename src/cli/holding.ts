@@ -1,6 +1,6 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
-import type { Waiting } from '../runtime/acquisition.ts';
+import type { WaitStatus } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
@@ -8,7 +8,7 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/resource.ts';
+} from '../runtime/holds/resource.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -85,7 +85,7 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
   }
 }
 
-function waitingText(resource: string, { position, holders = [] }: Waiting): string {
+function waitingText(resource: string, { position, holders = [] }: WaitStatus): string {
   const place = position === undefined ? '' : `, place ${position} in the queue`;
   const held = holders.map(({ holder, acquiredAt, reason }) => {
     const why = reason === undefined ? '' : `: ${reason}`;

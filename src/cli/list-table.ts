@@ -1,5 +1,5 @@
 /** Prints locks or semaphores and their state as a table. */
-import type { SurveyedLock, SurveyedSemaphore } from '../runtime/survey/index.ts';
+import type { SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { type Layout, tableLines } from './table.ts';
 
 export interface Summary {

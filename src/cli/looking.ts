@@ -1,7 +1,7 @@
 /** Opens a store for commands that only read: they do not create one where there is none yet. */
 import type { Command } from 'commander';
 import { statSync } from 'node:fs';
-import { parseFileUrl, storeUrl } from '../runtime/location.ts';
+import { parseFileUrl, storeUrl } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { storeFile } from '../store/embedded/index.ts';

@@ -6,7 +6,7 @@ import type {
   SurveyedSemaphore,
   SurveyedSession,
   SurveyedWaiter,
-} from '../runtime/survey/index.ts';
+} from '../runtime/observe/survey/index.ts';
 
 export function surveyJson(survey: Survey): object {
   const { revision, at, locks, semaphores, malformed } = survey;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/survey/index.ts';
+import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { unpainted } from './output.ts';
 import { PLAIN } from './table.ts';
 import { stateOf, whoLines } from './who-table.ts';

@@ -6,7 +6,7 @@ import type {
   SurveyedSemaphore,
   SurveyedSession,
   SurveyedWaiter,
-} from '../runtime/survey/index.ts';
+} from '../runtime/observe/survey/index.ts';
 import { spoken } from '../core/index.ts';
 import { type Colour, printable } from './output.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';

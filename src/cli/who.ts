@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import type { Survey } from '../runtime/survey/index.ts';
+import type { Survey } from '../runtime/observe/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';

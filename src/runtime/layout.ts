@@ -162,12 +162,12 @@ export interface Letter {
   readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
   readonly reports?: readonly Report[];
-  readonly errands?: readonly Errand[];
-  readonly done?: readonly ErrandReply[];
+  readonly delegations?: readonly DelegationRequest[];
+  readonly done?: readonly DelegationReply[];
 }
 
-/** Commands that one process asks another to carry out: see `errands.ts`. */
-export interface Errand {
+/** Commands that one process asks another to carry out: see `delegations.ts`. */
+export interface DelegationRequest {
   readonly id: string;
   readonly resource: string;
   /** Whose they are: its session, the version of its anchor, and the store's id of its lease. */
@@ -179,7 +179,7 @@ export interface Errand {
   readonly passedOn?: true;
 }
 
-export interface ErrandReply {
+export interface DelegationReply {
   readonly id: string;
   /** Which of its commands. */
   readonly place: number;
@@ -188,7 +188,7 @@ export interface ErrandReply {
 
 /**
  * What the writer of a letter knows of a resource, as of its write: whoever is granted it need not look before it can
- * hand it on. No more than a guess, like everything a desk knows: what is decided on it is checked by the commit.
+ * hand it on. No more than a guess, like everything a writer knows: what is decided on it is checked by the commit.
  */
 export interface Report {
   readonly resource: string;

@@ -44,9 +44,9 @@ export function waitingLaws<State extends Resource>(rules: Rules<State>): Laws<S
     'whoever gives up leaves no trace': ({ command, step }) => {
       if (command.kind !== 'cancel' && command.kind !== 'refuse') return undefined;
       const { record, waiting } = step.state;
-      const isLeft =
+      const isDelegated =
         isIn(command.id ?? '', waiting) || (command.kind === 'cancel' && isIn(command.id ?? '', record.holds));
-      return isLeft ? command.id : undefined;
+      return isDelegated ? command.id : undefined;
     },
 
     'whoever gives up takes nothing from another request of the same holder': ({ command, step, past }) => {

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Bus } from '../../src/runtime/bus/bus.ts';
 import { Guards } from '../../src/runtime/guards/guards.ts';
-import { Lock, LockHold } from '../../src/runtime/lock.ts';
-import { Members, Membership } from '../../src/runtime/members.ts';
+import { Lock, LockHold } from '../../src/runtime/holds/lock.ts';
+import { Members, Membership } from '../../src/runtime/members/members.ts';
 import { open } from '../../src/runtime/open.ts';
 import { Pipelines } from '../../src/runtime/pipelines/pipelines.ts';
-import { Semaphore, SemaphoreHold } from '../../src/runtime/semaphore.ts';
+import { Semaphore, SemaphoreHold } from '../../src/runtime/holds/semaphore.ts';
 import { Signalbox } from '../../src/runtime/signalbox.ts';
 import { TaskClaim } from '../../src/runtime/tasks/claim.ts';
 import { Tasks } from '../../src/runtime/tasks/tasks.ts';
-import { HoldSet } from '../../src/runtime/together.ts';
+import { HoldSet } from '../../src/runtime/holds/together.ts';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
 import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
 

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
-import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
+import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';

@@ -1,8 +1,8 @@
 /** Checks a store and its contents. */
 import type { Health } from '../../store/index.ts';
-import type { Probe } from '../../runtime/probe.ts';
+import type { Probe } from '../../runtime/upkeep/probe.ts';
 import type { Malformed } from '../../runtime/stored.ts';
-import type { Survey, SurveyedHold } from '../../runtime/survey/index.ts';
+import type { Survey, SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { spoken } from '../../core/index.ts';
 import { stateOf } from '../who-table.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';

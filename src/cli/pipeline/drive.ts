@@ -1,7 +1,7 @@
 /** Drives a pipeline from the command line: shows it, stops it on Ctrl-C, and turns its outcome into an exit code. */
 import type { Command } from 'commander';
 import { hasEnded, type PipelineRecord } from '../../core/index.ts';
-import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/pipelines.ts';
+import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';

@@ -1,7 +1,7 @@
 /** `signalbox pipeline status` and `pipeline list`. */
 import { type Command, Option } from 'commander';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
-import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
+import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander';
 import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
-import type { RunbookWithFunctions } from '../../runtime/pipelines/pipelines.ts';
+import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { askedBy, pipelineId, questionArgument } from './arguments.ts';
 import { drive } from './drive.ts';

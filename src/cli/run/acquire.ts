@@ -1,13 +1,13 @@
 /** Acquires what a run wants, all or nothing. It re-enters the holds of an outer run. */
 import { systemClock } from '../../clock.ts';
 import type { Hold as Grant } from '../../core/index.ts';
-import type { WaitOptions } from '../../runtime/acquisition.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { WaitOptions } from '../../runtime/holds/acquisition.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
-import type { RequestOptions } from '../../runtime/resource.ts';
+import type { RequestOptions } from '../../runtime/holds/resource.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { Want } from '../../runtime/together.ts';
-import { asTold, type OuterHolds } from '../../runtime/environment.ts';
+import type { Want } from '../../runtime/holds/together.ts';
+import { asTold, type OuterHolds } from '../../runtime/processes/environment.ts';
 import { resourceOf } from './request.ts';
 
 /** `holder` holds what no outer run holds. */

@@ -1,6 +1,6 @@
 /** Starts the command and supervises it: passes signals on, ends it when a hold is lost, and ends what it leaves behind. */
 import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';

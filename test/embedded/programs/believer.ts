@@ -8,7 +8,7 @@
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processOf } from '../../../src/runtime/layout.ts';
-import type { Lock } from '../../../src/runtime/lock.ts';
+import type { Lock } from '../../../src/runtime/holds/lock.ts';
 import { open } from '../../../src/runtime/open.ts';
 import type { Signalbox } from '../../../src/runtime/signalbox.ts';
 import type { Held } from '../../../src/testing/simulation/checker.ts';
