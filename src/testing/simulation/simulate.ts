@@ -136,10 +136,10 @@ class Simulation {
     void this.#administer();
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
-      const before = this.#checker.grants;
+      const before = this.#progress(forgotten);
       await this.#for(CALM_MS, () => !this.#workers.some(isUnfinished));
       forgotten = this.#unfinished();
-      if (this.#checker.grants === before) break;
+      if (this.#progress(forgotten) === before) break;
     }
     if (forgotten.length > 0) {
       for (const line of this.#checker.describe()) this.#world.note('', line);
