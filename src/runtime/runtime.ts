@@ -63,9 +63,9 @@ export class Runtime implements WriterHost {
   readonly holdings: Holdings;
   readonly delegationMail: DelegationMail = new DelegationMail(this);
   readonly #reader: LetterRecipient = {
-    hear: (report, revision) => this.writerFor(report.resource).hear(report, revision),
+    report: (report, revision) => this.writerFor(report.resource).report(report, revision),
     carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
-    replied: (reply) => this.delegationMail.heard(reply),
+    replied: (reply) => this.delegationMail.replied(reply),
     answer: (resource, answer) => this.answer(resource, answer),
     failed: (id, failure) => this.waiters.get(id)?.inconsistent(failure),
     lost: (notice) => this.holdings.lose(notice),

@@ -16,7 +16,7 @@ import {
   type Step,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { MOST_OPERATIONS, type Nested, type Operation, type Transaction } from '../../store/index.ts';
+import { MOST_OPERATIONS, type Nested, type Operation, Operations, type Transaction } from '../../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { optionsProblem } from '../options.ts';
 import { sessionWithin } from './session-in-time.ts';
@@ -30,7 +30,7 @@ import { type HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import { requestFields, type RequestOptions } from './resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
-import { snapshotFrom, type Snapshot, snapshotReads } from '../write/snapshot.ts';
+import { readSnapshot, snapshotFrom, type Snapshot } from '../write/snapshot.ts';
 import { type NextStep, type Intent, send, writeOnce } from '../write/write-once.ts';
 
 /** One of the things that are wanted together. */
@@ -436,13 +436,15 @@ function partOf(piece: Piece, view: Snapshot<Coordinated>, command: Command): Pa
 
 async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly Snapshot<Coordinated>[]> {
   const views: Snapshot<Coordinated>[] = [];
-  // Some at a time, and each as of another revision: what is decided on them is compared when it is written.
+  // Each transaction reads some of them, at another revision: the write compares what was decided on them.
   while (views.length < pieces.length) {
     const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
-    const success = some.flatMap(({ machine, name }) => snapshotReads(resourceKeys(machine.kind, name), true));
-    const { results, revision } = await send(runtime, { compare: [], success, failure: [] });
-    for (const [place, { machine }] of some.entries()) {
-      views.push(snapshotFrom(machine, results.slice(3 * place, 3 * place + 3), revision) as Snapshot<Coordinated>);
+    const look = new Operations();
+    const reads = some.map(({ machine, name }) => readSnapshot(look, resourceKeys(machine.kind, name), true));
+    const { results, revision } = await send(runtime, look.always());
+    for (const [place, read] of reads.entries()) {
+      const { machine } = some[place] as Piece;
+      views.push(snapshotFrom(machine, read, results, revision) as Snapshot<Coordinated>);
     }
   }
   return views;

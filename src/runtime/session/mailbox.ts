@@ -18,7 +18,7 @@ import { recordProblem } from '../stored.ts';
 
 /** Who is told what a letter says. */
 export interface LetterRecipient {
-  hear(report: Report, revision: Revision): void;
+  report(report: Report, revision: Revision): void;
   carryOut(delegated: DelegationRequest): void;
   replied(reply: DelegationReply): void;
   answer(resource: string, answer: Answer<unknown>): void;
@@ -33,7 +33,7 @@ export function readLetter(letter: unknown, revision: Revision, reader: LetterRe
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
     const fault = recordFault(report.resource, report.record, true);
-    if (fault === undefined) reader.hear(report, revision);
+    if (fault === undefined) reader.report(report, revision);
     else faults.set(report.resource, fault);
   }
   for (const delegated of listIn(letter, 'delegations')) if (isDelegationRequest(delegated)) reader.carryOut(delegated);

@@ -149,7 +149,7 @@ export class DelegationMail {
     );
   }
 
-  heard({ id, place, outcome }: DelegationReply): void {
+  replied({ id, place, outcome }: DelegationReply): void {
     const outstanding = this.#outstanding.get(id);
     if (outstanding === undefined || !(place in outstanding.outcomes)) return;
     if (outstanding.outcomes[place] !== undefined) return;

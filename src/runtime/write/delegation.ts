@@ -21,7 +21,7 @@ export interface DelegatingWriter<Command, Outcome> {
   /** Left to another process, and not answered: it has to be decided here. */
   returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void;
   /** Something that was under way has ended. */
-  tellIfIdle(): void;
+  checkIdle(): void;
 }
 
 export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> {
@@ -107,13 +107,13 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
           pending.events = NONE;
           this.#writer.settled(pending);
         }
-        this.#writer.tellIfIdle();
+        this.#writer.checkIdle();
       },
       nobody: () => {
         this.#isDelegated(left, false);
         this.#toDelegate = 0;
         for (const pending of left) this.#writer.submit(pending);
-        this.#writer.tellIfIdle();
+        this.#writer.checkIdle();
       },
       failed: (error) => {
         this.#isDelegated(left, false);
