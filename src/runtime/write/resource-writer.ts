@@ -212,7 +212,7 @@ export class ResourceWriter<
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
-      commit = commitOf(this.keys, snapshot, decision, host.sender, isClosed, mayQueue, this.#delegation.isKept);
+      commit = commitOf(this.keys, snapshot, decision, host.sender, isClosed, mayQueue, this.#delegation.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
