@@ -1,6 +1,6 @@
 /**
- * Reads a letter. It may be of another version of signalbox, or of another program: what makes no sense in it
- * is passed over, and the rest counts all the same. What makes sense and breaks a promise fails the requests that it answers.
+ * Reads a letter. Another version of signalbox, or another program, may have written it: parts that make no sense are skipped,
+ * and the rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
 import { type Answer, nameProblem, requestProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
@@ -16,7 +16,7 @@ import {
 } from '../layout.ts';
 import { recordProblem } from '../stored.ts';
 
-/** Who is told what a letter says. */
+/** Acts on the parts of a letter. */
 export interface LetterRecipient {
   report(report: Report, revision: Revision): void;
   carryOut(delegated: DelegationRequest): void;
@@ -28,7 +28,7 @@ export interface LetterRecipient {
 }
 
 export function readLetter(letter: unknown, revision: Revision, reader: LetterRecipient): void {
-  // First, so that whoever is granted something can hand it on without a look.
+  // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
@@ -58,7 +58,7 @@ function listIn(letter: unknown, field: string): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** Whether there is a writer for it. */
+/** Whether this names a lock or a semaphore, which have writers. */
 export function isResource(value: unknown): value is string {
   if (typeof value !== 'string') return false;
   const kind = value.slice(0, value.indexOf('/'));
@@ -108,7 +108,7 @@ function isDelegationRequest(delegated: unknown): delegated is DelegationRequest
   );
 }
 
-/** Nothing else is ever left to another process. */
+/** Only these commands are ever delegated. */
 function isDelegatedCommand(command: unknown, isLock: boolean): boolean {
   if (!isObject(command)) return false;
   if (command['kind'] === 'settle') return true;
