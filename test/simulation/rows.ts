@@ -44,7 +44,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     shownBy: 1,
     file: 'runtime/holds/resource.ts',
     right: `if (held.lost !== undefined) throw held.lost;
-  // Or the store knew first, and said so when it was released.
+  // Or the store knew of the loss first, and answered the release with it.
   const lost = released.find((outcome) => outcome.kind === 'already-lost');`,
     wrong: 'const lost = released.find(() => false);',
   },
