@@ -1,4 +1,4 @@
-/** What a listener gets back, to stop listening with. */
+/** Stops a subscription. */
 export interface Subscription extends Disposable {
   unsubscribe(): void;
 }
