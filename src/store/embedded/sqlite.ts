@@ -1,4 +1,4 @@
-/** SQLite itself, loaded when it is first needed: whoever never opens such a store does not pay for it. */
+/** Loads SQLite when it is first needed: a process that never opens such a store does not pay for it. */
 import { createRequire } from 'node:module';
 import type Sqlite from 'better-sqlite3';
 import { Failure } from '../../failure.ts';
@@ -28,7 +28,7 @@ export async function openSqlite(
 
 /**
  * Where it is built. Left to itself, the package tries a dozen places, at every start of the command line; and where the
- * command line is one file, beside the wrong one.
+ * command line is one file, next to the wrong one.
  */
 function nativePart(): string {
   try {
