@@ -3,7 +3,8 @@
  * milliseconds in which no lease is renewed. Turns are taken in the order in which they were asked for.
  */
 import type { Clock, Timer } from '../../clock.ts';
-import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
+import { isBusy } from '../../sqlite/index.ts';
+import { asFailure, busyTooLong } from './sqlite-failure.ts';
 
 interface Turn {
   /** Answers false if the file is busy. */
