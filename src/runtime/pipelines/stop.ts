@@ -38,3 +38,34 @@ export class Stop extends Error {
     return signal.reason instanceof Stop ? signal.reason : Stop.stopped('it was stopped');
   }
 }
+
+/** A signal, and what it means for the command when it aborts. */
+export type StopReason = readonly [AbortSignal, () => Stop];
+
+/** Aborts with the first of several reasons to stop a command. */
+export class FirstStop {
+  readonly #controller = new AbortController();
+  readonly #undo: readonly (() => void)[];
+
+  constructor(reasons: readonly StopReason[]) {
+    this.#undo = reasons.map(([signal, why]) => {
+      const onAbort = (): void => this.stop(why());
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+      return () => signal.removeEventListener('abort', onAbort);
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  stop(why: Stop): void {
+    this.#controller.abort(why);
+  }
+
+  /** Takes the listeners off signals that may outlive the command by far. */
+  forget(): void {
+    for (const undo of this.#undo) undo();
+  }
+}
