@@ -142,7 +142,7 @@ describe.skipIf(thisHost() === undefined)('a leftover that may not be ended', ()
       },
     );
     expect(left).toEqual([`lock/a: waiting for process ${child.pid}, left behind by old`]);
-    expect(told).toEqual([`${left[0]}; it cannot be proven to be that one, so end it by hand if it is`]);
+    expect(told).toEqual([`${left[0]}; signalbox cannot prove that it is the same process; if it is, end it by hand`]);
     expect(forgotten).toEqual([]);
     expect(isAlive(child.pid as number)).toBe(true);
   });

@@ -60,7 +60,7 @@ function refusal(store: string, worktree: string, tracked: string | undefined): 
       : `it came with the checkout in ${worktree} (git tracks ${shown(tracked)})`;
   return new Failure(
     'forbidden',
-    `${store} is not used as a store: ${why}, and whoever committed a store decides what is locked and which processes ` +
+    `${store} is not used as a store: ${why}, and the author of a committed store decides what is locked and which processes ` +
       'are ended. Remove it from git (git rm -r), or name another directory with SIGNALBOX_URL=file:DIRECTORY',
   );
 }

@@ -155,7 +155,7 @@ export class Driving {
     } catch (error) {
       if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
       const { holders } = await lock.inspect();
-      return holders[0]?.holder ?? 'somebody who waits for it';
+      return holders[0]?.holder ?? 'a process that waits for it';
     }
   }
 

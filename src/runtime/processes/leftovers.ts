@@ -117,7 +117,7 @@ function barOf(note: ChildNote, remains: Remains, { children }: Clearing): Bar |
 
 function whyNot(bar: Bar | undefined): string {
   if (bar?.kind === 'foreign') return `it belongs to ${userShown(bar.uid)}, who has to end it`;
-  if (bar?.kind === 'unproven') return 'it cannot be proven to be that one, so end it by hand if it is';
+  if (bar?.kind === 'unproven') return 'signalbox cannot prove that it is the same process; if it is, end it by hand';
   return 'it cannot be ended from here, so end it by hand';
 }
 

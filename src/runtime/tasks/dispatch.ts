@@ -6,7 +6,7 @@
  *                  └───────▶ attemptClaim                   one transaction
  *     TaskFeed ──▶ TaskCache ──▶ Dispatch ──▶ waiters, subscribers, repairs
  *
- * Nothing here watches or lists tasks before somebody needs it: claiming a task by its id takes one transaction.
+ * Nothing here watches or lists tasks before a caller needs it: claiming a task by its id takes one transaction.
  */
 import {
   claimEntryOf,
