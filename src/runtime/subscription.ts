@@ -2,3 +2,7 @@
 export interface Subscription extends Disposable {
   unsubscribe(): void;
 }
+
+export function subscription(unsubscribe: () => void): Subscription {
+  return { unsubscribe, [Symbol.dispose]: unsubscribe };
+}
