@@ -27,6 +27,7 @@ import {
   NONE,
   type Request,
   type Step,
+  step,
   type Token,
   type Unfinished,
 } from './machine.ts';
@@ -44,6 +45,7 @@ import {
   type Served,
   serveQueue,
   withHolds,
+  type Waiting,
   without,
   withWaiting,
 } from './queue.ts';
@@ -61,8 +63,9 @@ export interface HoldRecord<H extends Hold = Hold> {
   readonly passed: Passed | null;
 }
 
-export interface ResourceState extends Queued {
-  readonly record: HoldRecord;
+export interface ResourceState<R extends HoldRecord = HoldRecord, W extends Waiting = Waiting> extends Queued {
+  readonly record: R;
+  readonly waiting: readonly W[];
 }
 
 export type HoldOf<S extends ResourceState> = S['record']['holds'][number];
@@ -432,15 +435,6 @@ export function settle<S extends ResourceState, Outcome>(
   at: Moment,
 ): GrantStep<S, Outcome> {
   return so.state.waiting.length === 0 ? so : serveQueue<S, Outcome | Shared<S>>(so, rules, at);
-}
-
-export function step<S, Outcome>(
-  state: S,
-  outcome: Outcome,
-  events: readonly Event[] = NONE,
-  lost: Step<S, Outcome>['losses'] = NONE,
-): Step<S, Outcome> {
-  return { state, outcome, events, answers: NONE, losses: lost };
 }
 
 export function holdsOf<S extends ResourceState>(state: S): readonly HoldOf<S>[] {

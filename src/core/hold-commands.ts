@@ -8,10 +8,9 @@ import {
   type ResourceState,
   type Rules,
   settle,
-  step,
 } from './grant.ts';
 import { type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
-import { type Moment, NONE, unreachable } from './machine.ts';
+import { type Moment, NONE, step, unreachable } from './machine.ts';
 import { leave, LOST, withHolds, without } from './queue.ts';
 
 type Command<S extends ResourceState, Kind> = Extract<HoldCommand<HoldOf<S>>, { kind: Kind }>;

@@ -14,27 +14,21 @@
  * the front of a longer queue; it is empty only if the queue is. What a lock has in common with a
  * semaphore is in grant.ts and hold-commands.ts.
  */
+import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './grant.ts';
 import {
-  type Acquire,
   askedBefore,
-  type Configure,
   grantNow,
-  type HoldCommand,
-  type HoldOutcome,
-  type HoldRecord,
   joinSettled,
   reenter,
-  type Rules,
   serve,
   settle,
   sharing,
-  step,
   takeByForce,
   takeOrQueue,
 } from './grant.ts';
 import { type Claim, describedBy, except, type Hold, holdEvents, isStale, ownHold, placeOf, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
-import { event, type Moment, NONE, nextToken, type Request, type Step, type Token } from './machine.ts';
+import { event, type Moment, NONE, nextToken, type Request, type Step, step, type Token } from './machine.ts';
 import { answeredAtOnce, answerWithoutTurn, isOrphan, LOST, placeFor, withHolds } from './queue.ts';
 import { tooLarge } from './record-size.ts';
 
@@ -58,10 +52,7 @@ export interface LockRecord extends HoldRecord<LockHold> {
   readonly kind: 'lock';
 }
 
-export interface Lock {
-  readonly record: LockRecord;
-  readonly waiting: readonly LockRequest[];
-}
+export type Lock = ResourceState<LockRecord, LockRequest>;
 
 export type LockCommand =
   | Acquire<LockRequest>
@@ -102,16 +93,10 @@ export const freeLock: Lock = {
 
 /** Pure, so the runtime may run it again on a newer lock after losing a write race. */
 export function lockTransition(lock: Lock, command: LockCommand, at: Moment): LockStep {
-  switch (command.kind) {
-    case 'acquire':
-      return acquire(lock, command, at);
-    case 'upgrade':
-      return upgrade(lock, command, at);
-    case 'downgrade':
-      return downgrade(lock, command, at);
-    default:
-      return holdTransition(lock, command, rules, at);
-  }
+  if (command.kind === 'acquire') return acquire(lock, command, at);
+  if (command.kind === 'upgrade') return upgrade(lock, command, at);
+  if (command.kind === 'downgrade') return downgrade(lock, command, at);
+  return holdTransition(lock, command, rules, at);
 }
 
 // Questions

@@ -12,27 +12,21 @@
  * slots that are held, and waits its turn. The record and the waiting requests are separate, as for locks; what
  * the two machines have in common is in grant.ts and hold-commands.ts.
  */
-import {
-  type Acquire,
-  askedBefore,
-  type Configure,
-  type HoldCommand,
-  type HoldOutcome,
-  type HoldRecord,
-  joinSettled,
-  reenter,
-  type Rules,
-  serve,
-  settle,
-  sharing,
-  step,
-  take,
-  takeByForce,
-  takeOrQueue,
-} from './grant.ts';
+import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './grant.ts';
+import { askedBefore, joinSettled, reenter, serve, settle, sharing, take, takeByForce, takeOrQueue } from './grant.ts';
 import { describedBy, except, type Hold, holdEvents, isStale, ownHold, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
-import { type Event, event, type Moment, nextToken, NONE, type Request, type Step, type Token } from './machine.ts';
+import {
+  type Event,
+  event,
+  type Moment,
+  nextToken,
+  NONE,
+  type Request,
+  type Step,
+  step,
+  type Token,
+} from './machine.ts';
 import { LOST, withHolds } from './queue.ts';
 import { type TooLarge, tooLarge } from './record-size.ts';
 import { LARGEST_WEIGHT, lowestFree, type Slots, splitSlots } from './slots.ts';
@@ -65,10 +59,7 @@ export interface SemaphoreRecord extends HoldRecord<SemaphoreHold> {
   readonly capacity: number;
 }
 
-export interface Semaphore {
-  readonly record: SemaphoreRecord;
-  readonly waiting: readonly SemaphoreRequest[];
-}
+export type Semaphore = ResourceState<SemaphoreRecord, SemaphoreRequest>;
 
 export type SemaphoreCommand =
   | Acquire<SemaphoreRequest>
@@ -109,14 +100,9 @@ export const unusedSemaphore = newSemaphore(0);
 
 /** Pure, so the runtime may run it again on a newer semaphore after losing a write race. */
 export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreCommand, at: Moment): SemaphoreStep {
-  switch (command.kind) {
-    case 'acquire':
-      return acquire(semaphore, command, at);
-    case 'resize':
-      return resize(semaphore, command, at);
-    default:
-      return holdTransition(semaphore, command, rules, at);
-  }
+  if (command.kind === 'acquire') return acquire(semaphore, command, at);
+  if (command.kind === 'resize') return resize(semaphore, command, at);
+  return holdTransition(semaphore, command, rules, at);
 }
 
 // Questions
