@@ -175,6 +175,11 @@ class Simulation {
     for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS, () => isDone);
   }
 
+  /** Two spells that end alike brought nobody further. A pipeline may go on for a whole spell without a grant. */
+  #progress(unfinished: readonly User[]): string {
+    return [this.#checker.grants, ...unfinished.map(({ name, doing }) => `${name} ${doing}`)].join();
+  }
+
   #unfinished(): readonly User[] {
     return this.#workers.filter(isUnfinished);
   }
