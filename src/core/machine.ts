@@ -93,6 +93,16 @@ export function nextToken(last: Token, at: Moment): Token {
   return Math.max(last, at.revision) + 1;
 }
 
+/** A step that answers no waiter. */
+export function step<State, Outcome>(
+  state: State,
+  outcome: Outcome,
+  events: readonly Event[] = NONE,
+  lost: Step<State, Outcome>['losses'] = NONE,
+): Step<State, Outcome> {
+  return { state, outcome, events, answers: NONE, losses: lost };
+}
+
 /** One step out of two, the second taken on the state that the first led to. */
 export function followed<State, Outcome>(
   first: Step<State, Outcome>,
