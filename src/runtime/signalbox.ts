@@ -24,7 +24,7 @@ import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { LeftBehind } from './guards/left-behind.ts';
 import type { Hold } from './holds/hold.ts';
-import { Lock, LockHold } from './holds/lock.ts';
+import { Lock, LockHold, refuseReader } from './holds/lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
 import { Members } from './members/members.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
@@ -241,7 +241,9 @@ export class Signalbox implements AsyncDisposable {
       const writer = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore))
         .writer as unknown as AnyWriter;
       const made = 'lock' in want ? LockHold : SemaphoreHold;
-      return new made(this.#runtime, writer, outcome.hold as never, process, reentry);
+      const hold = new made(this.#runtime, writer, outcome.hold as never, process, reentry);
+      if ('lock' in want) refuseReader(hold as LockHold, want.mode);
+      return hold;
     },
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {

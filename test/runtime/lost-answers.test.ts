@@ -61,6 +61,23 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await writing).mode).toBe('exclusive');
     });
 
+    it('is completed before its holder asks to write again: a downgrade', async () => {
+      const { fleet, there } = await two();
+      const one = await fleet.start('hasty', { requestTimeoutMs: 2_000 });
+      const here = one.box.lock('db');
+      const first = await here.acquire({ holder: 'h' });
+      one.link.cutOff('refusing');
+      const downgrading = errorOf(first.downgrade());
+      for (let second = 0; second < 5; second++) await fleet.advance(1_000);
+      expect(await downgrading).toMatchObject({ code: 'unavailable' });
+      one.link.reconnect();
+      await fleet.advance(500);
+      const again = await here.tryAcquire({ holder: 'h' });
+      expect(again).toMatchObject({ kind: 'upgraded', hold: { mode: 'exclusive' } });
+      expect((await there.inspect()).holders).toMatchObject([{ holder: 'h', mode: 'exclusive' }]);
+      expect(await here.run((hold) => hold.mode, { holder: 'h' })).toBe('exclusive');
+    });
+
     it('is not done again over what another did since: a setting', async () => {
       const { fleet, one, here, there } = await two();
       one.link.next('transaction', 'severed', changesRecord);

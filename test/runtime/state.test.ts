@@ -96,6 +96,19 @@ describe('the state of a store', () => {
     expect((await box.lock('a').acquire()).token).toBeGreaterThan(hold.token);
   });
 
+  it('brings no hold back behind a newer token, also once the record of the lock was deleted', async () => {
+    const box = await newBox();
+    const hold = await box.lock('main').acquire({ holder: 'a' });
+    await box.saveState(dir);
+    await hold.release();
+    const newer = await box.lock('main').acquire({ holder: 'b' });
+    await newer.release();
+    await box.lock('other').acquire();
+    expect((await box.maintain()).forgotten).toBe(1);
+    expect(await box.loadState(dir)).toMatchObject({ kind: 'refused', conflicts: [{ resource: 'lock/main' }] });
+    expect(await box.lock('main').isFree()).toBe(true);
+  });
+
   it('keeps what was stale stale, and what a person has to decide undecided', async () => {
     const source = new Fleet(true);
     await (await furnish(source)).saveState(dir);

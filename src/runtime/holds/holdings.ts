@@ -18,6 +18,13 @@ export interface Held {
   surrender(): Promise<void>;
 }
 
+/** A hold that is about to become a shared one. */
+export interface Downgrading {
+  readonly resource: string;
+  readonly holder: string;
+  downgrade(): Promise<unknown>;
+}
+
 interface Host {
   readonly sender: { readonly id: string };
   readonly isClosed: boolean;
@@ -34,6 +41,8 @@ export class Holdings {
   readonly holds = new Map<string, Held>();
   /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
+  /** Holds whose downgrade got no answer: it may still land, so nothing may be built on their being exclusive. */
+  readonly downgrading = new Set<Downgrading>();
   readonly #host: Host;
   readonly #collected = new Set<string>();
   readonly #lostEarly = new Set<string>();

@@ -11,6 +11,7 @@ import type {
 } from '../../core/index.ts';
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
 import { Hold } from './hold.ts';
+import { inconsistent } from '../layout.ts';
 import { lockMachine } from '../write/machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
@@ -61,11 +62,15 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   acquire(options?: LockOptions & WaitOptions): Promise<LockHold> {
+    const downgrade = this.#downgradeInDoubt(options);
+    if (downgrade !== undefined) return downgrade.then(() => this.acquire(options));
     return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   tryAcquire(options?: LockOptions): Promise<LockAttempt> {
+    const downgrade = this.#downgradeInDoubt(options);
+    if (downgrade !== undefined) return downgrade.then(() => this.tryAcquire(options));
     return this.ask<LockAttempt, LockOptions | undefined>(options, false, (outcome) => {
       const hold = this.#holdOf(outcome, options);
       if (hold === undefined) return outcome as unknown as LockAttempt;
@@ -128,6 +133,27 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
   }
 
+  /**
+   * Completes a downgrade of the same holder that got no answer, before the holder asks to write again. Otherwise the store
+   * would say that it is the writer already, and then the downgrade could land.
+   */
+  #downgradeInDoubt(options: LockOptions | undefined): Promise<void> | undefined {
+    const { downgrading } = this.runtime.holdings;
+    if (downgrading.size === 0 || options?.holder === undefined || options.mode === 'shared') return undefined;
+    for (const hold of downgrading) {
+      if (hold.resource !== this.resource || hold.holder !== options.holder) continue;
+      return hold.downgrade().then(
+        () => undefined,
+        (error: unknown) => {
+          if (!(error instanceof HoldLost)) throw error;
+          // A hold that is lost is in nobody's way.
+          downgrading.delete(hold);
+        },
+      );
+    }
+    return undefined;
+  }
+
   readonly #holdOf = (
     outcome: AnyOutcome,
     options: LockOptions | undefined,
@@ -137,14 +163,12 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
     const hold = new LockHold(runtime, this.anyWriter, grant, runtime.sender.id, reentry);
+    refuseReader(hold, options?.mode);
     return this.given(hold, options?.maxHoldMs);
   };
 }
 
 export class LockHold extends Hold<LockGrant> {
-  /** A downgrade was sent, and its answer has not arrived. */
-  #isDowngrading = false;
-
   get mode(): LockMode {
     return this.grant.mode;
   }
@@ -162,7 +186,7 @@ export class LockHold extends Hold<LockGrant> {
     }
     this.check();
     // A downgrade that got no answer could still land, and make the new writer a reader.
-    if (this.#isDowngrading) await this.downgrade();
+    if (this.runtime.holdings.downgrading.has(this)) await this.downgrade();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);
     const { holder, id } = this.grant;
@@ -194,10 +218,10 @@ export class LockHold extends Hold<LockGrant> {
     this.check();
     const { holder, id } = this.grant;
     this.changed({ ...this.grant, mode: 'shared' });
-    this.#isDowngrading = true;
+    this.runtime.holdings.downgrading.add(this);
     const command = { kind: 'downgrade', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.writer, command, this.runtime.giveUpAt());
-    this.#isDowngrading = false;
+    this.runtime.holdings.downgrading.delete(this);
     if (outcome.hold === undefined) {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });
@@ -206,4 +230,11 @@ export class LockHold extends Hold<LockGrant> {
     this.check();
     return this;
   }
+}
+
+/** A caller that asked to write is never handed a hold that only reads. */
+export function refuseReader(hold: LockHold, asked: LockMode = 'exclusive'): void {
+  if (asked === 'shared' || hold.mode === 'exclusive') return;
+  const fault = `hold ${hold.id} is shared, and was asked for exclusively`;
+  throw inconsistent(hold.resource, 'as it was about to be handed out', fault);
 }

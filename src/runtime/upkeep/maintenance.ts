@@ -155,12 +155,12 @@ export class Maintenance {
         await slices.next();
         const looked = await this.#tend(pair, swept, listed);
         if (looked === undefined) continue;
-        if (looked.free === undefined) index.put(pair.key, looked);
-        else free.push(looked.free);
-        if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon);
+        index.put(pair.key, looked);
+        if (looked.free !== undefined) free.push(looked.free);
+        if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon, index);
       }
     }
-    swept.forgotten += await this.#forget(free, horizon);
+    swept.forgotten += await this.#forget(free, horizon, index);
     this.#index = index;
     return this.#finish(swept);
   }
@@ -196,8 +196,8 @@ export class Maintenance {
       }
     }
     this.#index = index;
-    const free = [...index.longFree()];
-    while (free.length > 0) await this.#forget(free.splice(0, FORGOTTEN_AT_ONCE), horizon);
+    const free = [...index.longFree(revision)];
+    while (free.length > 0) await this.#forget(free.splice(0, FORGOTTEN_AT_ONCE), horizon, index);
     await this.#finish(swept);
   }
 
@@ -298,12 +298,14 @@ export class Maintenance {
 
   /**
    * Deletes records that say nothing but their last token, each only if it is as it was and nobody waits. Tokens can be ahead
-   * of the store, since one write may grant many times: such a record stays for a while.
+   * of the store, since one write may grant many times: such a record stays in the index until the store has come past it.
    */
-  async #forget(free: readonly Free[], horizon: Horizon): Promise<number> {
+  async #forget(free: readonly Free[], horizon: Horizon, index: RecordIndex): Promise<number> {
     const success: Operation[] = [];
     for (const { key, mod, token } of free) {
       if (!(await horizon.isPast(token))) continue;
+      // Should it have changed meanwhile, that change brings it back.
+      index.remove(key);
       success.push({
         do: 'transaction',
         compare: [

@@ -84,8 +84,11 @@ export class RecordIndex {
     return [...keys];
   }
 
-  /** Records that were free a round ago already: that of a lock in occasional use would only be made again. */
-  longFree(): readonly Free[] {
-    return [...this.#free.values()].filter(({ round }) => round < this.#round);
+  /**
+   * Records that were free a round ago already: that of a lock in occasional use would only be made again. Only tokens up to
+   * `revision`, the store's: a token can be ahead of the store, since one write may grant many times, and waits for it.
+   */
+  longFree(revision: Revision): readonly Free[] {
+    return [...this.#free.values()].filter(({ round, token }) => round < this.#round && token <= revision);
   }
 }

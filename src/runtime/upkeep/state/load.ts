@@ -11,7 +11,7 @@ import {
   slotsOf,
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
-import { encode, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
+import { encode, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import { DETACHED_TTL_MS } from '../../holds/resource.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
@@ -41,8 +41,8 @@ interface Planned {
   readonly saved: SavedLock | SavedSemaphore;
 }
 
-/** Each resource takes two of the 128 comparisons that a transaction may have. */
-const MOST_AT_ONCE = 64;
+/** Each resource takes two of the 128 comparisons that a transaction may have, and the horizon takes one. */
+const MOST_AT_ONCE = 63;
 /** Stores limit the size of a request. */
 const MOST_BYTES = 1_000_000;
 
@@ -52,15 +52,17 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
     ...state.semaphores.map((saved) => ({ kind: 'semaphore' as const, saved })),
   ];
   const session = await runtime.ready();
-  const { found, mods, malformed } = await look(runtime);
-  const conflicts = plan.flatMap((planned) => conflictOf(planned, found.get(resourceOf(planned)), malformed));
+  const looked = await look(runtime);
+  const { found, mods, horizon } = looked;
+  const conflicts = plan.flatMap((planned) => conflictOf(planned, looked));
   if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
 
   const leases: string[] = [];
   let loaded = 0;
   try {
     for (const chunk of chunks(plan)) {
-      const compare: Compare[] = [];
+      // A record that is deleted while this runs may have had a larger token.
+      const compare: Compare[] = [{ key: HORIZON, target: 'mod', is: '=', than: horizon }];
       const success: Operation[] = [];
       for (const planned of chunk) {
         const resource = resourceOf(planned);
@@ -93,12 +95,15 @@ interface Looked {
   readonly found: Map<string, Found>;
   readonly mods: Map<string, Revision>;
   readonly malformed: readonly Malformed[];
+  /** Records of locks with smaller tokens than this may have been deleted; 0 if none was. */
+  readonly horizon: Revision;
 }
 
 async function look(runtime: Runtime): Promise<Looked> {
   const operations = new Operations();
   const recordsRead = operations.read(prefixed(RECORDS));
   const ticketsRead = operations.read(prefixed(TICKETS));
+  const horizonRead = operations.read({ key: HORIZON });
   const { results } = await runtime.store.transaction(operations.always(), runtime.stopped);
   const records = recordsRead.in(results);
   const tickets = ticketsRead.in(results);
@@ -111,19 +116,25 @@ async function look(runtime: Runtime): Promise<Looked> {
       all.map(({ resource, name, record }) => [resource, byKey.get(resourceKeys(record.kind, name).record) ?? 0]),
     ),
     malformed,
+    horizon: horizonRead.in(results).pairs[0]?.modRevision ?? 0,
   };
 }
 
-function conflictOf(planned: Planned, there: Found | undefined, malformed: readonly Malformed[]): readonly Conflict[] {
+function conflictOf(planned: Planned, { found, malformed, horizon }: Looked): readonly Conflict[] {
   const resource = resourceOf(planned);
+  const there = found.get(resource);
   const { record, queue } = resourceKeys(planned.kind, planned.saved.name);
   const unreadable = malformed.find(({ key }) => key === record || key.startsWith(queue));
   if (unreadable !== undefined) return [{ resource, why: unreadable.why }];
-  if (there === undefined) return [];
+  const oldest = Math.min(...planned.saved.holds.map(({ token }) => token));
+  if (there === undefined) {
+    if (planned.kind === 'semaphore' || oldest > horizon) return [];
+    const why = `it may have had tokens up to ${horizon} here before its record was deleted, and ${oldest} could go back behind one; load into a new store`;
+    return [{ resource, why }];
+  }
   const [hold] = there.record.holds;
   if (hold !== undefined) return [{ resource, why: `it is held, by ${hold.holder}` }];
   if (there.tickets.length > 0) return [{ resource, why: 'a process waits for it' }];
-  const oldest = Math.min(...planned.saved.holds.map(({ token }) => token));
   if (oldest > there.record.token) return [];
   if (planned.saved.holds.length === 0) return [];
   return [{ resource, why: `token ${there.record.token} was given out here, and ${oldest} would go back behind it` }];
