@@ -90,7 +90,7 @@ describe('share=group', () => {
     expect(told()).toMatch(/^ok .* and all members of the group .*; to end that: .*store\?share=none/);
     chmodSync(directory, 0o755);
     chmodSync(storeFile(directory), 0o644);
-    expect(told()).toMatch(/^warn everybody can open the files of .*0755.* chmod -R go= /);
+    expect(told()).toMatch(/^warn every user can open the files of .*0755.* chmod -R go= /);
     await opened();
     chmodSync(top, 0o777);
     expect(told()).toMatch(/^warn only .* but .* can be written by everybody/);

@@ -94,7 +94,7 @@ describe('the recipes for losses', () => {
 
   it.each([
     ['kill', /ending the command \(KILL\)/],
-    ['warn', /the command goes on/],
+    ['warn', /the command continues/],
   ])('do as --on-lost %s says, and answer 76', async (what, told) => {
     shop.standIn('./sync.sh', 'trap "" TERM; echo "pid $$"; read -r line; echo "$line" >> "$LOG"');
     const choosing = { '--grace 1s': `--grace 1h --on-lost ${what}`, ...long };
