@@ -15,7 +15,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   adapters: ['failure', 'clock', 'core', 'host'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
-  cli: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document', 'runtime'],
+  github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
+  cli: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document', 'runtime', 'github'],
   testing: 'all',
   index: 'all',
 };

@@ -1,0 +1,45 @@
+export {
+  acquire,
+  type Acquired,
+  type AcquireRequest,
+  type AcquireSettings,
+  type Held,
+  type Line,
+  type Refusal,
+  type Strategy,
+} from './acquire.ts';
+export { completionComment, markOf, metadataComment, takenOverComment } from './projection.ts';
+export {
+  type Answer,
+  type AnswerTo,
+  type Ask,
+  ask,
+  askAll,
+  type CommentSeen,
+  type CommitSeen,
+  type Instant,
+  isPast,
+  type IssueSeen,
+  later,
+  type Procedure,
+  type Question,
+  type QuestionOf,
+  type RefMove,
+  type RefSeen,
+} from './question.ts';
+export {
+  GRACE_MS,
+  isStale,
+  issueOfRef,
+  type LockMetadata,
+  LOCKS,
+  lockRef,
+  type LockRecord,
+  marginMs,
+  messageOf,
+  recordIn,
+  type TaskInfo,
+} from './record.ts';
+export { release, type Released } from './release.ts';
+export { type Lost, renew, type Renewed, type RenewSettings } from './renew.ts';
+export { type Swap, swap, type Swapped } from './swap.ts';
