@@ -20,7 +20,7 @@ if (dist === '') throw new Error('say which dist');
 const src = join(root, 'src');
 
 /** What package.json exports, and the simulator. */
-const IMPORTED = ['index', 'core/index', 'store/index', 'testing/index', 'testing/simulation/main'];
+const IMPORTED = ['index', 'core/index', 'store/index', 'github/index', 'testing/index', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = ['better-sqlite3', 'commander', 'protobufjs', 'yaml'];

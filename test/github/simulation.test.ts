@@ -48,7 +48,7 @@ describe('locks on GitHub Issues, simulated', () => {
 
   it('keep them whichever request of a worker is its last', () => {
     const weather = { faults: false, crashes: false, pauses: false, staleReads: false };
-    const options = { seed: 1, weather, workers: 3, forMs: 300_000 };
+    const options = { seed: 1, weather, workers: 3, forMs: 150_000 };
     const { requests } = simulate(options);
     expect(requests).toBeGreaterThan(30);
     for (let crashAfter = 1; crashAfter <= requests; crashAfter++) simulate({ ...options, crashAfter });

@@ -81,7 +81,13 @@ export type Acquired = {
   /** Whether another holder was met on the way. */
   readonly metConflict: boolean;
 } & (
-  | { readonly kind: 'held'; readonly holds: readonly Held[]; readonly tookOver: readonly LockRecord[] }
+  | {
+      readonly kind: 'held';
+      readonly holds: readonly Held[];
+      readonly tookOver: readonly LockRecord[];
+      /** The issues that GitHub assigned. */
+      readonly assigned: readonly number[];
+    }
   | { readonly kind: 'refused'; readonly refusal: Refusal }
 );
 
@@ -338,7 +344,7 @@ function* project({ login }: AcquireRequest, { holds, found }: Attempt, metConfl
   const tookOver = old.map(({ record }) => record);
   // Only a holder that believes in its hold writes what people see.
   if (last !== undefined && holds.some(({ deadline }) => isPast(deadline, last)))
-    return { kind: 'held', holds, tookOver, metConflict };
+    return { kind: 'held', holds, tookOver, assigned: [], metConflict };
   const commentOf = ({ issue, record }: (typeof old)[number]): number | undefined => {
     const list = lists[lost.findIndex((one) => one.issue === issue)];
     const marked =
@@ -364,7 +370,13 @@ function* project({ login }: AcquireRequest, { holds, found }: Attempt, metConfl
     const { id } = answer.value as { readonly id: number };
     return { ...held, record: { ...held.record, comment_id: id } };
   });
-  return { kind: 'held', holds: numbered, tookOver, metConflict };
+  const assigned = questions.flatMap((question, place) => {
+    const answer = answers[place];
+    if (question.ask !== 'assign' || answer?.kind !== 'ok') return [];
+    const { assignees } = answer.value as { readonly assignees: readonly string[] };
+    return assignees.some((one) => isSame(one, login)) ? [question.issue] : [];
+  });
+  return { kind: 'held', holds: numbered, tookOver, assigned, metConflict };
 }
 
 /** Why no answer could be used. */

@@ -26,6 +26,7 @@ export {
   type QuestionOf,
   type RefMove,
   type RefSeen,
+  type Reply,
 } from './question.ts';
 export {
   GRACE_MS,
@@ -43,3 +44,16 @@ export {
 export { release, type Released } from './release.ts';
 export { type Lost, renew, type Renewed, type RenewSettings } from './renew.ts';
 export { type Swap, swap, type Swapped } from './swap.ts';
+export {
+  capacityOf,
+  COMMENT_EVERY_MS,
+  commentEveryMs,
+  heartbeatEveryMs,
+  type LiveLock,
+  liveLocks,
+  maxHeartbeatMs,
+  mayStay,
+  renewalsOf,
+} from './budget.ts';
+export { problemIn, type Settings } from './settings.ts';
+export { inQueue, isPriority, priorityOf, type PriorityWord, type QueueEntry, queueOf, type Ticket } from './queue.ts';

@@ -16,27 +16,25 @@ export interface Instant {
   readonly wallMs: number;
 }
 
-interface Timed {
-  readonly sent: Instant;
-  readonly at: Instant;
+/** GitHub did what it was asked, or said why not. `unknown`: it may have done it. */
+export type Reply<Value> = {
   /** The server's time, from its `Date` header. Absent if no answer came. */
   readonly date?: { readonly ms: number; readonly iso: string };
-}
+} & (
+  | { readonly kind: 'ok'; readonly value: Value }
+  | { readonly kind: 'missing'; readonly message: string }
+  /** The token may not do this. */
+  | { readonly kind: 'denied'; readonly message: string }
+  /** A rate limit, primary or secondary. */
+  | { readonly kind: 'limited'; readonly waitMs: number; readonly message: string }
+  /** 409, 422 and all other refusals. */
+  | { readonly kind: 'refused'; readonly status: number; readonly message: string }
+  /** No answer, or a broken one (5xx). */
+  | { readonly kind: 'unknown'; readonly message: string }
+);
 
-/** GitHub did what it was asked, or said why not. `unknown`: it may have done it. */
-export type Answer<Value> = Timed &
-  (
-    | { readonly kind: 'ok'; readonly value: Value }
-    | { readonly kind: 'missing'; readonly message: string }
-    /** The token may not do this. */
-    | { readonly kind: 'denied'; readonly message: string }
-    /** A rate limit, primary or secondary. */
-    | { readonly kind: 'limited'; readonly waitMs: number; readonly message: string }
-    /** 409, 422 and all other refusals. */
-    | { readonly kind: 'refused'; readonly status: number; readonly message: string }
-    /** No answer, or a broken one (5xx). */
-    | { readonly kind: 'unknown'; readonly message: string }
-  );
+/** A reply, and when its question was sent and answered. */
+export type Answer<Value> = Reply<Value> & { readonly sent: Instant; readonly at: Instant };
 
 export interface IssueSeen {
   readonly isOpen: boolean;

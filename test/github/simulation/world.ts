@@ -69,10 +69,10 @@ export class Broken extends Error {
   }
 }
 
-export const TIMEOUT_MS = 60_000;
+export const TIMEOUT_MS = 30_000;
 const SETTINGS = { maxRetries: 4, initialBackoffMs: 1_000, maxBackoffMs: 16_000, timeoutMs: TIMEOUT_MS };
-const HEARTBEAT_MS = 15_000;
-const CLIENT_TIMEOUT_MS = 10_000;
+const HEARTBEAT_MS = 7_500;
+const CLIENT_TIMEOUT_MS = 5_000;
 const PROJECTION: readonly string[] = ['assign', 'unassign', 'comment', 'edit-comment'];
 
 interface Event {
@@ -190,7 +190,7 @@ export class World {
         return this.after(latency(), () => (apply(), give({ kind: 'refused', status: 422, message: 'spurious' })));
       if (chance < 0.13)
         return this.after(latency(), () =>
-          give({ kind: 'limited', waitMs: random.whole(1_000, 40_000), message: 'secondary' }),
+          give({ kind: 'limited', waitMs: random.whole(1_000, 20_000), message: 'secondary' }),
         );
     }
     this.after(latency(), () => {
@@ -457,7 +457,7 @@ export class Worker {
       const settings = {
         nonce: `${this.hold}-${++this.#number}`,
         at: this.instant(),
-        commentEveryMs: 30_000,
+        commentEveryMs: 15_000,
         together: random.chance(0.9),
         iso: '',
       };

@@ -1,0 +1,121 @@
+/** What the token can afford: how many locks there are with it, how often they are renewed, and when to say no. */
+import {
+  capacityOf,
+  commentEveryMs,
+  heartbeatEveryMs,
+  issueOfRef,
+  type LiveLock,
+  liveLocks,
+  LOCKS,
+  mayStay,
+  recordIn,
+  renewalsOf,
+  type Settings,
+} from '../core/github/index.ts';
+import type { Driver } from './drive.ts';
+
+export interface BudgetView {
+  /** How many processes hold locks with this token, as last seen. */
+  readonly used: number;
+  /** How many can. */
+  readonly capacity: number;
+  readonly heartbeatMs: number;
+  /** Requests that are left, as GitHub last said, and when there are more. */
+  readonly remaining: number | null;
+  readonly resetAt: string | null;
+}
+
+const FRESH_MS = 60_000;
+const LOOK_EVERY_MS = 600_000;
+const WARN_AT = 0.8;
+
+export class Budget {
+  /** Whether several locks of this process are renewed together. */
+  isTogether = true;
+  readonly #driver: Driver;
+  readonly #settings: Settings;
+  readonly #warn: (message: string) => void;
+  #live: readonly LiveLock[] = [];
+  /** Where there is no GraphQL: refs that moved since the look before. */
+  #tips = new Map<string, string>();
+  #count = 0;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #hasWarned = false;
+
+  constructor(driver: Driver, settings: Settings, warn: (message: string) => void) {
+    this.#driver = driver;
+    this.#settings = settings;
+    this.#warn = warn;
+  }
+
+  get capacity(): number {
+    return capacityOf(this.#settings);
+  }
+
+  get heartbeatMs(): number {
+    return heartbeatEveryMs(this.#settings, this.#count);
+  }
+
+  get commentMs(): number | undefined {
+    return commentEveryMs(Math.max(this.#count, this.#live.length));
+  }
+
+  view(): BudgetView {
+    const { remaining = null, resetMs } = this.#driver.client;
+    const resetAt = resetMs === undefined ? null : new Date(resetMs).toISOString();
+    return { used: this.#count, capacity: this.capacity, heartbeatMs: this.heartbeatMs, remaining, resetAt };
+  }
+
+  /** How long to wait before another process may hold locks; undefined if it may now. */
+  async fullForMs(hasHolds: boolean): Promise<number | undefined> {
+    if (this.#driver.clock.monotonic() - this.#lookedMs > FRESH_MS) await this.look();
+    // Who has locks already renews one more with the same two requests.
+    if (hasHolds && this.isTogether) return undefined;
+    return this.#count >= this.capacity ? FRESH_MS : undefined;
+  }
+
+  /** After an acquisition: of many that came at once, the last ones have to leave. */
+  async mayStay(issue: number): Promise<boolean> {
+    await this.look();
+    return mayStay(this.#live, issue, this.capacity);
+  }
+
+  async lookAgain(): Promise<void> {
+    if (this.#driver.clock.monotonic() - this.#lookedMs > LOOK_EVERY_MS) await this.look();
+  }
+
+  async look(): Promise<void> {
+    this.#lookedMs = this.#driver.clock.monotonic();
+    const tips = await this.#driver.client.listTips(LOCKS);
+    if (tips.kind === 'ok') {
+      const all = tips.value.flatMap(({ ref, sha, message, dateMs }) => {
+        const issue = issueOfRef(ref);
+        const record = issue === undefined ? undefined : recordIn(message, issue);
+        return issue === undefined || record === undefined ? [] : [{ issue, tip: sha, record, dateMs }];
+      });
+      this.#live = liveLocks(all, tips.date?.ms ?? 0);
+      this.#seen(renewalsOf(this.#live));
+    } else if (tips.kind === 'missing') await this.#lookWithout();
+  }
+
+  /** Without GraphQL: a ref that moved since the last look is alive. At the first look all are taken for that. */
+  async #lookWithout(): Promise<void> {
+    const refs = await this.#driver.client.listRefs(LOCKS);
+    if (refs.kind !== 'ok') return;
+    const alive = refs.value.filter(({ ref, sha }) => this.#tips.get(ref) !== sha);
+    const isFirst = this.#tips.size === 0;
+    this.#tips = new Map(refs.value.map(({ ref, sha }) => [ref, sha]));
+    this.isTogether = false;
+    this.#seen(isFirst ? Math.min(alive.length, this.capacity - 1) : new Set(alive.map(({ sha }) => sha)).size);
+  }
+
+  #seen(count: number): void {
+    this.#count = count;
+    const isClose = count >= this.capacity * WARN_AT;
+    if (isClose && !this.#hasWarned)
+      this.#warn(
+        `${count} processes hold locks with this token, which carries ${this.capacity}; beyond that locks are refused`,
+      );
+    this.#hasWarned = isClose;
+  }
+}
