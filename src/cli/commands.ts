@@ -19,6 +19,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'task', summary: 'publish, claim, finish and look at tasks', load: () => import('./task.ts') },
   { name: 'pipeline', summary: 'run phases in order, gated by guards', load: () => import('./pipeline.ts') },
   { name: 'guard', summary: 'check, explain and wait for conditions', load: () => import('./guard.ts') },
+  { name: 'github', summary: 'locks on GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'who holds what, since when, why, and who waits for whom', load: () => import('./who.ts') },
   { name: 'events', summary: 'follow what happens', load: () => import('./events.ts') },
   { name: 'maintain', summary: 'warn of stale holds and free them, now', load: () => import('./maintain.ts') },

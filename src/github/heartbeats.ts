@@ -11,6 +11,7 @@ import type { Driver } from './drive.ts';
 import type { GitHubHold } from './hold.ts';
 
 const SOON_MS = 5_000;
+const SHORTEST_MS = 1_000;
 
 export interface HeartbeatEvents {
   readonly renewed: (hold: GitHubHold) => void;
@@ -70,8 +71,8 @@ export class Heartbeats {
     this.#timer = undefined;
     if (this.#holds.size === 0) return;
     const soonest = Math.min(...[...this.#holds].map(({ leftMs }) => leftMs));
-    // However GitHub wants to be left alone: one try before the deadline.
-    const inTime = Math.min(ms, Math.max(0, soonest - SOON_MS));
+    // Whatever GitHub wants: there are tries before the deadline, and not without a pause between them.
+    const inTime = Math.min(ms, Math.max(SHORTEST_MS, soonest - SOON_MS));
     this.#timer = this.#driver.clock.timer(inTime, () => void this.now());
   }
 

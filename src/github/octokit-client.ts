@@ -32,6 +32,7 @@ const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const NULL_OID = '0'.repeat(40);
 const SECONDARY_MS = 60_000;
 const TIMEOUT_MS = 30_000;
+const PAGE = 100;
 const MOST_PAGES = 20;
 
 const TIPS = `query ($owner: String!, $name: String!, $prefix: String!, $after: String) {
@@ -129,9 +130,18 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, refIn);
   }
 
+  /** Not in pages: GitHub gives all of them at once. */
   async listRefs(prefix: string): Promise<Reply<readonly RefSeen[]>> {
-    const reply = await this.#pages('GET /repos/{owner}/{repo}/git/matching-refs/{+ref}', { ref: short(prefix) }, 1000);
-    return valuedList(reply, refIn);
+    const route = 'GET /repos/{owner}/{repo}/git/matching-refs/{+ref}';
+    const reply = await this.#ask(route, { ref: short(prefix).replace(/\/$/, '') }, true);
+    if (reply.kind !== 'ok') return reply;
+    // Without the slash at its end, the prefix may match more than is meant.
+    return {
+      ...reply,
+      value: listIn(reply.value)
+        .map(refIn)
+        .filter(({ ref }) => ref.startsWith(prefix)),
+    };
   }
 
   async createRef(ref: string, sha: string): Promise<Reply<null>> {
@@ -245,18 +255,14 @@ export class OctokitClient implements GitHubClient {
     };
   }
 
-  async #pages(
-    route: string,
-    parameters: Readonly<Record<string, unknown>>,
-    size = 100,
-  ): Promise<Reply<readonly unknown[]>> {
+  async #pages(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<readonly unknown[]>> {
     const all: unknown[] = [];
     for (let page = 1; ; page++) {
-      const reply = await this.#ask(route, { ...parameters, per_page: size, page }, true);
+      const reply = await this.#ask(route, { ...parameters, per_page: PAGE, page }, true);
       if (reply.kind !== 'ok') return reply;
       const items = Array.isArray(reply.value) ? (reply.value as readonly unknown[]) : [];
       all.push(...items);
-      if (items.length < size || page === MOST_PAGES) return { ...reply, value: all };
+      if (items.length < PAGE || page === MOST_PAGES) return { ...reply, value: all };
     }
   }
 

@@ -120,8 +120,13 @@ export class Description {
         return value.flatMap((one, place) => this.#check(type['elementType'] as Node, one, `${at}[${place}]`));
       case 'TSIndexedAccessType':
         return this.#check(this.#resolve(type), value, at);
-      case 'TSTypeReference':
+      case 'TSTypeReference': {
+        // `OneOf<[A, B]>`; everything else that is named is a record.
+        const [tuple] = ((type['typeArguments'] as Node | null)?.['params'] ?? []) as readonly Node[];
+        if ((type['typeName'] as Node)['name'] === 'OneOf' && tuple !== undefined)
+          return this.#check({ type: 'TSUnionType', types: tuple['elementTypes'] }, value, at);
         return is(typeof value === 'object', 'an object');
+      }
       case 'TSTypeLiteral':
         return this.#checkObject(type, value, at);
       default:

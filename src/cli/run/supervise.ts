@@ -1,6 +1,5 @@
 /** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
 import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
-import type { Hold } from '../../runtime/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -15,9 +14,16 @@ const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
 const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
 
+/** A hold of any engine. */
+export interface Releasable {
+  release(): Promise<{ readonly kind: string }>;
+}
+
+export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'>;
+
 export async function supervise(
-  request: RunRequest,
-  holds: readonly Hold[],
+  request: Terms,
+  holds: readonly Releasable[],
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -61,7 +67,7 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
 }
 
 async function afterLoss(
-  { onLost, graceMs }: RunRequest,
+  { onLost, graceMs }: Terms,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -78,7 +84,7 @@ async function afterLoss(
 
 /** What the command left behind delays the release, but not for longer than the grace. */
 async function clearStragglers(
-  { graceMs, onLost }: RunRequest,
+  { graceMs, onLost }: Terms,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -99,7 +105,7 @@ async function clearStragglers(
   if (child.isLeft) voice.say(`they cannot be ended: ${pids}`);
 }
 
-async function released(holds: readonly Hold[]): Promise<readonly string[]> {
+async function released(holds: readonly Releasable[]): Promise<readonly string[]> {
   // A hold that cannot be released ends with the lease; the command has ended, and how is what matters.
   const outcomes = await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
   return outcomes.map((outcome) => outcome?.kind ?? 'unknown');

@@ -339,13 +339,9 @@ export class LocalGitHub {
       [
         'GET',
         at('/git/matching-refs/(.*)'),
-        ({ query }, name) => {
+        (_, name) => {
           const found = [...repository.refs].filter(([ref]) => ref.startsWith(`refs/${name}`)).toSorted(byName);
-          return this.#paged(
-            found.map(([ref, sha]) => answers().ref(ref, sha)),
-            query,
-            1000,
-          );
+          return { status: 200, body: found.map(([ref, sha]) => answers().ref(ref, sha)) };
         },
       ],
       [
@@ -459,8 +455,8 @@ export class LocalGitHub {
       .toSorted((one, other) => other.number - one.number);
   }
 
-  #paged(all: readonly object[], query: URLSearchParams, most = 100): Reply {
-    const size = Math.min(most, Number(query.get('per_page') ?? (most === 100 ? 30 : most)));
+  #paged(all: readonly object[], query: URLSearchParams): Reply {
+    const size = Math.min(100, Number(query.get('per_page') ?? 30));
     const page = Number(query.get('page') ?? 1);
     const body = all.slice((page - 1) * size, page * size);
     if (all.length <= page * size) return { status: 200, body };
