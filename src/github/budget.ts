@@ -26,7 +26,10 @@ export interface BudgetView {
 }
 
 const FRESH_MS = 60_000;
-const LOOK_EVERY_MS = 600_000;
+/** By GraphQL, whose limit is another one. */
+const LOOK_EVERY_MS = 120_000;
+/** Without GraphQL it is of the same limit as all the rest. */
+const LOOK_EVERY_WITHOUT_MS = 600_000;
 const WARN_AT = 0.8;
 
 export class Budget {
@@ -81,7 +84,8 @@ export class Budget {
   }
 
   async lookAgain(): Promise<void> {
-    if (this.#driver.clock.monotonic() - this.#lookedMs > LOOK_EVERY_MS) await this.look();
+    const everyMs = this.#tips.size > 0 ? LOOK_EVERY_WITHOUT_MS : LOOK_EVERY_MS;
+    if (this.#driver.clock.monotonic() - this.#lookedMs > everyMs) await this.look();
   }
 
   async look(): Promise<void> {

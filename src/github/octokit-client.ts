@@ -341,7 +341,7 @@ export class OctokitClient implements GitHubClient {
     const token = await findToken(this.#options.token, host, this.#env);
     if (token === undefined)
       throw new Failure('forbidden', 'there is no token for GitHub: set GITHUB_TOKEN, or log in with `gh auth login`');
-    const { Octokit: Client } = await import('@octokit/core');
+    const { Octokit: Client } = await import('./octokit.ts');
     const silent = { debug: quiet, info: quiet, warn: quiet, error: quiet };
     return new Client({
       auth: token,

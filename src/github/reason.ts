@@ -30,7 +30,15 @@ export function reasonOf(refusal: Refusal, nowMs: number): LockReason {
     }
     case 'not-together':
       return { kind: 'unreachable', message: 'GitHub cannot move several refs at once' };
-    default:
+    case 'assigned':
+    case 'race-lost':
+    case 'queued-behind':
+    case 'deadlock':
+    case 'unauthorised':
+    case 'issue-closed':
+    case 'issue-missing':
+    case 'foreign-ref':
+    case 'unreachable':
       return refusal;
   }
 }

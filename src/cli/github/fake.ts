@@ -44,8 +44,12 @@ Faults: broken-before, dropped-after, refused, refused-after, old-read, secondar
       const url = socket ?? server.url;
       if (isJson(command)) printJson({ url, repository: repo });
       else print(`export GITHUB_API_URL=${url} GITHUB_REPO=${repo} GITHUB_TOKEN=local`);
-      await interruptible(
-        (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
-      ).finally(() => server.close());
+      try {
+        await interruptible(
+          (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+        );
+      } finally {
+        await server.close();
+      }
     });
 }

@@ -1,7 +1,7 @@
 /**
  * How many locks one token carries. A renewal is two requests (a commit, and the move of the refs), however many locks
  * a process has. GitHub allows 5,000 requests an hour; renewals take at most 3,600 of them (72 %), edits of comments
- * 300, and what is left to 80 % is for acquiring and releasing.
+ * 240, and what is left to 80 % is for acquiring and releasing.
  *
  *     processes with locks     heartbeat     requests/h     a dead holder is noticed after
  *     1 to 15                  30 s          up to 3,600    timeout + 5 s
@@ -12,7 +12,7 @@ import { isStale, type LockRecord } from './record.ts';
 
 const HOUR_MS = 3_600_000;
 const RENEWALS_PER_HOUR = 1_800;
-const EDITS_PER_HOUR = 300;
+const EDITS_PER_HOUR = 240;
 /** Above this there is nothing left for edits. */
 const MOST_WITH_EDITS = 25;
 export const COMMENT_EVERY_MS = 120_000;

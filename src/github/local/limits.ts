@@ -34,13 +34,40 @@ export interface Peaks {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-interface Spent extends Cost {
-  readonly atMs: number;
+/** Sums of what was spent within the last minute, or hour. */
+class Window {
+  readonly #lengthMs: number;
+  readonly #entries: { readonly atMs: number; readonly amount: number }[] = [];
+  #first = 0;
+  #sum = 0;
+
+  constructor(lengthMs: number) {
+    this.#lengthMs = lengthMs;
+  }
+
+  sum(nowMs: number): number {
+    for (
+      let entry = this.#entries[this.#first];
+      entry !== undefined && entry.atMs <= nowMs - this.#lengthMs;
+      entry = this.#entries[this.#first]
+    ) {
+      this.#sum -= entry.amount;
+      this.#first += 1;
+    }
+    return this.#sum;
+  }
+
+  add(amount: number, nowMs: number): void {
+    this.#entries.push({ atMs: nowMs, amount });
+    this.#sum += amount;
+  }
 }
 
 export class Account {
   readonly #limits: Limits;
-  #spent: Spent[] = [];
+  readonly #points = new Window(MINUTE_MS);
+  readonly #contentInMinute = new Window(MINUTE_MS);
+  readonly #contentInHour = new Window(HOUR_MS);
   #windowMs: Record<Cost['resource'], number> = { core: 0, graphql: 0 };
   #used: Record<Cost['resource'], number> = { core: 0, graphql: 0 };
   #peaks: Peaks = { requestsPerHour: 0, pointsPerMinute: 0, contentPerMinute: 0, contentPerHour: 0 };
@@ -75,21 +102,22 @@ export class Account {
     this.#roll(nowMs);
     const { requestsPerHour, pointsPerMinute, contentPerMinute, contentPerHour } = this.#limits;
     if (this.#used[cost.resource] >= requestsPerHour) return { kind: 'primary' };
-    this.#spent = this.#spent.filter(({ atMs }) => atMs > nowMs - HOUR_MS);
-    const spent = [...this.#spent, { ...cost, atMs: nowMs }];
-    const minute = spent.filter(({ atMs }) => atMs > nowMs - MINUTE_MS);
-    const points = sum(minute.map((one) => one.points));
-    const content = (list: readonly Spent[]): number => list.filter(({ isContent }) => isContent).length;
-    const isOver = points > pointsPerMinute || content(minute) > contentPerMinute || content(spent) > contentPerHour;
+    const content = cost.isContent ? 1 : 0;
+    const points = this.#points.sum(nowMs) + cost.points;
+    const inMinute = this.#contentInMinute.sum(nowMs) + content;
+    const inHour = this.#contentInHour.sum(nowMs) + content;
+    const isOver = points > pointsPerMinute || inMinute > contentPerMinute || inHour > contentPerHour;
     if (isOver) return { kind: 'secondary', retryAfterSeconds: 60 };
-    this.#spent = spent;
+    this.#points.add(cost.points, nowMs);
+    this.#contentInMinute.add(content, nowMs);
+    this.#contentInHour.add(content, nowMs);
     this.#used[cost.resource] += 1;
     const { core, graphql } = this.#used;
     this.#peaks = {
       requestsPerHour: Math.max(this.#peaks.requestsPerHour, Math.max(core, graphql) / requestsPerHour),
       pointsPerMinute: Math.max(this.#peaks.pointsPerMinute, points / pointsPerMinute),
-      contentPerMinute: Math.max(this.#peaks.contentPerMinute, content(minute) / contentPerMinute),
-      contentPerHour: Math.max(this.#peaks.contentPerHour, content(spent) / contentPerHour),
+      contentPerMinute: Math.max(this.#peaks.contentPerMinute, inMinute / contentPerMinute),
+      contentPerHour: Math.max(this.#peaks.contentPerHour, inHour / contentPerHour),
     };
     return { kind: 'fine' };
   }
@@ -101,8 +129,4 @@ export class Account {
       this.#used[resource] = 0;
     }
   }
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((one, other) => one + other, 0);
 }

@@ -153,7 +153,7 @@ export class LocalGitHub {
           400,
         ),
       });
-    const cost = this.#costOf(line);
+    const cost = this.#costOf(line, asObject(request.body));
     const fault = this.#faultFor(line);
     if (fault === 'limit-reached') this.account(token).exhaust(cost.resource, nowMs);
     const account = this.account(token);
@@ -199,17 +199,16 @@ export class LocalGitHub {
     return fault.kind;
   }
 
-  #costOf(line: string): Cost {
+  /** A read is one point, a write five; a query is a read although it is sent by POST. */
+  #costOf(line: string, body: Readonly<Record<string, unknown>>): Cost {
     const isCommit =
       line.startsWith('POST') && line.endsWith('/git/commits') && this.#options.commitsAreContent === true;
     const isComment = /^(POST|PATCH) .*\/comments(\/\d+)?$/.test(line);
     const isIssue = /^POST .*\/issues$/.test(line);
     const isGraphql = line.endsWith('/graphql');
-    return {
-      resource: isGraphql ? 'graphql' : 'core',
-      points: line.startsWith('GET') ? 1 : 5,
-      isContent: isCommit || isComment || isIssue,
-    };
+    const isRead = line.startsWith('GET') || (isGraphql && textOf(body['query']).startsWith('query'));
+    const isContent = isCommit || isComment || isIssue;
+    return { resource: isGraphql ? 'graphql' : 'core', points: isRead ? 1 : 5, isContent };
   }
 
   #route(line: string, call: Call): Reply {
