@@ -27,7 +27,7 @@ export interface BudgetView {
 
 const FRESH_MS = 60_000;
 /** By GraphQL, whose limit is another one. */
-const LOOK_EVERY_MS = 120_000;
+const LOOK_EVERY_MS = 60_000;
 /** Without GraphQL it is of the same limit as all the rest. */
 const LOOK_EVERY_WITHOUT_MS = 600_000;
 const WARN_AT = 0.8;

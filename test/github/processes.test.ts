@@ -60,9 +60,7 @@ class Worker {
     this.#lines = createInterface(this.#child.stdout);
   }
 
-  async ask(
-    line: string,
-  ): Promise<{
+  async ask(line: string): Promise<{
     readonly success?: boolean;
     readonly kind?: string;
     readonly token?: number;
@@ -191,9 +189,9 @@ describe('signalbox github', () => {
       [
         'github',
         'run',
+        '312',
         '--worker',
         'agent:7',
-        '312',
         '--',
         'sh',
         '-c',
@@ -204,7 +202,7 @@ describe('signalbox github', () => {
     await run.printed('312 1');
     expect(
       (
-        await signalbox(['github', 'run', '--worker', 'agent:8', '--strategy', 'fail-fast', '312', '--', 'true'], {
+        await signalbox(['github', 'run', '312', '--worker', 'agent:8', '--strategy', 'fail-fast', '--', 'true'], {
           env: env(),
         })
       ).code,
@@ -216,7 +214,7 @@ describe('signalbox github', () => {
 
   it('stops the command when the lock is lost', async () => {
     const run = start(
-      ['github', 'run', '--worker', 'agent:7', '--ttl', '10s', '313', '--', 'sh', '-c', 'echo begun; exec sleep 600'],
+      ['github', 'run', '313', '--worker', 'agent:7', '--ttl', '10s', '--', 'sh', '-c', 'echo begun; exec sleep 600'],
       { env: env() },
     );
     await run.printed('begun');

@@ -28,7 +28,7 @@ export function addFake(command: Command): void {
 Examples:
   signalbox github fake --port 4010 &
   export GITHUB_API_URL=http://127.0.0.1:4010 GITHUB_REPO=local/repository GITHUB_TOKEN=any
-  signalbox github run --worker agent:7 1 -- ./fix.sh
+  signalbox github run 1 --worker agent:7 -- ./fix.sh
   curl -d '{"kind":"dropped-after","match":"PATCH"}' http://127.0.0.1:4010/_local/faults
 
 Faults: broken-before, dropped-after, refused, refused-after, old-read, secondary-limit, limit-reached.`,

@@ -29,16 +29,15 @@ const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
 export function addRun(command: Command): void {
   addAsking(command)
     .description('run a command while holding an issue')
-    .usage('[options] ISSUE -- COMMAND [ARGUMENT…]')
+    .usage('ISSUE --worker ID [options] -- COMMAND [ARGUMENT…]')
     .argument('<issue>', 'its number', issueNumber)
     .argument('<command...>', 'what to run, with its arguments')
-    .passThroughOptions()
     .option('--ttl <duration>', 'how long the lock outlives this process when it is not heard of', '5m')
     .option('--on-lost <what>', 'when the lock is lost: term, kill or warn', 'term')
     .option('--grace <duration>', 'between TERM and KILL, and for processes the command leaves behind', '5s')
     .addHelpText(
       'after',
-      '\nExamples:\n  signalbox github run --worker agent:7 42 -- ./fix.sh\n  signalbox github run --worker agent:7 --strategy steal-stale 42 -- npm test\n\nThe command gets SIGNALBOX_TOKEN, SIGNALBOX_HOLDER and SIGNALBOX_GITHUB_ISSUE in its environment.\nExit codes: as of signalbox run.',
+      '\nExamples:\n  signalbox github run 42 --worker agent:7 -- ./fix.sh\n  signalbox github run 42 --worker agent:7 --strategy steal-stale -- npm test\n\nThe command gets SIGNALBOX_TOKEN, SIGNALBOX_HOLDER and SIGNALBOX_GITHUB_ISSUE in its environment.\nExit codes: as of signalbox run.',
     )
     .action(async (issue: number, argv: string[], options: RunOptions) => endLike(await run(issue, argv, options)));
 }
