@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
@@ -11,11 +12,19 @@ delete process.env['NODE_EXTRA_CA_CERTS'];
 /** Files that take long come first: one that came last would keep all but one of the workers waiting for it. */
 const SLOW = [
   'test/pipelines/kill',
-  'test/embedded/kill',
   'test/end-to-end/pipeline.test',
+  'test/end-to-end/looking',
+  'test/embedded/kill',
+  'test/end-to-end/by-hand',
   'test/tasks/processes',
+  'test/end-to-end/tasks',
+  'test/pipelines/wake',
   'test/differential/differential',
   'test/end-to-end/',
+  'src/core/semaphore.test',
+  'src/core/lock.test',
+  'src/core/manager/laws',
+  'src/core/pipeline/laws',
   'test/pitfalls/',
   'test/pipelines/',
   'test/docs/',
@@ -47,8 +56,9 @@ export default defineConfig({
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/build.ts'],
     reporters: ['default'],
-    // Most tests wait for processes and leases more than they compute, so there are more of them than cores.
-    maxWorkers: '200%',
+    // Most tests wait for processes and leases more than they compute, so there are more of them than cores. A number,
+    // because vitest takes more than 100 % for 100 %.
+    maxWorkers: 2 * availableParallelism(),
     // Files share the modules that they import: to load them anew for each takes longer than most files themselves.
     isolate: false,
     sequence: { sequencer: SlowFirst },

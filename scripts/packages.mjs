@@ -1,10 +1,13 @@
 // @ts-check
 // Programs that tests and benches start besides Node: those that are missing are installed where that is possible, and
 // where it is not, it is said what is missing and what that leaves out. No imports but Node's own, as in ensure.mjs.
+//
+// node scripts/packages.mjs: installs those for the tests.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { isMain } from './ensure.mjs';
 
 /**
  * @typedef {{ readonly command: string, readonly debian: string, readonly leavesOut: string }} Program
@@ -94,3 +97,5 @@ export function isHere(/** @type {string} */ command) {
     }
   });
 }
+
+if (isMain(import.meta)) ensurePackages(FOR_TESTS);

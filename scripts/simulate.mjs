@@ -16,7 +16,7 @@ export function simulate(/** @type {readonly string[]} */ args) {
 export function simulations(/** @type {number} */ seeds) {
   const half = Math.ceil(seeds / 2);
   const task = (/** @type {number} */ part, /** @type {number} */ from, /** @type {number} */ count) => {
-    const args = ['--jobs', '1', '--workload', 'holds', '--from', String(from), '--seeds', String(count)];
+    const args = ['--jobs', '1', '--from', String(from), '--seeds', String(count)];
     /** @type {import('./tasks.mjs').Task} */
     const made = { name: `simulation ${part}`, command: [process.execPath, ...NODE_OPTIONS, simulator, ...args] };
     return made;

@@ -1,6 +1,6 @@
 import { uptime } from 'node:os';
 
-/** Where all time comes from. Nothing else in signalbox asks the system for the time or for a timer. */
+/** The source of all time. Nothing else in signalbox asks the system for the time or for a timer. */
 export interface Clock {
   /** Wall time in milliseconds since 1970: for people, and to notice a suspended machine. */
   now(): number;
@@ -13,7 +13,7 @@ export interface Clock {
   uptime?(): number | undefined;
   /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
   timer(delayMs: number, call: () => void): Timer;
-  /** Keeps the process alive until it is cancelled: while somebody waits, there is something left to happen. */
+  /** Keeps the process alive until it is cancelled: a process that waits must not end. */
   keepAlive?(): Timer;
 }
 
@@ -26,12 +26,12 @@ const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  // Not `performance.now()`, which begins anew in every process.
+  // Not `performance.now()`, which starts at zero in every process.
   monotonic() {
     const [seconds, nanoseconds] = process.hrtime();
     return seconds * 1e3 + nanoseconds / 1e6;
   },
-  // Elsewhere it is calculated from the wall clock.
+  // Other systems calculate it from the wall clock.
   uptime: () => (process.platform === 'linux' ? uptime() * 1e3 : undefined),
   timer(delayMs, call) {
     let handle: NodeJS.Timeout;
@@ -65,7 +65,7 @@ export function pause(ms: number, signal?: AbortSignal, clock: Clock = systemClo
   });
 }
 
-/** Aborts after `ms`. Unlike `AbortSignal.timeout`, it takes any delay: that one fires at once when it gets too long a delay. */
+/** Aborts after `ms`. Unlike `AbortSignal.timeout`, which fires at once if the delay is too long, it takes any delay. */
 export function timeLimit(ms: number, clock: Clock = systemClock): { readonly signal: AbortSignal } & Timer {
   const over = new AbortController();
   const timer = clock.timer(ms, () => over.abort());

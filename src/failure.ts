@@ -9,7 +9,7 @@ export type FailureCode =
   | 'outcome-unknown'
   /** The history that was asked for is no longer kept. List again, then watch from there. */
   | 'compacted'
-  /** What is stored is not what was written. Nothing was changed. */
+  /** The store contains something that signalbox did not write. Nothing was changed. */
   | 'corrupt'
   /**
    * What is stored, or what was about to be, breaks a promise of signalbox: two writers of one lock, a slot given twice, a
@@ -29,7 +29,7 @@ export type FailureCode =
   /** A hold ended before its holder released it. */
   | 'hold-lost';
 
-/** The same in every copy of this class: the command line is made of several files, and each has one. */
+/** The same in every copy of this class: the command line consists of several bundles, and each contains one. */
 const MARK = Symbol.for('signalbox.Failure');
 
 export class Failure extends Error {
@@ -46,7 +46,7 @@ export class Failure extends Error {
   }
 
   static override [Symbol.hasInstance](error: unknown): boolean {
-    // A class that extends this one is not in several files, and knows its own by the usual way.
+    // A subclass exists only once, so `instanceof` works for it.
     if (this !== Failure) return Function.prototype[Symbol.hasInstance].call(this, error);
     return typeof error === 'object' && error !== null && MARK in error;
   }

@@ -72,7 +72,7 @@ export {
   type Token,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
-export type { WaitOptions } from './runtime/acquisition.ts';
+export type { WaitOptions } from './runtime/holds/acquisition.ts';
 export type {
   Bus,
   BusCompare,
@@ -84,17 +84,19 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
-export type { EventHandler, EventPattern, EventType, SignalboxEvent, Subscription } from './runtime/events.ts';
+export type { EventHandler, EventPattern, EventType, SignalboxEvent } from './runtime/observe/events.ts';
+export type { Strategy } from './runtime/strategy.ts';
+export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
 export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
 export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
-export type { Hold, ReleaseOutcome } from './runtime/hold.ts';
-export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/lock.ts';
-export { storeUrl } from './runtime/location.ts';
-export type { Swept, SweptHold } from './runtime/maintenance.ts';
-export type { JoinOutcome, Member, Members, Membership } from './runtime/members.ts';
+export type { Hold, ReleaseOutcome } from './runtime/holds/hold.ts';
+export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/holds/lock.ts';
+export { storeUrl } from './runtime/location/location.ts';
+export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
+export type { JoinOutcome, Member, Members, Membership } from './runtime/members/members.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
 export {
   type DefinedRunbook,
@@ -109,16 +111,16 @@ export {
 } from './runtime/pipelines/define.ts';
 export type { PhaseContext, PhaseFunction } from './runtime/pipelines/functions.ts';
 export type { PhaseLog } from './runtime/pipelines/log.ts';
+export type { Pipelines } from './runtime/pipelines/pipelines.ts';
 export type {
   DriveOptions,
   DriveOutcome,
-  Pipelines,
   ResumeOptions,
   RunOptions as PipelineRunOptions,
   StartOutcome,
-} from './runtime/pipelines/pipelines.ts';
+} from './runtime/pipelines/terms.ts';
 export type { PipelineView } from './runtime/pipelines/view.ts';
-export type { Probe } from './runtime/probe.ts';
+export type { Probe } from './runtime/upkeep/probe.ts';
 export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
 export type {
   ClaimReleaseOutcome,
@@ -128,15 +130,14 @@ export type {
   HolderView,
   RenewOutcome,
   RequestOptions,
-  Strategy,
-} from './runtime/resource.ts';
+} from './runtime/holds/resource.ts';
 export type {
   Semaphore,
   SemaphoreAttempt,
   SemaphoreHold,
   SemaphoreOptions,
   SemaphoreView,
-} from './runtime/semaphore.ts';
+} from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,
@@ -147,7 +148,7 @@ export type {
   SavedSemaphore,
   SavedSemaphoreHold,
   SavedState,
-} from './runtime/state/index.ts';
+} from './runtime/upkeep/state/index.ts';
 export type { ListOptions, Malformed } from './runtime/stored.ts';
 export type {
   Freshness,
@@ -161,11 +162,11 @@ export type {
   SurveyedSession,
   SurveyedWaiter,
   SurveyOptions,
-} from './runtime/survey/index.ts';
+} from './runtime/observe/survey/index.ts';
 export type { TaskClaim } from './runtime/tasks/claim.ts';
 export type { DetachedClaim } from './runtime/tasks/detached.ts';
 export type { CompleteOutcome, FailOutcome, TaskReleaseOutcome } from './runtime/tasks/ending.ts';
-export type { TaskWaitOptions } from './runtime/tasks/patience.ts';
+export type { TaskWaitOptions } from './runtime/tasks/wait-deadline.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/subscription.ts';
 export type {
   ClaimAttempt,
@@ -178,4 +179,4 @@ export type {
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { TaskView } from './runtime/tasks/view.ts';
-export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/together.ts';
+export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/holds/together.ts';

@@ -2,8 +2,8 @@
  * What guards look at besides the store: git, files, commands, tmux sessions, issues. Each is a small interface, so that a
  * test can put a fake in its place (`signalbox/testing`).
  *
- * All of them answer what they found, in the shapes of `InputValues`, or throw: an adapter that could not find out never
- * guesses, and whoever asked treats its error as missing input.
+ * Each returns what it found, in the shapes of `InputValues`, or throws. An adapter that could not find out never guesses;
+ * the guard treats its error as missing input.
  */
 import type { CommandLine, InputValues, IssueFields, IssueSearch } from '../core/index.ts';
 
@@ -23,7 +23,7 @@ export interface Files {
 }
 
 export interface Commands {
-  /** Runs it to its end; what it started is ended with it, also when time is over or `signal` aborts. */
+  /** Runs the command to its end, and then ends everything it started; also after a timeout or when `signal` aborts. */
   run(cmd: CommandLine, signal?: AbortSignal): Promise<CommandResult>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Commands. Each runs in a session of its own, so that everything it started can be found and ended: when it has
- * exited, when its time is over, and when whoever asked no longer wants to know. What moves to another session of its
- * own accord means to stay, and stays.
+ * Runs the commands of guards. Each runs in a session of its own, so that everything it started can be found and ended: when
+ * it has exited, when its time is over, and when the caller aborts. A process that moves to another session by itself means
+ * to stay, and is left alone.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ export interface CommandsOptions {
   readonly timeoutMs?: number;
   /** Between TERM and KILL. Default 2 s. */
   readonly graceMs?: number;
-  /** So much of the output is kept in all. Default 64 KiB. */
+  /** How much of the output is kept. Default 64 KiB. */
   readonly outputLimitBytes?: number;
   /** Default: that of this process. */
   readonly env?: NodeJS.ProcessEnv;
@@ -38,7 +38,7 @@ export interface CommandsOptions {
 const DEFAULTS = { timeoutMs: 60_000, graceMs: 2_000, outputLimitBytes: 64 * 1024 };
 /** A process that waits for a broken disk cannot be killed. */
 const GIVE_UP_MS = 5_000;
-/** So long the rest of the output is waited for where somebody who stays has the pipes. */
+/** How long to wait for the rest of the output while a process that stays holds the pipes. */
 const REST_MS = 500;
 
 export function realCommands(options: CommandsOptions): Commands {
@@ -70,10 +70,10 @@ export function realCommands(options: CommandsOptions): Commands {
 function programOf(cmd: CommandLine): readonly [string, ...string[]] {
   const parts = typeof cmd === 'string' ? [cmd] : cmd;
   const [program = '', ...args] = parts;
-  if (program.trim() === '') throw new Failure('invalid', `${shown(cmd)} is no command`);
+  if (program.trim() === '') throw new Failure('invalid', `${shown(cmd)} is not a command`);
   if (parts.some((part) => part.includes('\0'))) throw new Failure('invalid', `${shown(cmd)}: a NUL cannot be passed`);
   if (typeof cmd !== 'string') return [program, ...args];
-  // Both into one pipe, so that what is printed stays in the order in which it was.
+  // Both streams into one pipe, so that the output keeps its order.
   return ['/bin/sh', '-c', 'exec "$@" 2>&1', 'sh', '/bin/sh', '-c', cmd];
 }
 
@@ -96,7 +96,7 @@ async function start(
   }
 }
 
-/** How it ended, or why it is to be ended. */
+/** How the command ended, or why it must be ended. */
 function over(child: ChildProcess, timeoutMs: number, signal?: AbortSignal): Promise<Ended | 'late' | 'aborted'> {
   return new Promise((resolve) => {
     const done = (reason: Ended | 'late' | 'aborted'): void => {
@@ -118,7 +118,7 @@ function late(cmd: CommandLine, timeoutMs: number, output: string): Failure {
   return new Failure('unavailable', `${shown(cmd)} took longer than ${timeoutMs} ms and was ended; ${words}`);
 }
 
-/** Otherwise it would be the program that is said to be missing. */
+/** Without this check Node would report the program as missing. */
 async function checkDirectory(path: string): Promise<void> {
   const found = await stat(path).catch((error: Error) => error);
   if (!(found instanceof Error) && found.isDirectory()) return;

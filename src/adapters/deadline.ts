@@ -2,8 +2,8 @@ import { setMaxListeners } from 'node:events';
 import { Failure } from '../failure.ts';
 
 /**
- * One time limit for some work: its signal aborts when time is over, or when `signal` does, and what the work was waiting
- * for then is not waited for any more. It also aborts when the work has ended, for what may be left of it.
+ * Gives some work one time limit: its signal aborts when time is over or when `signal` aborts, and everything the work waits
+ * for ends then. It also aborts when the work has ended, for anything that is left of it.
  */
 export async function within<T>(
   ms: number,

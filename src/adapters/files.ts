@@ -1,6 +1,6 @@
 /**
- * Files under a root. A path is relative to it, or absolute and inside it; `..` is taken as written. Where links lead is
- * found out before anything is opened, and what lies outside is refused, whether it exists or not.
+ * Reads files under a root. A path is relative to the root, or absolute and inside it; `..` is taken as written. Links are
+ * resolved before anything is opened, and a path outside the root is refused, whether it exists or not.
  */
 import { type FileHandle, readlink, realpath, stat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
@@ -39,7 +39,7 @@ interface Place {
 
 /** The file itself, behind all links; undefined if there is none. */
 async function placeOf(path: string, root: string): Promise<Place | undefined> {
-  if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is no path`);
+  if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is not a path`);
   const realRoot = await realpath(root).catch((error: unknown) => {
     throw trouble(root, error);
   });
@@ -63,7 +63,7 @@ export function namesDirectory(path: string): boolean {
 
 const MOST_LINKS = 40;
 
-/** Where what is missing would be, behind all links: one that leads to nothing may lead out of the root as well. */
+/** Where a missing file would be, with all links resolved: a dangling link may also lead out of the root. */
 async function wouldBe(named: string, path: string): Promise<string> {
   let [place, left] = ['/', partsOf(named)];
   for (let links = 0; left.length > 0;) {
@@ -92,7 +92,7 @@ async function readText(
   return bytes === undefined ? null : { text: textOf(bytes, path) };
 }
 
-/** Somebody may have put a link in place of a directory since it was looked at. Only Linux tells. */
+/** A directory may have been replaced by a link since it was checked. Only Linux can tell. */
 async function checkUnmoved(file: FileHandle, { root }: Place, path: string): Promise<void> {
   const opened = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined);
   if (opened !== undefined && !isInside(opened, root)) throw outside(path, root);
@@ -104,21 +104,21 @@ function isInside(path: string, root: string): boolean {
 }
 
 function outside(path: string, root: string): Failure {
-  return new Failure('invalid', `${shown(path)} leads out of ${root}: only what is inside is looked at`);
+  return new Failure('invalid', `${shown(path)} leads out of ${root}: only files inside it can be checked`);
 }
 
-/** Undefined if there is no such file; whatever else went wrong is thrown. */
+/** Undefined if there is no such file; every other error is thrown. */
 function absent(path: string): (error: unknown) => undefined {
   return (error) => {
     const { code } = error as NodeJS.ErrnoException;
-    // Said already, or nobody wants to know any more.
+    // Already reported, or the caller has aborted.
     if (error instanceof Failure || typeof code !== 'string') throw error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw trouble(path, error);
   };
 }
 
-/** Undefined if it is no link, or not there. */
+/** Undefined if it is not a link, or does not exist. */
 function noLink(path: string): (error: unknown) => undefined {
   return (error) => ((error as NodeJS.ErrnoException).code === 'EINVAL' ? undefined : absent(path)(error));
 }

@@ -1,12 +1,12 @@
 /**
- * Files that others wrote, or put something else in place of: read without waiting for anybody, and only if they are
- * regular files of a bearable size. A FIFO would block the open for ever, in a thread that no signal reaches.
+ * Reads files that another user may have written or replaced: without blocking, and only regular files of limited size.
+ * Opening a FIFO would block for ever, in a thread that no signal reaches.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, stat } from 'node:fs/promises';
 import { Failure, shown } from '../failure.ts';
 
-/** A FIFO would block until somebody writes to it, and a terminal would become ours. */
+/** A FIFO would block until a process writes to it, and a terminal would become our controlling terminal. */
 const CAREFULLY = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | constants.O_NOFOLLOW;
 
 export interface ForeignFile {
@@ -46,7 +46,7 @@ export async function lineIn(path: string, signal?: AbortSignal): Promise<string
   return bytes?.toString('utf8').replace(/\n$/, '');
 }
 
-/** Whether anything is at that path, of whatever kind. */
+/** Whether anything exists at that path, of any kind. */
 export async function isThere(path: string): Promise<boolean> {
   const found = await lstat(path).catch((error: unknown) => absent(path, error));
   return found !== undefined;

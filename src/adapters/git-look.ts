@@ -1,4 +1,4 @@
-/** One look at a repository: what git is asked, and which of its answers are answers. */
+/** Inspects a repository: calls git, and decides which of its answers can be trusted. */
 import { lstat, realpath, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { WorktreeState } from '../core/index.ts';
@@ -20,7 +20,7 @@ export interface Tip {
 
 interface At {
   readonly cwd: string;
-  /** It is the top of a worktree: git looks for the repository no higher. */
+  /** The directory is the top of a worktree, so git must not search above it. */
   readonly isWorktree: boolean;
 }
 
@@ -32,7 +32,7 @@ interface Asking extends Partial<At>, Pick<ProgramOptions, 'onOutput' | 'isCutSh
 /** Since 2.36 git tells worktrees with NULs between; one that does not know `-z` says so with this. */
 const USAGE = 129;
 const GITLINK = '160000';
-/** Of the files that only a filter can judge; one that needs none decides. */
+/** The changed files that only a filter can judge. A single file without a filter decides. */
 const MOST_COMPARED = 100;
 
 export class GitLook {
@@ -100,7 +100,7 @@ export class GitLook {
     await this.#checkFetched(await this.#settingsOf({ cwd: this.#root, isWorktree: false }), this.#root);
     const asked = await this.#git(['merge-base', '--is-ancestor', one.commit, other.commit], { answers: [0, 1] });
     if (asked.exitCode === 0) return true;
-    // Where history was cut off, a commit may seem not to be an ancestor only because nobody can see it.
+    // In a shallow clone a commit may seem not to be an ancestor only because the history is cut off.
     if ((await this.#line(['rev-parse', '--is-shallow-repository'])) === 'true') {
       throw new Failure(
         'unavailable',
@@ -154,14 +154,14 @@ export class GitLook {
       ...at,
       isCutShort: true,
     });
-    // It says so, leaves it out, and ends as if nothing were the matter.
+    // Git prints an error, leaves the entry out, and exits with 0.
     const [, unopened] = /^warning: (could not open directory .*)$/m.exec(status.stderr) ?? [];
     if (unopened !== undefined) throw new Failure('unavailable', `git in ${path}: ${unopened}`);
     if (status.stdout !== '') {
       await this.#checkWithoutFilters(status.stdout, settings.ownFilters, at);
       return false;
     }
-    // One by one, because each has a configuration of its own; git would run what that names.
+    // Each by itself, because each has its own configuration, and git would run the programs that it names.
     for (const submodule of submodules) {
       if (!(await this.#isClean({ cwd: submodule, isWorktree: true }))) return false;
     }
@@ -188,8 +188,8 @@ export class GitLook {
   }
 
   /**
-   * A file that was touched is compared by way of its filter. Where the repository itself names the filter it was not
-   * run, so that "changed" may be wrong: it is believed only if something else has changed too.
+   * Git compares a touched file through its filter. A filter that the repository itself names is not run, so "changed" may be
+   * wrong for such a file: it counts only if something else has changed too.
    */
   async #checkWithoutFilters(status: string, filters: readonly string[], at: At): Promise<void> {
     if (filters.length === 0) return;
@@ -219,19 +219,19 @@ export class GitLook {
     );
   }
 
-  /** In a partial clone git fetches what is missing, by programs and from places that the repository names. */
+  /** In a partial clone git fetches missing objects with programs, and from places, that the repository names. */
   async #checkFetched({ isPartialClone }: GitSettings, where: string): Promise<void> {
     if (!isPartialClone) return;
     const version = await this.#line(['version']);
     if (canLeaveUnfetched(version)) return;
     throw new Failure(
       'unavailable',
-      `${where} is a partial clone, and ${version} would fetch what is missing by a program that the repository names: ` +
-        'git 2.45 is needed to look at it (or 2.39.4, 2.40.2, 2.41.1, 2.42.2, 2.43.4, 2.44.1)',
+      `${where} is a partial clone, and ${version} would fetch missing objects with a program that the repository names: ` +
+        'git 2.45 is needed to inspect it (or 2.39.4, 2.40.2, 2.41.1, 2.42.2, 2.43.4, 2.44.1)',
     );
   }
 
-  /** Git leaves out what it may not read, and says nothing. */
+  /** Git silently leaves out what it may not read. */
   async #checkAbsent(name: string): Promise<void> {
     const common = await this.#commonDirectory();
     for (const ref of refsOf(name)) {

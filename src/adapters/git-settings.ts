@@ -1,6 +1,6 @@
 /**
- * What a repository's configuration says that looking has to mind: filters, which are programs, and whether objects are
- * fetched when they are first needed.
+ * Reads the parts of a repository's configuration that matter for inspecting it: filters, which are programs, and whether
+ * objects are fetched when they are first needed.
  */
 
 /** For `git config -z --show-scope --get-regexp`. */
@@ -39,10 +39,10 @@ export function withoutFilters(names: readonly string[]): readonly string[] {
   );
 }
 
-/** `GIT_NO_LAZY_FETCH` came with 2.45, and with these patches to what was maintained then. */
+/** `GIT_NO_LAZY_FETCH` came with 2.45, and with these patches of older versions. */
 const PATCHED: Readonly<Record<number, number>> = { 39: 4, 40: 2, 41: 1, 42: 2, 43: 4, 44: 1 };
 
-/** Whether a git of this version fetches nothing if it is told so. `git version 2.39.5` */
+/** Whether this version of git obeys `GIT_NO_LAZY_FETCH`. `git version 2.39.5` */
 export function canLeaveUnfetched(version: string): boolean {
   const [, major, minor, patch] = /(\d+)\.(\d+)(?:\.(\d+))?/.exec(version) ?? [];
   if (major === undefined || Number(major) < 2) return false;

@@ -3,8 +3,8 @@
  * slash, that of a remote-tracking branch, `refs/remotes/NAME`, as it was fetched last. Git only ever sees full
  * refs and object ids, so that no name can be taken for anything else.
  *
- * One time limit covers all of a look: every call of git, every file that is read. What git says on stderr counts: with
- * an `error:` there, its exit code is no answer.
+ * One time limit covers a whole inspection: every call of git and every file. If git prints an `error:` on stderr, its exit
+ * code is not taken as an answer.
  */
 import { resolve } from 'node:path';
 import { Failure, shown } from '../failure.ts';
@@ -18,7 +18,7 @@ import { GitLook } from './git-look.ts';
 export interface GitOptions {
   /** The repository, or any directory in it. */
   readonly root: string;
-  /** For a look, however many calls of git it takes. Default 30 s. */
+  /** Time limit of one inspection, for all calls of git together. Default 30 s. */
   readonly timeoutMs?: number;
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -45,7 +45,7 @@ export function realGit({ root, timeoutMs = TIMEOUT_MS, env = process.env }: Git
     },
 
     async worktree(path, signal) {
-      if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is no path`);
+      if (path === '' || path.includes('\0')) throw new Failure('invalid', `${shown(path)} is not a path`);
       return look(signal, async (git) => {
         const directory = resolve(root, path);
         return (await isThere(directory)) ? git.worktreeAround(directory) : null;

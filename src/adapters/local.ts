@@ -1,4 +1,4 @@
-/** The adapters to this machine. Making them looks at nothing yet. */
+/** The adapters to this machine. Creating them does not inspect anything yet. */
 import { LONGEST_MS } from '../core/index.ts';
 import type { Adapters, Issues } from './adapters.ts';
 import { type CommandsOptions, realCommands } from './commands.ts';
@@ -10,7 +10,7 @@ import { checkLimit } from './limit.ts';
 import { realSessions } from './sessions.ts';
 
 export interface LocalAdaptersOptions {
-  /** The repository that is looked at; files and commands stay in it. */
+  /** The repository to inspect; files and commands stay inside it. */
   readonly root: string;
   /**
    * A path of a local tracker, relative to the root, or `github:OWNER/NAME`. By default what `SIGNALBOX_ISSUES` says, or
@@ -22,9 +22,9 @@ export interface LocalAdaptersOptions {
   readonly commandTimeoutMs?: number;
   /** Between TERM and KILL. Default 2 s. */
   readonly commandGraceMs?: number;
-  /** So much of what a command prints is kept. Default 64 KiB. */
+  /** How much of a command's output is kept. Default 64 KiB. */
   readonly outputLimitBytes?: number;
-  /** For one look, however many calls of git it takes. Default 30 s. */
+  /** Time limit of one inspection, for all calls of git together. Default 30 s. */
   readonly gitTimeoutMs?: number;
   /** Larger files are not read. Default 1 MiB. */
   readonly fileLimitBytes?: number;

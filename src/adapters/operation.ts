@@ -1,6 +1,6 @@
 /**
- * What somebody has begun in a worktree and not finished: git keeps it in files of the worktree's git directory. While a
- * branch is rebased or bisected git has detached the worktree from it, but it is that branch that is worked on there.
+ * Finds an unfinished operation in a worktree, such as a rebase: git keeps it in files of the worktree's git directory. While
+ * a branch is rebased or bisected, git has detached the worktree from it, but the work there still belongs to that branch.
  */
 import { join } from 'node:path';
 import type { WorktreeOperation } from '../core/index.ts';
@@ -8,11 +8,11 @@ import { isThere, lineIn } from './foreign-file.ts';
 
 export interface Operation {
   readonly doing: WorktreeOperation;
-  /** The full refs of the branches that will be gone back to. */
+  /** The full refs of the branches to which the operation will return. */
   readonly branches: readonly string[];
 }
 
-/** The first that is there names what is going on: a rebase that stops at a conflict leaves a CHERRY_PICK_HEAD as well. */
+/** The first file that exists names the operation: a rebase that stops at a conflict leaves a CHERRY_PICK_HEAD as well. */
 const SIGNS: readonly (readonly [file: string, doing: WorktreeOperation])[] = [
   ['rebase-merge', 'rebase'],
   ['rebase-apply/applying', 'am'],
@@ -25,7 +25,7 @@ const SIGNS: readonly (readonly [file: string, doing: WorktreeOperation])[] = [
   ['BISECT_LOG', 'bisect'],
 ];
 
-/** Undefined if nothing is going on. */
+/** Undefined if there is no unfinished operation. */
 export async function operationIn(gitDirectory: string, signal?: AbortSignal): Promise<Operation | undefined> {
   const found = await Promise.all(SIGNS.map(([file]) => isThere(join(gitDirectory, file))));
   const [, doing] = SIGNS.find((_, place) => found[place] === true) ?? [];
@@ -35,7 +35,7 @@ export async function operationIn(gitDirectory: string, signal?: AbortSignal): P
       lineIn(join(gitDirectory, file), signal),
     ),
   );
-  // A bisection writes the short name; where it began at a commit, this is no branch's.
+  // A bisection writes the short name; if it began at a commit, this is not the name of a branch.
   const begun = bisected === undefined ? undefined : `refs/heads/${bisected.replace(/^refs\/heads\//, '')}`;
   return { doing, branches: [merging, applying, begun].filter((name) => name !== undefined) };
 }

@@ -1,4 +1,4 @@
-/** Runs a program of the system for what it prints: `git`, `tmux`, `gh`. Never a shell. */
+/** Runs a program such as `git`, `tmux` or `gh`, and returns its output. It never uses a shell. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { systemClock } from '../clock.ts';
 import { Failure } from '../failure.ts';
@@ -7,7 +7,7 @@ import { offspringOf, randomHex, remainsOf, signalRemains } from '../host/index.
 export interface ProgramOptions {
   readonly cwd?: string;
   readonly env: NodeJS.ProcessEnv;
-  /** No limit where `signal` is one. */
+  /** Not needed if `signal` sets a limit. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
   /** A program that prints more is ended, and that is an error; unless `isCutShort`. */
@@ -37,7 +37,7 @@ export function printedBy(program: string, args: readonly string[], options: Pro
     const [out, err] = [new Kept(), new Kept()];
     const texts = (): Pick<Printed, 'stdout' | 'stderr'> => ({ stdout: out.text, stderr: err.text });
 
-    /** Whatever comes first is the answer. */
+    /** Settles once; the first result counts. */
     const settle = (answer: () => void): void => {
       timer?.cancel();
       signal?.removeEventListener('abort', aborted);
@@ -81,7 +81,7 @@ class Kept {
   readonly #chunks: Buffer[] = [];
   #length = 0;
 
-  /** Answers how much there is by now. */
+  /** Returns how many bytes have arrived. */
   add(chunk: Buffer): number {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
@@ -93,7 +93,7 @@ class Kept {
   }
 }
 
-/** KILL, because it may hang where it hears nothing else; and what it started as well, which would have its pipes. */
+/** Uses KILL, because a hanging program may ignore anything else, and ends its children too, which share its pipes. */
 function kill(child: ChildProcess): void {
   child.stdout?.destroy();
   child.stderr?.destroy();

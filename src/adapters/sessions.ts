@@ -4,7 +4,7 @@ import type { Sessions } from './adapters.ts';
 import { type Printed, printedBy } from './program.ts';
 
 export interface SessionsOptions {
-  /** The tmux server: a name, as for `tmux -L`. By default the one that tmux itself would take. */
+  /** The tmux server: a name, as for `tmux -L`. By default tmux's own choice. */
   readonly socketName?: string;
   readonly timeoutMs?: number;
   /** `TMUX_TMPDIR` and `TMUX` say where tmux looks for its server. */
@@ -13,7 +13,7 @@ export interface SessionsOptions {
 
 const TIMEOUT_MS = 10_000;
 const NO_SERVER = /^no server running on |^error connecting to .*\((No such file or directory|Connection refused)\)/m;
-/** It was there, and ended while it was asked. */
+/** The server ended while we asked it. */
 const SERVER_LEFT = /^(server exited|lost server)/m;
 
 export function realSessions(options: SessionsOptions = {}): Sessions {
@@ -47,6 +47,6 @@ export function realSessions(options: SessionsOptions = {}): Sessions {
  */
 export function asTmuxNamesIt(name: string): string {
   if (name === '' || /[\u0000-\u001f\u007f]/.test(name))
-    throw new Failure('invalid', `${shown(name)} is no name of a tmux session`);
+    throw new Failure('invalid', `${shown(name)} is not the name of a tmux session`);
   return name.replace(/[.:]/g, '_');
 }

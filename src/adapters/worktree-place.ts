@@ -1,5 +1,5 @@
 /**
- * Where a worktree's git directory is, and whether its directory is still the one that git means. A linked worktree and
+ * Finds a worktree's git directory, and checks that its directory is still the one that git means. A linked worktree and
  * its git directory name each other; the list of worktrees comes from the latter alone. So a directory that was moved,
  * deleted, or replaced by another repository is still in the list, and must not be judged by what is there now.
  */

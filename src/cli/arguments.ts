@@ -1,4 +1,4 @@
-/** Arguments and options as text, made into what they mean; a mistake is told together with the option it was in. */
+/** Parses arguments and options. commander reports a mistake together with the option it was in. */
 import { InvalidArgumentError } from 'commander';
 import { nameProblem } from '../core/index.ts';
 import { shown } from '../failure.ts';
@@ -27,16 +27,16 @@ export function durationArgument(text: string): number {
   }
 }
 
-/** Which numbers are accepted is checked where they are used; here only that it is one. */
+/** Checks only that it is a whole number; the library checks which numbers it accepts. */
 export function numberArgument(text: string): number {
   const number = Number(text);
   if (text.trim() === '' || !Number.isSafeInteger(number)) {
-    throw new InvalidArgumentError(`${shown(text)} is no whole number.`);
+    throw new InvalidArgumentError(`${shown(text)} is not a whole number.`);
   }
   return number;
 }
 
-/** What was given, without what was not: libraries tell the two apart. */
+/** Drops the options that were not given: the library treats `undefined` and absent differently. */
 export function given<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], undefined>;

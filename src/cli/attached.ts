@@ -1,22 +1,22 @@
-/** Holds that a process keeps, such as those of a run: they are not given back by hand. */
-import type { HoldClaim } from '../runtime/resource.ts';
+/** Refuses to release by hand what a process holds for itself, such as a run. */
+import type { HoldClaim } from '../runtime/holds/resource.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import type { SurveyedHold } from '../runtime/survey/index.ts';
+import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { ResourceArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 
 /**
- * Inside a run, SIGNALBOX_HOLDER is the run's own: without this, a script that takes and gives back by hand what the run
- * has would take it from the run, in the middle of its command.
+ * Inside a run, SIGNALBOX_HOLDER names the run. Without this check, a script that acquires and releases the run's own lock
+ * by hand would take it from the run in the middle of its command.
  */
 export async function refuseAttached(box: Signalbox, of: ResourceArgument, claim: HoldClaim): Promise<void> {
   if (!(await isAttached(box, of, claim))) return;
   const whose = claim.holder.startsWith('run:') ? 'a run' : 'a process';
-  const message = `${of.kind}/${of.name}: held by ${whose}, which releases it itself`;
+  const message = `${of.kind}/${of.name}: held by ${whose}, which releases it itself when it ends`;
   throw new CliExit(EXIT.notOwner, message, { outcome: 'attached' });
 }
 
-/** Whether it rests on the session of a process that lives, and not on a lease of its own. */
+/** Whether the hold depends on the session of a living process, and not on a lease of its own. */
 export async function isAttached(box: Signalbox, of: ResourceArgument, claim: HoldClaim): Promise<boolean> {
   const { locks, semaphores } = await box.survey({ resource: of, leases: false });
   const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap((one): readonly SurveyedHold[] => one.holds);

@@ -1,7 +1,7 @@
-/** All commands. Each is in a file of its own that is only loaded when it is wanted, so that every one starts fast. */
+/** Lists all commands. Each has its own file, which is loaded only when needed, so that every command starts fast. */
 import type { Command } from 'commander';
 
-/** What the file of a command exports: adds its arguments, options, examples and action to `command`. */
+/** The export of a command's file: adds arguments, options, examples and the action to `command`. */
 export interface CommandModule {
   define(command: Command): void;
 }
@@ -14,17 +14,17 @@ export interface CommandEntry {
 
 export const COMMANDS: readonly CommandEntry[] = [
   { name: 'run', summary: 'run a command while holding locks and slots', load: () => import('./run.ts') },
-  { name: 'lock', summary: 'acquire, renew, release and look at locks by hand', load: () => import('./lock.ts') },
-  { name: 'sem', summary: 'the same for semaphores', load: () => import('./sem.ts') },
-  { name: 'task', summary: 'publish, claim, finish and look at tasks', load: () => import('./task.ts') },
+  { name: 'lock', summary: 'acquire, renew, release and show locks by hand', load: () => import('./lock.ts') },
+  { name: 'sem', summary: 'acquire, renew, release and show semaphores by hand', load: () => import('./sem.ts') },
+  { name: 'task', summary: 'publish, claim, finish and show tasks', load: () => import('./task.ts') },
   { name: 'pipeline', summary: 'run phases in order, gated by guards', load: () => import('./pipeline.ts') },
-  { name: 'guard', summary: 'check, explain and wait for conditions', load: () => import('./guard.ts') },
-  { name: 'github', summary: 'locks on GitHub Issues', load: () => import('./github.ts') },
-  { name: 'who', summary: 'who holds what, since when, why, and who waits for whom', load: () => import('./who.ts') },
-  { name: 'events', summary: 'follow what happens', load: () => import('./events.ts') },
-  { name: 'maintain', summary: 'warn of stale holds and free them, now', load: () => import('./maintain.ts') },
-  { name: 'doctor', summary: 'find out whether all is well here', load: () => import('./doctor.ts') },
+  { name: 'guard', summary: 'check, explain or wait for a condition', load: () => import('./guard.ts') },
+  { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
+  { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
+  { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
+  { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
+  { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
   { name: 'export', summary: 'write locks and semaphores to JSON files', load: () => import('./export.ts') },
-  { name: 'import', summary: 'read them back, into any store', load: () => import('./import.ts') },
+  { name: 'import', summary: 'restore locks and semaphores from what export wrote', load: () => import('./import.ts') },
   { name: 'completion', summary: 'print completion for bash, zsh or fish', load: () => import('./completion.ts') },
 ];

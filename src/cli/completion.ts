@@ -1,4 +1,4 @@
-/** `signalbox completion SHELL`: a script that the shell reads, generated from the commands as they are. */
+/** `signalbox completion SHELL`: prints a completion script, generated from the commands themselves. */
 import { Argument, type Command } from 'commander';
 import { bashCompletion } from './completion/bash.ts';
 import { fishCompletion } from './completion/fish.ts';
@@ -16,7 +16,7 @@ Examples:
   source <(signalbox completion zsh)                     in ~/.zshrc, after compinit
   signalbox completion fish > ~/.config/fish/completions/signalbox.fish
 
-Names of locks and semaphores are completed too, from the store that the command would use.`;
+It also completes the names of locks and semaphores, from the store that the command would use.`;
 
 export function define(command: Command): void {
   command

@@ -1,4 +1,4 @@
-/** `signalbox doctor`: whether all is well here, and what to do if not. */
+/** `signalbox doctor`: checks the store and this machine, and says what to do about each problem. */
 import type { Command } from 'commander';
 import { examine } from './doctor/examine.ts';
 import type { Finding, Verdict } from './doctor/finding.ts';
@@ -11,10 +11,10 @@ Examples:
   signalbox doctor
   signalbox doctor --json | jq -r '.findings[] | select(.verdict != "ok") | .message'
 
-Looks at the store (reachable, writable, undamaged, how soon changes are heard of), at what is held (stale
-holds, leases), and at this machine (clock, file system, disk, inotify, versions).
+Checks the store (reachable, writable, undamaged, how soon a change wakes a waiter), the holds in it (stale
+holds, leases), and this machine (clock, file system, disk, inotify, versions).
 
-Exit codes: 0 healthy, also with warnings · 1 not healthy · 69 the store cannot be used`;
+Exit codes: 0 healthy (there may be warnings) · 1 not healthy · 69 the store cannot be used`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async () => {

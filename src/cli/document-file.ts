@@ -1,9 +1,9 @@
-/** The bytes of a file that somebody names on the command line. */
+/** Reads a file that is named on the command line. */
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { LARGEST_BYTES } from '../document/index.ts';
 
-/** Not more than a document may have, and one byte, whatever it is that is read; or what is wrong. `-` is stdin. */
+/** Returns the bytes, at most one more than a document may have, or a text that says what is wrong. `-` is stdin. */
 export async function readBytes(named: string): Promise<Uint8Array | string> {
   try {
     return await firstOf(named === '-' ? process.stdin : createReadStream(named));
@@ -12,7 +12,7 @@ export async function readBytes(named: string): Promise<Uint8Array | string> {
   }
 }
 
-/** Not `/dev/stdin`, which cannot be opened where it is a socket. */
+/** Reads a stream and not `/dev/stdin`, which cannot be opened where it is a socket. */
 async function firstOf(stream: Readable): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -27,6 +27,6 @@ async function firstOf(stream: Readable): Promise<Uint8Array> {
 function unreadable({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'there is no such file';
   if (code === 'EISDIR') return 'it is a directory; accepted is a file';
-  if (code === 'EACCES') return 'it may not be read';
+  if (code === 'EACCES') return 'you have no permission to read it';
   return `it cannot be read: ${message}`;
 }

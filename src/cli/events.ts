@@ -1,8 +1,8 @@
-/** `signalbox events tail`: what happens, as it happens. */
+/** `signalbox events tail`: prints events as they happen. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { timeLimit } from '../clock.ts';
-import type { EventPattern, SignalboxEvent } from '../runtime/events.ts';
-import { EVENT_KINDS } from '../runtime/event-kinds.ts';
+import type { EventPattern, SignalboxEvent } from '../runtime/observe/events.ts';
+import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
@@ -20,11 +20,11 @@ Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const tail = command.command('tail').description('print events as they happen, one in a line');
+  const tail = command.command('tail').description('print events as they happen, one per line');
   tail
-    .argument('[pattern]', 'which events', '*')
-    .option('-n, --count <number>', 'stop after so many', countArgument)
-    .option('--for <duration>', 'stop after so long', durationArgument)
+    .argument('[pattern]', 'which events to print', '*')
+    .option('-n, --count <number>', 'stop after this many events', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
     .addHelpText('after', EXAMPLES)
     .action((pattern: string, flags: FollowFlags) =>
       followEvents(tail, pattern as EventPattern, flags, (event) => {
@@ -46,7 +46,7 @@ interface FollowFlags {
   readonly for?: number;
 }
 
-/** `show` answers whether it counts. */
+/** `show` returns whether the event counts for `--count`. */
 export async function followEvents(
   command: Command,
   pattern: EventPattern,
@@ -57,7 +57,7 @@ export async function followEvents(
     const limit = forMs === undefined ? undefined : timeLimit(forMs);
     const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
     let left = count ?? Number.POSITIVE_INFINITY;
-    tell('signalbox: following; Ctrl-C ends it');
+    tell('signalbox: waiting for events; Ctrl-C stops');
     try {
       for await (const event of box.events(pattern, { signal })) {
         if (show(event)) left -= 1;
@@ -69,7 +69,7 @@ export async function followEvents(
   });
 }
 
-/** The same fields first, whatever the event. */
+/** Puts the fields that every event has first. */
 function jsonOf(event: SignalboxEvent): object {
   const { type, resource, holder, at, id, ...details } = event;
   return { type, resource, holder, at: timeOf(at), ...(id !== undefined && { id }), ...details };

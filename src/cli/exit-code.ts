@@ -1,4 +1,4 @@
-/** How a command ends, told by its exit code: for scripts, which see nothing else. */
+/** The exit codes, by which scripts learn how a command ended. */
 import { Failure, type FailureCode } from '../failure.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 
@@ -27,14 +27,14 @@ export const exitCodeByFailure = {
   closed: EXIT.unreachable,
   'not-acquired': EXIT.notAcquired,
   'hold-lost': EXIT.lost,
-  // Not 77, which says something about a hold: here nothing could be asked at all.
+  // Not 77, which is about a hold: here the store could not be asked at all.
   forbidden: EXIT.unreachable,
 } satisfies Record<FailureCode, number>;
 
-/** Ends the command with this exit code; the message goes to stderr, and none is printed if it is empty. */
+/** Ends the command with this exit code. The message goes to stderr; an empty one is not printed. */
 export class CliExit extends Error {
   readonly exitCode: number;
-  /** For `--json`, where it is not the word that belongs to the exit code. */
+  /** The outcome for `--json`, if it differs from the word of the exit code. */
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(exitCode: number, message: string, details: Readonly<Record<string, unknown>> = {}) {
@@ -45,7 +45,7 @@ export class CliExit extends Error {
   }
 }
 
-/** What would be refused again however often one tried is a mistake in the call. */
+/** Refusals that no retry can change. They are mistakes in the call. */
 const NEVER = ['impossible', 'capacity-mismatch'];
 
 export function exitCodeOf(error: unknown): number {
@@ -62,7 +62,7 @@ const WORDS: Readonly<Record<number, string>> = {
   [EXIT.notAcquired]: 'not-acquired',
   [EXIT.lost]: 'hold-lost',
   [EXIT.notOwner]: 'not-owner',
-  // Of what `run` was to run, with the codes that shells have for it.
+  // The command of `run` could not be started; shells use the same codes.
   126: 'command-not-executable',
   127: 'command-not-found',
 };

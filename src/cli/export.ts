@@ -1,4 +1,4 @@
-/** `signalbox export DIR`: what is held, as JSON files. */
+/** `signalbox export DIR`: writes the state as JSON files. */
 import type { Command } from 'commander';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
@@ -10,12 +10,12 @@ Examples:
   signalbox export backup/
   signalbox export /tmp/state && signalbox import /tmp/state --store file:/srv/signalbox
 
-Writes locks.json and semaphores.json, each whole or not at all. Who waits is not in them: whoever waits is a
-process, and asks again.`;
+Writes locks.json and semaphores.json, each whole or not at all. Waiters are not in them: a
+waiter is a process, and asks again.`;
 
 export function define(command: Command): void {
   command
-    .argument('<dir>', 'the directory to write to; made if it is not there')
+    .argument('<dir>', 'the directory to write to; created if it does not exist')
     .addHelpText('after', EXAMPLES)
     .action(async (dir: string) => {
       const { found, missing } = await look(command, (box) => box.saveState(dir));

@@ -1,6 +1,6 @@
-/** What `lock` and `sem` have in common: detached holds, taken, renewed and given back by hand. */
+/** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
-import type { Waiting } from '../runtime/acquisition.ts';
+import type { WaitStatus } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
@@ -8,7 +8,7 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/resource.ts';
+} from '../runtime/holds/resource.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -18,7 +18,7 @@ import { isJson } from './store.ts';
 export interface AcquireFlags {
   readonly holder?: string;
   readonly ttl?: number;
-  /** False: give up at once. */
+  /** False means: give up at once. */
   readonly wait?: number | false;
   readonly priority?: number;
   readonly reason?: string;
@@ -33,12 +33,12 @@ export interface ClaimFlags {
 
 export function addAcquireOptions(command: Command): Command {
   return addHolder(command)
-    .option('--ttl <duration>', 'stale after so long without a renewal (default: 60s)', durationArgument)
-    .option('--wait <duration>', 'wait at most so long (default: as long as it takes)', durationArgument)
-    .option('--no-wait', 'give up at once if it cannot be had')
+    .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', durationArgument)
+    .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
+    .option('--no-wait', 'give up at once if it is taken')
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
-    .option('--reason <text>', 'why, for those who wait')
-    .option('--max-hold <duration>', 'ends after so long although it is renewed', durationArgument);
+    .option('--reason <text>', 'why you hold it; waiters get to see it')
+    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', durationArgument);
 }
 
 export function addClaimOptions(command: Command): Command {
@@ -52,11 +52,11 @@ export function addHolder(command: Command, who = 'who holds it (default: $SIGNA
 export function holderOf(flags: { readonly holder?: string }): string {
   const holder = flags.holder ?? process.env['SIGNALBOX_HOLDER'];
   if (holder !== undefined && holder !== '') return holder;
-  const why = 'who holds it has to be named, since whoever renews or releases it names the same one';
-  throw new CliExit(EXIT.usage, `no holder: ${why}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
+  const what = '--holder is missing: renew and release need it to find this hold';
+  throw new CliExit(EXIT.usage, `${what}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
 }
 
-/** `resource` only for people who wait. */
+/** `resource` is shown to people who wait. */
 export function detachedOptions(flags: AcquireFlags, resource: string, signal: AbortSignal): DetachedOptions {
   const { ttl, wait, priority, reason, maxHold } = flags;
   const gaveUpAtOnce = wait === false || wait === 0;
@@ -75,7 +75,7 @@ export function detachedOptions(flags: AcquireFlags, resource: string, signal: A
   };
 }
 
-/** The library tells what was left of the time when it began to wait; people know the time that they said. */
+/** Shows the time that the user gave. The library reports what was left of it when the wait began. */
 export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): Promise<T> {
   try {
     return await acquiring;
@@ -85,7 +85,7 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
   }
 }
 
-function waitingText(resource: string, { position, holders = [] }: Waiting): string {
+function waitingText(resource: string, { position, holders = [] }: WaitStatus): string {
   const place = position === undefined ? '' : `, place ${position} in the queue`;
   const held = holders.map(({ holder, acquiredAt, reason }) => {
     const why = reason === undefined ? '' : `: ${reason}`;
@@ -96,7 +96,7 @@ function waitingText(resource: string, { position, holders = [] }: Waiting): str
   );
 }
 
-/** Prints the token. If nobody takes it, or we were interrupted meanwhile, the hold goes back: nobody would know of it. */
+/** Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of. */
 export async function handOut(
   command: Command,
   hold: DetachedHold,
@@ -112,7 +112,7 @@ export async function handOut(
   } catch (error) {
     await release({ holder, token });
     if (error instanceof CliExit) throw error;
-    throw new CliExit(EXIT.notAcquired, `${resource}: the token could not be handed over, so it was released`);
+    throw new CliExit(EXIT.notAcquired, `${resource}: the token could not be printed, so the hold was released`);
   }
 }
 
@@ -123,8 +123,12 @@ export function tellRenewed(command: Command, resource: string, claim: HoldClaim
       if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
       else print(`${resource}: renewed for ${spoken(outcome.ttlMs)}`);
       return;
+    case 'attached':
+      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+      else print(`${resource}: held by a running process, which renews it itself`);
+      return;
     case 'lost':
-      throw new CliExit(EXIT.lost, `${resource}: the hold was lost, because its lease had ended; acquire it anew`, {
+      throw new CliExit(EXIT.lost, `${resource}: the hold was lost because its lease ended; acquire it again`, {
         outcome: outcome.kind,
       });
     case 'not-owner':

@@ -1,4 +1,4 @@
-/** `signalbox import DIR`: what `export` wrote, into this store. */
+/** `signalbox import DIR`: restores locks and semaphores from what `export` wrote. */
 import type { Command } from 'commander';
 import { CliExit, EXIT } from './exit-code.ts';
 import { counted, print, printJson } from './output.ts';
@@ -9,9 +9,9 @@ Examples:
   signalbox import backup/
   signalbox import backup/ --store file:/srv/signalbox
 
-Holds come back detached with their tokens: renew them, or they are stale after their time (60 s unless the
-file says otherwise). Nothing is overwritten: if anything in the files is held here, or waited for, nothing is
-imported (exit code 1). A file that is not as it should be is refused before anything is written (65).`;
+Restored holds are detached and keep their tokens: renew them, or they are stale after their time (60 s unless
+the file says otherwise). Nothing is overwritten: if anything in the files is held or waited for here, nothing
+is imported (exit code 1). A malformed file is refused before anything is written (65).`;
 
 export function define(command: Command): void {
   command

@@ -1,4 +1,4 @@
-/** Work that Ctrl-C ends cleanly: it gives up what it waits for, and the command ends as shells expect. */
+/** Lets Ctrl-C end work cleanly: the work gives up its waits, and the command ends as shells expect. */
 import { constants } from 'node:os';
 import { CliExit } from './exit-code.ts';
 import { readerGone } from './output.ts';
@@ -6,9 +6,9 @@ import { readerGone } from './output.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * The signal given to `work` aborts when we are interrupted, or when nobody reads our output any more. A second
- * Ctrl-C ends the process at once: what it held ends with its lease. With `hurry`, that is aborted first, and
- * only the third ends the process.
+ * Aborts the signal of `work` when the process is interrupted, or when the reader of its output is gone. A second Ctrl-C
+ * ends the process at once; its holds then end with their lease. If `hurry` is given, the second Ctrl-C aborts it, and only
+ * the third ends the process.
  */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>, hurry?: AbortController): Promise<T> {
   const interrupted = new AbortController();
@@ -22,11 +22,11 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     interrupted.abort(new CliExit(exitCode, ''));
   };
   for (const name of SIGNALS) process.on(name, onSignal);
-  // The timers and watches of a store keep no process alive, and this one is at work.
+  // A store's timers and watches do not keep the process alive, but unfinished work must.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
     const result = await work(AbortSignal.any([interrupted.signal, readerGone]));
-    // It may have ended just because it was told to.
+    // It may have ended because of the interrupt.
     if (exitCode !== undefined) throw new CliExit(exitCode, '');
     return result;
   } catch (error) {

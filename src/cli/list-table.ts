@@ -1,5 +1,5 @@
-/** Names of locks and semaphores, with how they stand, as a table. */
-import type { SurveyedLock, SurveyedSemaphore } from '../runtime/survey/index.ts';
+/** Prints locks or semaphores and their state as a table. */
+import type { SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { type Layout, tableLines } from './table.ts';
 
 export interface Summary {

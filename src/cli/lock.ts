@@ -46,8 +46,10 @@ export function define(command: Command): void {
 }
 
 function acquire(command: Command): void {
-  addAcquireOptions(command.description('take a lock and print its token').argument('<name>', 'of the lock', lockName))
-    .option('--shared', 'as a reader: beside other readers')
+  addAcquireOptions(
+    command.description('acquire a lock and print its token').argument('<name>', 'of the lock', lockName),
+  )
+    .option('--shared', 'acquire it as a reader, together with other readers')
     .addHelpText(
       'after',
       `
@@ -56,8 +58,8 @@ Examples:
   signalbox lock acquire docs --holder agent:7 --shared --wait 30s
   signalbox lock acquire staging --holder agent:7 --no-wait || echo "taken ($?)"    # 75
 
-The hold is detached: it lasts for --ttl, and then for as long again after every renew. Whoever names the
-same holder again gets the same token. Exit codes: 75 not acquired in time, 130 interrupted.`,
+The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
+--holder again gets the same token. Exit codes: 75 not acquired in time, 130 interrupted.`,
     )
     .action(async (name: string, flags: AcquireFlags & { shared?: true }) => {
       await withBox(command, async (box, signal) => {
@@ -73,10 +75,8 @@ same holder again gets the same token. Exit codes: 75 not acquired in time, 130 
 }
 
 function renew(command: Command): void {
-  addClaimOptions(
-    command.description('keep a lock for its full time again').argument('<name>', 'of the lock', lockName),
-  )
-    .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
+  addClaimOptions(command.description('extend a lock by its full time').argument('<name>', 'of the lock', lockName))
+    .option('--ttl <duration>', 'a new time after which it is stale without a renewal', durationArgument)
     .addHelpText(
       'after',
       `
@@ -84,7 +84,7 @@ Examples:
   signalbox lock renew staging --holder agent:7 --token "$TOKEN"
   signalbox lock renew staging --holder agent:7 --token "$TOKEN" --ttl 30m
 
-Exit codes: 76 it was lost, 77 somebody else has it.`,
+Exit codes: 76 the hold was lost, 77 another holder has it.`,
     )
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
@@ -98,14 +98,14 @@ Exit codes: 76 it was lost, 77 somebody else has it.`,
 }
 
 function release(command: Command): void {
-  addClaimOptions(command.description('give a lock back').argument('<name>', 'of the lock', lockName))
+  addClaimOptions(command.description('release a lock').argument('<name>', 'of the lock', lockName))
     .addHelpText(
       'after',
       `
 Example:
   signalbox lock release staging --holder agent:7 --token "$TOKEN"
 
-Whoever comes too late changes nothing: exit code 77, whether it is free or somebody else has it.`,
+A release that comes too late changes nothing: exit code 77, whether the lock is free or another holder has it.`,
     )
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
@@ -119,8 +119,8 @@ Whoever comes too late changes nothing: exit code 77, whether it is free or some
 
 function show(command: Command): void {
   command
-    .description('who holds a lock and who waits for it')
-    .argument('<name>', 'of the lock; one that nobody has used is free', lockName)
+    .description('show who holds a lock and who waits for it')
+    .argument('<name>', 'of the lock; a lock that was never used is free', lockName)
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox lock show staging\n  signalbox lock show staging --json | jq .isFree',
@@ -141,8 +141,8 @@ function show(command: Command): void {
 
 function list(command: Command): void {
   command
-    .description('all locks that the store knows')
-    .option('--names', 'just their names, one in a line')
+    .description('list all locks in the store')
+    .option('--names', 'print only the names, one per line')
     .addHelpText('after', '\nExamples:\n  signalbox lock list\n  signalbox lock list --names')
     .action(async ({ names }: { names?: true }) => {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
@@ -158,7 +158,7 @@ function list(command: Command): void {
 }
 
 function breakLock(command: Command): void {
-  command.description('end every hold of a lock, whoever has it').argument('<name>', 'of the lock', lockName);
+  command.description('end every hold of a lock').argument('<name>', 'of the lock', lockName);
   addBreaking(command, (box, name) => box.lock(name));
   command.addHelpText(
     'after',
@@ -166,7 +166,7 @@ function breakLock(command: Command): void {
 Example:
   signalbox lock break staging --reason 'agent:7 was switched off'
 
-For administrators. Who did it and why is recorded in a lock:forced event; --holder says who (default:
-$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if nobody holds it.`,
+For administrators. A lock:forced event records who did it and why; --holder says who (default:
+$SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if it is not held.`,
   );
 }

@@ -1,7 +1,7 @@
-/** For commands that only look: where there is no store yet, they make none. */
+/** Opens a store for commands that only read: they do not create one where there is none yet. */
 import type { Command } from 'commander';
 import { statSync } from 'node:fs';
-import { parseFileUrl, storeUrl } from '../runtime/location.ts';
+import { parseFileUrl, storeUrl } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { storeFile } from '../store/embedded/index.ts';
@@ -12,9 +12,9 @@ import { withBox } from './store.ts';
 
 export interface Looked<T> {
   readonly found: T;
-  /** The store that was looked at. */
+  /** The store that was read. */
   readonly url: string;
-  /** To be told to people if there is no store yet. */
+  /** Shown to people if there is no store yet. */
   readonly missing: string | undefined;
 }
 
@@ -23,11 +23,11 @@ type Work<T> = (box: Signalbox, signal: AbortSignal) => Promise<T>;
 export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T>> {
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
   if (isThere(url)) return { found: await withBox(command, work), url: withoutPassword(url), missing: undefined };
-  const missing = `No store at ${url} yet: nothing is held, and nobody waits.`;
+  const missing = `No store at ${url} yet: nothing is held or waited for.`;
   return { found: await interruptible((signal) => onNothing(work, signal)), url, missing };
 }
 
-/** An empty store in memory answers as one would that has just been made. */
+/** An empty store in memory answers like a newly created one. */
 async function onNothing<T>(work: Work<T>, signal: AbortSignal): Promise<T> {
   const box = await open('memory:', { maintains: false });
   try {
@@ -37,7 +37,7 @@ async function onNothing<T>(work: Work<T>, signal: AbortSignal): Promise<T> {
   }
 }
 
-/** Whatever else may be wrong with the place is told by the one who opens it. */
+/** Other problems with the place are reported when it is opened. */
 function isThere(url: string): boolean {
   if (!url.startsWith('file:')) return true;
   try {

@@ -1,7 +1,7 @@
-/** `signalbox maintain`: what a process that stays does every 30 s, done now. */
+/** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
 import { type Command, Option } from 'commander';
 import { pause } from '../clock.ts';
-import type { Swept, SweptHold } from '../runtime/maintenance.ts';
+import type { Swept, SweptHold } from '../runtime/upkeep/maintenance.ts';
 import { durationArgument } from './arguments.ts';
 import { warnOf } from './malformed.ts';
 import { print, printable, printJson } from './output.ts';
@@ -16,16 +16,16 @@ interface Flags {
 const EXAMPLES = `
 Examples:
   signalbox maintain                    one round
-  signalbox maintain --no-reclaim       only warn of stale holds, free none
+  signalbox maintain --no-reclaim       warn of stale holds, free none
   signalbox maintain --watch            a round every 30 s, until Ctrl-C
 
-Whoever asks for a lock gets it from a stale holder anyway. Maintenance is for what nobody asks for: it
-announces stale holds, frees them (but not where a person has to decide), forgets locks that are not used
-any more, and drops old history. Programs that use the library do it by themselves.`;
+An acquire takes a lock from a stale holder anyway. Maintenance is for locks that no one asks for: it
+announces stale holds, frees them (except where a person must decide), deletes the records of unused locks,
+and drops old history. Programs that use the library do it by themselves.`;
 
 export function define(command: Command): void {
   command
-    .option('--watch', 'go on until interrupted')
+    .option('--watch', 'repeat until interrupted')
     .addOption(everyOption())
     .option('--no-reclaim', 'warn of stale holds, but free none')
     .addHelpText('after', EXAMPLES)
@@ -44,7 +44,7 @@ export function define(command: Command): void {
     });
 }
 
-/** `always`: also when there was nothing to do. */
+/** `always`: prints also when there was nothing to do. */
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const { records, forgotten, requeued, stale, malformed } = swept;
   if (!always && stale.length === 0 && forgotten === 0 && requeued === 0) return;
@@ -65,7 +65,7 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
   const freed = stale.filter(isFreed).length;
   const left = stale.length - freed;
   print(
-    `looked at ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
+    `checked ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
       `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}` +
       (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : ''),
   );

@@ -1,12 +1,12 @@
-/** Keys of the store that a command has passed over, because what they hold cannot be read. */
+/** Reports the keys that a command skipped because their values cannot be read. */
 import type { Malformed } from '../runtime/stored.ts';
 import { complain, printable } from './output.ts';
 
 const MOST_TOLD = 5;
 
-/** For people, on stderr: without this, an answer that leaves something out would look whole. */
+/** Printed on stderr for people: without it, an incomplete answer would look complete. */
 export function warnOf(malformed: readonly Malformed[]): void {
-  for (const { why } of malformed.slice(0, MOST_TOLD)) complain(`signalbox: passed over: ${printable(why)}`);
+  for (const { why } of malformed.slice(0, MOST_TOLD)) complain(`signalbox: skipped: ${printable(why)}`);
   const more = malformed.length - MOST_TOLD;
-  if (more > 0) complain(`signalbox: passed over ${more} more keys that cannot be read; signalbox doctor lists them`);
+  if (more > 0) complain(`signalbox: skipped ${more} more keys that cannot be read; signalbox doctor lists them`);
 }

@@ -16,8 +16,8 @@ async function mistakeIn(...args: readonly string[]): Promise<string> {
 
 describe('an option without its value', () => {
   it.each([
-    [['run', '--lock', '--', 'true'], '--lock needs a name, and what follows is "--"'],
-    [['run', '--sem', '--lock', 'a', '--', 'true'], '--sem needs a name, and what follows is "--lock"'],
+    [['run', '--lock', '--', 'true'], '--lock needs a name, but "--" follows'],
+    [['run', '--sem', '--lock', 'a', '--', 'true'], '--sem needs a name, but "--lock" follows'],
     [['run', '--lock', 'a', '--reason', '--no-wait', '--', 'true'], '--reason needs a text'],
     [['run', '--lock', 'a', '--holder', '--wait=5', '--', 'true'], '--holder needs an id'],
     [['run', '--lock', '-v', '--', 'true'], '--lock needs a name'],

@@ -1,4 +1,4 @@
-/** Mistakes that would otherwise be taken at their word: an option that swallows the next one, two that contradict. */
+/** Refuses mistakes that commander would accept: an option that swallows the next one, and two that contradict. */
 import type { Command, Option } from 'commander';
 import { shown } from '../failure.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -24,11 +24,11 @@ export function refuseSwallowedOptions(command: Command): void {
 function needsValue(command: Command, { long, short, flags }: Option, value: string): CliExit {
   const what = /<(\w+)>/.exec(flags)?.[1] ?? 'value';
   const article = /^[aeio]/.test(what) ? 'an' : 'a';
-  const why = `and what follows is ${shown(value)}: was a variable empty?`;
+  const why = `but ${shown(value)} follows: was a variable empty?`;
   return new CliExit(EXIT.usage, `${long ?? short} needs ${article} ${what}, ${why}\n  see: ${pathOf(command)} --help`);
 }
 
-/** `--wait 5m --no-wait`: whichever came last would win, and nobody is told. */
+/** `--wait 5m --no-wait`: without this check the last one would win silently. */
 export function refuseContradictions(command: Command): void {
   for (const { long = '', negate } of command.options) {
     const positive = long.replace(/^--no-/, '--');

@@ -1,8 +1,8 @@
 /**
- * Where output goes: results to stdout, everything else to stderr, and colours only where somebody sees them.
+ * Prints results to stdout and everything else to stderr, with colours only on a terminal.
  *
- * Written straight to the descriptors. Node's streams would make a pipe non-blocking for everyone who has it, the command
- * of a `run` and its neighbours included; and those lose output then.
+ * It writes straight to the descriptors. Node's streams would make a pipe non-blocking for every process that shares it,
+ * the command of a `run` included, and such processes then lose output.
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
@@ -10,20 +10,20 @@ import { CliExit, EXIT } from './exit-code.ts';
 
 const STDOUT = 1;
 const STDERR = 2;
-/** Where somebody else has made the pipe non-blocking: so long until the next try. */
+/** The pause before the next try, if another process made the pipe non-blocking. */
 const FULL_PIPE_MS = 5;
 
 const noReader = new AbortController();
 
-/** Aborted once nobody reads our output any more (`| head`): there is nothing left to do it for. */
+/** Aborts when the reader of our output is gone (`| head`): further work would be for nothing. */
 export const readerGone: AbortSignal = noReader.signal;
 
-/** A reader that has gone is not an error: whoever printed for it just stops. */
+/** A reader that is gone is not an error; printing just stops. */
 export function print(line: string): void {
   printText(`${isatty(STDOUT) ? harmless(line) : line}\n`);
 }
 
-/** For scripts as it is; on a terminal as something that can be looked at. */
+/** Prints the name unchanged for scripts, and without control characters on a terminal. */
 export function printName(name: string): void {
   print(named(name));
 }
@@ -42,12 +42,12 @@ export function printText(text: string): void {
   }
 }
 
-/** Always one line, so that several of them can be read one by one. */
+/** Prints one line, so that a program can read several values line by line. */
 export function printJson(value: unknown): void {
   print(jsonText(value));
 }
 
-/** The same value to a program, without what a terminal would obey: JSON itself escapes only part of it. */
+/** Escapes the characters that a terminal would obey; JSON itself escapes only some of them. The value stays the same. */
 export function jsonText(value: unknown): string {
   const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value).replace(OBEYED, (character) => character.split('').map(escaped).join(''));
@@ -57,21 +57,21 @@ export function complain(line: string): void {
   try {
     write(STDERR, `${isatty(STDERR) ? harmless(line) : line}\n`);
   } catch {
-    // Nobody is left who could be told.
+    // No reader is left to report to.
   }
 }
 
-/** For people who wait or watch; a script is not told. */
+/** Prints for people at a terminal; scripts do not see it. */
 export function tell(line: string): void {
   if (isatty(STDERR)) complain(line);
 }
 
-/** Throws if nobody takes it. */
+/** Throws if the reader is gone. */
 export function handOver(line: string): void {
   write(STDOUT, `${line}\n`);
 }
 
-/** What a terminal is like; asked only where there is one. */
+/** The terminal's properties, if stdout is one. */
 export function screen(): { readonly isTTY?: boolean; readonly columns?: number } {
   return isatty(STDOUT) ? process.stdout : {};
 }
@@ -98,19 +98,19 @@ export function counted(locks: number, semaphores: number, holds: number): strin
   return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}`;
 }
 
-/** Control characters, such as those that begin an escape sequence, and those that turn the direction of text. */
+/** Control characters, such as ESC, and characters that turn the direction of text. */
 const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 const HARMLESS = /\x1b\[(?:1|2|22|31|32|33|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /**
- * The last sieve before a terminal: of all that it would obey, only line breaks, tabs and our own colours pass. Text of
- * others should have gone through `printable` before; where that was forgotten, nothing comes of it.
+ * The last filter before a terminal: of the characters that it obeys, only line breaks, tabs and our own colours pass.
+ * Foreign text should have gone through `printable` before; where that was forgotten, this keeps it harmless.
  */
 export function harmless(text: string): string {
   return text.replace(HARMLESS, (found) => (found.length > 2 || found === '\n' || found === '\t' ? found : '�'));
 }
 
-/** Text of others as one line that cannot do anything to the terminal it is shown on. */
+/** Turns foreign text into one line that cannot control the terminal. */
 export function printable(text: string): string {
   return text.replace(/[\t\r\n\u2028\u2029]+/g, ' ').replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '�');
 }

@@ -1,4 +1,4 @@
-/** `signalbox pipeline …`: phases in order, gated by guards, that survive the death of whoever drives them. */
+/** `signalbox pipeline …`: runs phases in order, gated by guards. A pipeline survives the death of its driver. */
 import type { Command } from 'commander';
 import { addCancel } from './pipeline/cancel.ts';
 import { addForget } from './pipeline/forget.ts';
@@ -25,7 +25,7 @@ A runbook:
       holds: { locks: [production], semaphores: [runners=1/4] }
       run: ./deploy.sh
 
-Every step is written down before it is taken: when the process that drives a pipeline dies, resume goes on from there.`;
+Every step is stored before it is taken. If the process that drives a pipeline dies, resume continues from there.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -1,4 +1,4 @@
-/** The frame of the command line: which command is wanted, the options that all of them have, and how errors are told. */
+/** The frame of the command line: finds the command, adds the options that all commands have, and reports errors. */
 import { type Argument, Command, type CommanderError, Help, Option } from 'commander';
 import { type CommandEntry, COMMANDS } from './commands.ts';
 import { redacted } from '../failure.ts';
@@ -10,7 +10,7 @@ import { refuseUnshared } from './shared-store.ts';
 import { usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
-/** What every command can be told, before its name and after it. */
+/** The options of every command, accepted before its name and after it. */
 export interface GlobalOptions {
   readonly store?: string;
   readonly json?: boolean;
@@ -20,13 +20,13 @@ const EVERYWHERE = 'Everywhere:';
 
 const EXAMPLES = `
 Examples:
-  signalbox run --lock main-branch -- git push     one at a time, whoever else pushes
+  signalbox run --lock main-branch -- git push     one push at a time
   signalbox run --sem builds=2/8 -- make -j2       takes two of eight slots
   signalbox who                                    who holds what, and who waits
   TOKEN=$(signalbox lock acquire staging --holder agent:7 --ttl 5m)
 
 The store is --store, else SIGNALBOX_URL, else the etcd of IF_ETCD_HOST and IF_ETCD_PORT, else the default
-place: in a git repository its common directory, so that all worktrees share it; elsewhere the user's state
+place: in a git repository its common directory, so that all worktrees share it; elsewhere your state
 directory.
 
 Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
@@ -46,10 +46,10 @@ export async function runCommandLine(given: readonly string[]): Promise<void> {
   }
 }
 
-/** Who types a password after all is not shown with it in `ps` for as long as this process lives. */
+/** Hides a password that was typed on the command line from `ps`. */
 function hidePasswords(args: readonly string[]): void {
   const safe = args.map(redacted);
-  // Arguments that are no UTF-8 are read once more by `run`, from where the title is written.
+  // `run` reads arguments that are not UTF-8 again, from the memory where the title is written.
   if (safe.some((arg, place) => arg !== args[place]) && !args.some((arg) => arg.includes('\uFFFD')))
     process.title = ['signalbox', ...safe].join(' ');
 }
@@ -62,7 +62,7 @@ export function helpAsOption(args: readonly string[]): readonly string[] {
   return isKnown ? [...words, '--help'] : words;
 }
 
-/** All commands with all their options: for what has to know them all. */
+/** All commands with all their options, for completion and tests. */
 export async function wholeProgram(): Promise<Command> {
   const program = newProgram();
   for (const entry of COMMANDS) await addCommand(program, entry, true);
@@ -72,7 +72,7 @@ export async function wholeProgram(): Promise<Command> {
 function newProgram(): Command {
   const program = new Command('signalbox')
     .description('Keeps workers, CI jobs and coding agents from stepping on each other.')
-    // What follows the name of a command belongs to that command; so it can pass options on to another program.
+    // Options after a command's name belong to that command, so that it can pass them on to another program.
     .enablePositionalOptions()
     .addHelpText('after', EXAMPLES)
     .hook('preAction', (_, command) => refuseUnshared(command));
@@ -113,12 +113,12 @@ function frame(command: Command): void {
   refuseContradictions(command);
 }
 
-/** Without the `[options]` that all of them have. */
+/** The command's name and arguments, without the `[options]` that every command has. */
 function termOf(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(humanReadable)].join(' ');
 }
 
-/** A list that is empty unless something is put into it is no default that anybody wants to read. */
+/** Leaves out the default of a list option, which is an empty list. */
 function purposeOf(option: Option): string {
   return Array.isArray(option.defaultValue) ? option.description : new Help().optionDescription(option);
 }
@@ -128,7 +128,7 @@ function humanReadable(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`;
 }
 
-/** Help and version have been printed; everything else is a mistake in the call. */
+/** Commander has printed help or the version; everything else is a mistake in the call. */
 function ended(command: Command, error: CommanderError): CliExit {
   return error.exitCode === 0 ? new CliExit(0, '') : usageProblem(command, error);
 }
@@ -143,7 +143,7 @@ function wantedName(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Asked for before it is known which command there is: also a mistake in the call is told as JSON then. */
+/** Looks for `--json` before the command is known, so that even a mistake in the call is reported as JSON. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   return args.slice(0, end < 0 ? args.length : end).includes('--json');

@@ -1,10 +1,10 @@
-/** An error, as the one who called sees it: one line on stderr, or one JSON object there. */
+/** Prints an error to stderr: as one line, or as one JSON object. */
 import { NotAcquired } from '../runtime/refusal.ts';
 import { redactedWords } from '../failure.ts';
 import { CliExit, errorCodeOf, EXIT, exitCodeOf } from './exit-code.ts';
 import { complain, jsonText, printable } from './output.ts';
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export function report(error: unknown, json: boolean): number {
   const exitCode = exitCodeOf(error);
   const message = redactedWords(messageOf(error, exitCode));

@@ -49,10 +49,10 @@ export function define(command: Command): void {
 
 function acquire(command: Command): void {
   addAcquireOptions(
-    command.description('take slots and print the token').argument('<name>', 'of the semaphore', semaphoreName),
+    command.description('acquire slots and print the token').argument('<name>', 'of the semaphore', semaphoreName),
   )
     .option('--weight <number>', 'how many slots in all', numberArgument, 1)
-    .option('--capacity <number>', 'how many there are; needed the first time', numberArgument)
+    .option('--capacity <number>', 'the capacity; needed at the first use', numberArgument)
     .addHelpText(
       'after',
       `
@@ -60,8 +60,8 @@ Examples:
   TOKEN=$(signalbox sem acquire api --capacity 4 --holder agent:7)
   signalbox sem acquire builds --weight 2 --holder ci:1 --wait 5m --json | jq .slots
 
-The hold is detached: it lasts for --ttl, and then for as long again after every renew. Whoever names the
-same holder again keeps its slots, and gets more if --weight is larger. Exit codes: 75 not acquired in time;
+The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
+--holder again keeps its slots, and gets more if --weight is larger. Exit codes: 75 not acquired in time;
 64 more than the capacity, or another capacity than the semaphore has.`,
     )
     .action(async (name: string, flags: AcquireFlags & { weight: number; capacity?: number }) => {
@@ -80,16 +80,16 @@ same holder again keeps its slots, and gets more if --weight is larger. Exit cod
 
 function renew(command: Command): void {
   addClaimOptions(
-    command.description('keep slots for their full time again').argument('<name>', 'of the semaphore', semaphoreName),
+    command.description('extend slots by their full time').argument('<name>', 'of the semaphore', semaphoreName),
   )
-    .option('--ttl <duration>', 'from now on stale after so long without a renewal', durationArgument)
+    .option('--ttl <duration>', 'a new time after which they are stale without a renewal', durationArgument)
     .addHelpText(
       'after',
       `
 Example:
   signalbox sem renew api --holder agent:7 --token "$TOKEN"
 
-Exit codes: 76 it was lost, 77 not the holder.`,
+Exit codes: 76 the hold was lost, 77 not the holder.`,
     )
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
@@ -104,7 +104,7 @@ Exit codes: 76 it was lost, 77 not the holder.`,
 }
 
 function release(command: Command): void {
-  addClaimOptions(command.description('give slots back').argument('<name>', 'of the semaphore', semaphoreName))
+  addClaimOptions(command.description('release slots').argument('<name>', 'of the semaphore', semaphoreName))
     .addHelpText('after', '\nExample:\n  signalbox sem release api --holder agent:7 --token "$TOKEN"')
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
@@ -118,7 +118,7 @@ function release(command: Command): void {
 
 function show(command: Command): void {
   command
-    .description('who holds slots and who waits for them')
+    .description('show who holds slots and who waits for them')
     .argument('<name>', 'of the semaphore', semaphoreName)
     .addHelpText('after', '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots')
     .action(async (name: string) => {
@@ -140,8 +140,8 @@ function show(command: Command): void {
 
 function list(command: Command): void {
   command
-    .description('all semaphores that the store knows')
-    .option('--names', 'just their names, one in a line')
+    .description('list all semaphores in the store')
+    .option('--names', 'print only the names, one per line')
     .addHelpText('after', '\nExamples:\n  signalbox sem list\n  signalbox sem list --names')
     .action(async ({ names }: { names?: true }) => {
       const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
@@ -158,16 +158,16 @@ function list(command: Command): void {
 
 function resize(command: Command): void {
   command
-    .description('change how many slots there are')
+    .description('change the number of slots')
     .argument('<name>', 'of the semaphore', semaphoreName)
-    .requiredOption('--capacity <number>', 'how many there are from now on', numberArgument)
+    .requiredOption('--capacity <number>', 'the new number of slots', numberArgument)
     .addHelpText(
       'after',
       `
 Example:
   signalbox sem resize api --capacity 8
 
-Fewer than are in use takes effect as holders leave.`,
+If fewer than are in use, it takes effect as holders release.`,
     )
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {

@@ -1,4 +1,4 @@
-/** Which stores make sense on the command line: those that another process can open too. */
+/** Refuses stores on the command line that no other process can open. */
 import type { Command } from 'commander';
 import { shown } from '../failure.ts';
 import { isEtcdUrl, withoutPassword } from '../store/index.ts';
@@ -7,9 +7,9 @@ import type { GlobalOptions } from './program.ts';
 
 const ACCEPTED = 'accepted is file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
-/** A store in memory would protect nothing, and nobody would notice: every command would have one of its own. */
+/** With a store in memory every command would have its own, and would protect nothing without any sign of it. */
 export function refuseUnshared(command: Command): void {
-  // Prints a script, and opens no store.
+  // It prints a script and opens no store.
   if (command.name() === 'completion') return;
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const url = store ?? process.env['SIGNALBOX_URL'] ?? '';

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 /**
- * What is started as `signalbox`: it hands over to `main.cjs` beside it, with the code that V8 made of it the last time.
- * To compile it anew takes as long as everything that `run` does. Later versions of Node can do this themselves; this is
- * the same for those that cannot.
+ * The entry point of `signalbox`: it loads `main.cjs` beside it, with the code that V8 compiled the last time. Compiling it
+ * takes as long as everything else that `run` does. Later versions of Node can cache by themselves; this serves those that
+ * cannot.
  *
- * Whoever can write the kept code decides what we run, so it is used only where nobody else can: every directory on the
- * way to it belongs to root or to us, and nobody else may change what it is called. Checked from the root down, nothing
- * can be swapped after it was checked.
+ * A user who can write the cached code decides what we run. So it is used only where no other user can write: every
+ * directory on its path belongs to root or to us, and no other user may rename it. Because the check goes from the root
+ * down, nothing can be swapped after it was checked.
  *
- * Whatever goes wrong with the kept code, the command line runs without it.
+ * If anything is wrong with the cached code, the command line runs without it.
  */
 import {
   closeSync,
@@ -31,43 +31,60 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { Script } from 'node:vm';
 
-/** Which `main.cjs`: the build puts the hash of its text here. V8 itself would only compare lengths. */
+/** The hash of `main.cjs`, put here by the build. V8 itself would only compare lengths. */
 const MAIN = 'HASH-OF-MAIN';
 const OLD_MS = 30 * 86_400_000;
 
-/** Those with kept code of their own, which holds what that command needed. */
+/** The commands with cached code of their own, which contains what that command needed. */
 const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events']);
+
+/** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
+const RARELY_USED = new Set([
+  'node:crypto',
+  'node:fs/promises',
+  'node:net',
+  'node:timers/promises',
+  'node:tty',
+  'node:worker_threads',
+]);
 
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 const MOST_LINKS = 8;
-/** Windows has other rules, by which what is in a profile is its user's. */
+/** On Windows a user's profile belongs to that user by other rules. */
 const HAS_MODES = process.platform !== 'win32';
 
 const here = import.meta.dirname;
 const main = join(here, 'main.cjs');
+const requireNow = createRequire(main);
 
 const kept = keptFile(process.argv.slice(2).find((word) => COMMANDS.has(word)));
 const cachedData = kept === undefined ? undefined : readIfSound(kept);
-// It is plain ASCII, which V8 keeps in half the room.
+// The file is plain ASCII, which V8 stores in half the space as latin1.
 const script = new Script(`(function (exports, require, module, __filename) {${readFileSync(main, 'latin1')}\n})`, {
   filename: main,
   ...(cachedData !== undefined && { cachedData }),
 });
 if (kept !== undefined && (cachedData === undefined || script.cachedDataRejected === true)) {
-  // At the end, so that what was compiled on the way is in it.
+  // At the end, so that it includes the functions compiled on the way.
   process.once('exit', () => keep(kept, script.createCachedData()));
 }
 const module = { exports: {} };
-(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, createRequire(main), module, main);
+(script.runInThisContext() as (...scope: unknown[]) => void)(module.exports, requireLater, module, main);
 
-/** Undefined where it could not be trusted. */
+/** For `main.cjs`, whose imports became properties that are read where they are used. */
+function requireLater(name: string): unknown {
+  if (!RARELY_USED.has(name)) return requireNow(name);
+  return new Proxy({}, { get: (_, property) => (requireNow(name) as Record<PropertyKey, unknown>)[property] });
+}
+
+/** Undefined if the place cannot be trusted. */
 function keptFile(command = 'other'): string | undefined {
   try {
     const directory = cacheDirectory();
-    // What is written relative to wherever we are is not ours.
+    // A relative path depends on the current directory, so it is not safe.
     if (!isAbsolute(directory) || !isSafe(directory)) return undefined;
-    // Not even a sticky one: a link to another file of ours could be put there. And in root's we could keep nothing.
+    // Not even a sticky directory: another user could put a link to one of our files there. And in root's we cannot write.
     const { uid, mode } = statSync(directory);
     if (HAS_MODES && (uid !== process.getuid?.() || (mode & WRITABLE_BY_OTHERS) !== 0)) return undefined;
     return join(directory, `${command}-${MAIN}-${process.version}-${process.arch}.v8`);
@@ -77,8 +94,8 @@ function keptFile(command = 'other'): string | undefined {
 }
 
 /**
- * Makes the last two directories where they are missing, but only in a safe one: with another user's HOME, as `sudo`
- * keeps it, root makes nothing there.
+ * Creates the last two directories if they are missing, but only inside a safe one: with another user's HOME, which `sudo`
+ * may keep, root creates nothing there.
  */
 function isSafe(path: string, missing = 2, links = 0): boolean {
   const parent = dirname(path);
@@ -94,7 +111,7 @@ function isSafe(path: string, missing = 2, links = 0): boolean {
     const target = resolve(realpathSync(parent), readlinkSync(path));
     return links < MOST_LINKS && isSafe(target, 0, links + 1);
   }
-  // In a sticky directory others may add, but not replace what is not theirs.
+  // In a sticky directory other users may add files, but not replace ours.
   const isOpen = (found.mode & WRITABLE_BY_OTHERS) !== 0 && (found.mode & STICKY) === 0;
   return found.isDirectory() && !(HAS_MODES && isOpen);
 }
@@ -106,7 +123,7 @@ function cacheDirectory(): string {
   return join(homedir(), '.cache', 'signalbox');
 }
 
-/** It is written twice: V8 does not notice damage, and falls over it. */
+/** The code is stored twice: V8 does not notice damage, and crashes on it. */
 function readIfSound(file: string): Buffer | undefined {
   try {
     const both = readOwn(file);
@@ -117,7 +134,7 @@ function readIfSound(file: string): Buffer | undefined {
   }
 }
 
-/** Empty if it is not a file of ours that nobody else may write: that is asked of what was opened, not of its name. */
+/** Empty unless the file is ours and no other user may write it. It checks the opened file, not its name. */
 function readOwn(file: string): Buffer {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
   const descriptor = openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -142,16 +159,16 @@ function keep(file: string, code: Buffer): void {
   }
 }
 
-/** The command has ended by now; nothing that goes wrong here may change how. */
+/** The command has ended; nothing that fails here may change its exit code. */
 function removeIfPossible(file: string): void {
   try {
     rmSync(file, { force: true });
   } catch {
-    // The directory was taken from us meanwhile.
+    // The directory was removed meanwhile.
   }
 }
 
-/** Made by versions that nobody has started for long. */
+/** Removes the code of versions that have not been started for long. */
 function removeOld(directory: string): void {
   for (const name of readdirSync(directory)) {
     const path = join(directory, name);

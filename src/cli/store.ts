@@ -1,17 +1,17 @@
-/** The store of a command: opened as the options say, and closed whatever happens. */
+/** Opens a command's store by its options, and closes it in the end. */
 import type { Command } from 'commander';
 import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
 import type { GlobalOptions } from './program.ts';
 
-/** Commands are short: the maintenance is left to those who stay. */
+/** Commands are short-lived, so they leave maintenance to long-lived processes. */
 export function openBox(command: Command, options: OpenOptions = {}): Promise<Signalbox> {
   const { store } = command.optsWithGlobals<GlobalOptions>();
   return open(store, { maintains: false, ...options });
 }
 
-/** `work` is told by its signal when to stop; whatever it waits for is given up, and the store is closed. */
+/** Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. */
 export function withBox<T>(
   command: Command,
   work: (box: Signalbox, signal: AbortSignal) => Promise<T>,

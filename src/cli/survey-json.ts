@@ -1,4 +1,4 @@
-/** What a survey looks like as JSON. Fields are only ever added; docs/cli.md lists them. */
+/** A survey as JSON. Fields are only ever added; docs/cli.md lists them. */
 import type {
   Survey,
   SurveyedHold,
@@ -6,7 +6,7 @@ import type {
   SurveyedSemaphore,
   SurveyedSession,
   SurveyedWaiter,
-} from '../runtime/survey/index.ts';
+} from '../runtime/observe/survey/index.ts';
 
 export function surveyJson(survey: Survey): object {
   const { revision, at, locks, semaphores, malformed } = survey;
@@ -88,7 +88,7 @@ function sessionJson(session: SurveyedSession | undefined): object | null {
   return session === undefined ? null : { id: session.id, host: session.host ?? null, pid: session.pid ?? null };
 }
 
-/** As text that both people and programs read; null for what is no time. */
+/** ISO 8601, which people and programs read; null for an impossible time. */
 function time(ms: number): string | null {
   return Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
 }

@@ -1,15 +1,15 @@
-/** Columns that line up. On a terminal they fit its width: what is too long ends in an ellipsis. */
+/** Prints aligned columns. On a terminal they fit its width; longer cells end in an ellipsis. */
 import { printable, type Paint, unpainted } from './output.ts';
 
 export interface Row {
   readonly cells: readonly string[];
-  /** Said below the row, across all columns. */
+  /** Printed below the row, across all columns. */
   readonly note?: string;
   readonly paint?: (text: string) => string;
 }
 
 export interface Layout {
-  /** Infinity where nothing is cut. */
+  /** Infinity if nothing is cut. */
   readonly width: number;
   readonly paint: Paint;
 }
@@ -17,7 +17,7 @@ export interface Layout {
 export const PLAIN: Layout = { width: Number.POSITIVE_INFINITY, paint: unpainted };
 
 const GAP = '  ';
-/** A column is not made narrower than this for the sake of the others. */
+/** The narrowest that a column may become. */
 const NARROWEST = 6;
 
 export function tableLines(header: readonly string[], rows: readonly Row[], { width, paint }: Layout): string[] {
@@ -42,7 +42,7 @@ export function tableLines(header: readonly string[], rows: readonly Row[], { wi
   ];
 }
 
-/** Takes from the widest column, again and again, until all fit. */
+/** Narrows the widest column until all columns fit. */
 function fitted(wanted: readonly number[], width: number): readonly number[] {
   const widths = [...wanted];
   const total = (): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
@@ -66,7 +66,7 @@ function length(text: string): number {
   return [...text].length;
 }
 
-/** As wide as the terminal, and uncut where there is none. One that was never given a size (a container's) says 0. */
+/** The terminal's width; no limit without a terminal. A terminal that was never given a size (in a container) says 0. */
 export function layoutFor(stream: { readonly isTTY?: boolean; readonly columns?: number }, paint: Paint): Layout {
   return stream.isTTY === true ? { width: stream.columns || 80, paint } : PLAIN;
 }

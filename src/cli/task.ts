@@ -1,4 +1,4 @@
-/** `signalbox task …`: what is to be done and who does it, by hand, for scripts and agents. */
+/** `signalbox task …`: publishes and claims tasks by hand, for scripts and agents. */
 import type { Command } from 'commander';
 import { addTaskClaim } from './task/claim.ts';
 import { addEnding } from './task/ending.ts';

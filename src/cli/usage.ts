@@ -7,14 +7,14 @@ import { pathOf } from './option-values.ts';
 export function usageProblem(command: Command, error: CommanderError): CliExit {
   const path = pathOf(command);
   const help = `see: ${path} --help`;
-  // No command at all was named: the help has been printed.
+  // No command was named, and commander has printed the help.
   if (error.code === 'commander.help') return new CliExit(EXIT.usage, '');
   const [what = '', ...hints] = withoutSecrets(error.message.replace(/^error: /, '')).split('\n');
   const hint = hints.map((line) => ` ${line.replace('(Did', '(did')}`).join('');
   return new CliExit(EXIT.usage, [what + hint, acceptedBy(command, error.code), help].join('\n  '));
 }
 
-/** What is no option has no value that anybody needs to see; and what is no command may be a URL. */
+/** Hides the value of an unknown option, and the password of a URL in place of a command. */
 function withoutSecrets(message: string): string {
   return message.replace(/'([^]*)'/, (_, argument: string) => {
     const option = /^(--[^=]+)=/.exec(argument)?.[1];

@@ -1,2 +1,2 @@
-/** The version of this package: here and not read from package.json, which is not there once all is one file. */
+/** The version of this package. It stands here because a bundle has no package.json to read. */
 export const VERSION = '0.1.0';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/survey/index.ts';
+import type { Survey, SurveyedLockHold, SurveyedWaiter } from '../runtime/observe/survey/index.ts';
 import { unpainted } from './output.ts';
 import { PLAIN } from './table.ts';
 import { stateOf, whoLines } from './who-table.ts';
@@ -67,7 +67,7 @@ describe('who', () => {
   });
 
   it('says so when there is nothing to show', () => {
-    expect(whoLines({ ...survey, locks: [] }, PLAIN)).toEqual(['Nothing is held, and nobody waits.']);
+    expect(whoLines({ ...survey, locks: [] }, PLAIN)).toEqual(['Nothing is held or waited for.']);
   });
 
   it.each([
@@ -76,7 +76,7 @@ describe('who', () => {
       { ...hold, health: 'overdue', lease: { ttlMs: 15_000, remainingMs: 3000, renewedMs: 12_000 } },
       'overdue, renewed 12 s ago',
     ],
-    [{ ...hold, health: 'slow' }, 'slow: past its limit'],
+    [{ ...hold, health: 'slow' }, 'slow: past its time limit'],
     [{ ...hold, health: 'silent' }, 'silent: lease ended'],
     [{ ...hold, health: 'process-gone' }, 'process gone'],
   ] as const)('tells apart how a hold fares (%#)', (one, text) => {

@@ -1,4 +1,4 @@
-/** A survey as a table for people: one row for each hold and each one who waits. */
+/** A survey as a table for people: one row for each hold and each waiter. */
 import type {
   Survey,
   SurveyedHold,
@@ -6,7 +6,7 @@ import type {
   SurveyedSemaphore,
   SurveyedSession,
   SurveyedWaiter,
-} from '../runtime/survey/index.ts';
+} from '../runtime/observe/survey/index.ts';
 import { spoken } from '../core/index.ts';
 import { type Colour, printable } from './output.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
@@ -15,7 +15,7 @@ const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
 
 export function whoLines(survey: Survey, layout: Layout): string[] {
   const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
-  if (inUse.length === 0) return ['Nothing is held, and nobody waits.'];
+  if (inUse.length === 0) return ['Nothing is held or waited for.'];
   return tableLines(
     HEADER,
     inUse.flatMap((one) => rowsOf(one, survey.at, layout)),
@@ -28,7 +28,7 @@ function rowsOf(one: SurveyedLock | SurveyedSemaphore, at: number, layout: Layou
     ...one.holds.map((hold) => holdRow(hold, 'capacity' in one ? one.capacity : undefined, at, layout)),
     ...one.waiting.map((waiter) => waiterRow(waiter, at, layout)),
   ];
-  // Named once; a reader's eye finds where the next one begins.
+  // Named once, so that the eye finds where the next resource begins.
   return rows.map((row, place) => ({ ...row, cells: [place === 0 ? one.resource : '', ...row.cells] }));
 }
 
@@ -54,7 +54,7 @@ function waiterRow(waiter: SurveyedWaiter, at: number, layout: Layout): Row {
   };
 }
 
-/** The nearest: whoever is ahead in the queue, or has it. */
+/** Names the waiter directly ahead in the queue, or else the holder. */
 function waitsText({ waitsFor }: SurveyedWaiter): string {
   const nearest = waitsFor.at(-1);
   return nearest === undefined ? 'waits' : `waits for ${nearest}`;
@@ -68,7 +68,7 @@ export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
     case 'overdue':
       return `overdue, renewed ${spoken(lease?.renewedMs ?? 0)} ago`;
     case 'slow':
-      return 'slow: past its limit';
+      return 'slow: past its time limit';
     case 'silent':
       return 'silent: lease ended';
     case 'process-gone':
@@ -101,7 +101,7 @@ function since(ms: number, at: number, { width }: Layout): string {
   return Number.isFinite(width) ? ago : `${iso(ms)} (${ago})`;
 }
 
-/** Where the row has room for the time in words only. */
+/** The full time, if the row only has room for a duration. */
 function exact(ms: number, { width }: Layout): string {
   return Number.isFinite(width) ? `since ${iso(ms).replace('T', ' ').slice(0, 19)}Z` : '';
 }
@@ -110,7 +110,7 @@ function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** A long reason is cut before anything else is. */
+/** A long reason is cut first. */
 function noteOf(reason: string | undefined, parts: readonly string[], { width }: Layout): string {
   const rest = parts.filter((part) => part !== '').join(' · ');
   if (reason === undefined || reason === '') return rest;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import type { Survey } from '../runtime/survey/index.ts';
+import type { Survey } from '../runtime/observe/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
@@ -47,7 +47,7 @@ async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgu
   // Both kinds, at one revision.
   const all = await box.survey();
   const isMeant = ({ name }: { readonly name: string }): boolean => name === resource.name;
-  // Not free for all that is known: what is held may be in what cannot be read.
+  // It may not be free: a key that cannot be read may hold it.
   const unreadable = all.malformed.find(({ key }) => isOf(key, resource.name));
   if (unreadable !== undefined) throw new Failure('corrupt', unreadable.why);
   return { ...all, locks: all.locks.filter(isMeant), semaphores: all.semaphores.filter(isMeant) };
@@ -60,12 +60,12 @@ function isOf(key: string, name: string): boolean {
   });
 }
 
-/** Of what was asked for: other things may well be held. */
+/** Says that the requested resource is not held; others may be. */
 function nothing(resource: ReturnType<typeof resourceArgument> | undefined, url: string): string {
-  if (resource === undefined) return `Nothing is held in ${url}, and nobody waits.`;
+  if (resource === undefined) return `Nothing is held or waited for in ${url}.`;
   const { kind, name } = resource;
-  if (kind !== undefined) return `${kind}/${name} is not held in ${url}, and nobody waits for it.`;
-  return `Neither lock/${name} nor semaphore/${name} is held in ${url}, and nobody waits for them.`;
+  if (kind !== undefined) return `${kind}/${name} is neither held nor waited for in ${url}.`;
+  return `Neither lock/${name} nor semaphore/${name} is held or waited for in ${url}.`;
 }
 
 function isInUse({ locks, semaphores }: Survey): boolean {

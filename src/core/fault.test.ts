@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { faultOf, semaphoreFault } from './fault.ts';
+import { faultOf, grantFault, semaphoreFault } from './fault.ts';
 import type { LockRecord } from './lock.ts';
 import type { SemaphoreRecord } from './semaphore.ts';
 
@@ -42,6 +42,32 @@ describe('a record that breaks a promise is told with its values:', () => {
       'a slot that two have',
       semaphoreFault(slots(4, 2, has('a', 1, 0), has('b', 2, 0)), undefined, true),
       'slot 0 is held twice',
+    ],
+  ])('%s', (_what, fault, told) => {
+    if (told === '') expect(fault).toBeUndefined();
+    else expect(fault).toContain(told);
+  });
+});
+
+describe('a hold that does not answer what was asked for is told with its values:', () => {
+  const asked = { id: 'a', holder: 'a', lease: 'l' };
+  it.each<[string, string | undefined, string]>([
+    ['what was asked for', grantFault({ ...asked, mode: 'shared' }, reader('a', 1)), ''],
+    ['a re-entry that is more', grantFault({ ...asked, id: 'b', lease: 'm', mode: 'shared' }, writer('a', 1)), ''],
+    ['slots', grantFault({ ...asked, weight: 2 }, has('a', 1, 0, 1)), ''],
+    ['the hold of another', grantFault(asked, writer('b', 1)), 'a asked for it, and b was given it'],
+    ['another lease', grantFault({ ...asked, lease: 'm' }, writer('a', 1)), 'a asked under the lease m, and got l'],
+    ['no token', grantFault(asked, writer('a', 0)), 'a was given token 0'],
+    [
+      'less of a lock',
+      grantFault({ ...asked, mode: 'exclusive' }, reader('a', 1)),
+      'asked for it exclusive, and got it shared',
+    ],
+    ['fewer slots', grantFault({ ...asked, weight: 3 }, has('a', 1, 0, 1)), 'a asked for 3 slots, and got 2'],
+    [
+      'slots that do not add up',
+      grantFault({ ...asked, weight: 1 }, { ...has('a', 1, 0), weight: 2 } as never),
+      'a weight of 2, and 1 slots',
     ],
   ])('%s', (_what, fault, told) => {
     if (told === '') expect(fault).toBeUndefined();

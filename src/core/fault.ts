@@ -1,12 +1,12 @@
 /**
- * What must be true of every lock and semaphore, whoever wrote it: checked wherever a record is read, and before a
- * decision is written. A fault is a bug of signalbox, or the work of another program; it is told with its values and
+ * What must be true of every lock and semaphore, whoever wrote it: checked wherever a record is read or heard of, before a
+ * decision is written, and before a hold is handed out. A fault is a bug of signalbox, or the work of another program; it is told with its values and
  * never repaired on the way, because the next decision would rest on a guess.
  */
 import type { Hold } from './hold.ts';
-import type { LockRecord } from './lock.ts';
+import type { LockHold, LockMode, LockRecord } from './lock.ts';
 import type { Token } from './machine.ts';
-import type { SemaphoreRecord } from './semaphore.ts';
+import type { SemaphoreHold, SemaphoreRecord } from './semaphore.ts';
 import { countSlots, slotTwice } from './slots.ts';
 
 /** What is wrong with a record, or with what became of `before`; undefined if nothing is. */
@@ -52,6 +52,32 @@ export function semaphoreFault(
   }
   const twice = thorough ? slotTwice(holds.map(({ slots }) => slots)) : undefined;
   return twice === undefined ? tokenFault(record, before) : `slot ${twice} is held twice`;
+}
+
+/** What a request asks for, as far as the hold that answers it shows. */
+export interface Wish {
+  readonly id: string;
+  readonly holder: string;
+  readonly lease: string;
+  readonly mode?: LockMode;
+  readonly weight?: number;
+}
+
+/**
+ * What is wrong with a hold as the answer to a request; undefined if nothing is. Another hold of the same holder is an answer
+ * too: then the request re-entered it, and it may be more than was asked for.
+ */
+export function grantFault({ id, holder, lease, mode, weight }: Wish, hold: Hold): string | undefined {
+  const { token } = hold;
+  const given = hold as Partial<LockHold & SemaphoreHold>;
+  if (hold.holder !== holder) return `${holder} asked for it, and ${hold.holder} was given it`;
+  if (hold.id === id && hold.lease !== lease) return `${holder} asked under the lease ${lease}, and got ${hold.lease}`;
+  if (!Number.isSafeInteger(token) || token < 1) return `${holder} was given token ${token}`;
+  if (mode === 'exclusive' && given.mode !== mode) return `${holder} asked for it ${mode}, and got it ${given.mode}`;
+  if (weight === undefined) return undefined;
+  const { weight: got = 0, slots = [] } = given;
+  if (got < weight) return `${holder} asked for ${weight} slots, and got ${got}`;
+  return countSlots(slots) === got ? undefined : `${holder} has a weight of ${got}, and ${countSlots(slots)} slots`;
 }
 
 interface Tokens {

@@ -199,7 +199,7 @@ export {
   withVariables,
 } from './pipeline/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
-export { faultOf, lockFault, semaphoreFault } from './fault.ts';
+export { type Wish, faultOf, grantFault, lockFault, semaphoreFault } from './fault.ts';
 export {
   type Cycle,
   formsOf,
@@ -237,6 +237,7 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
@@ -259,13 +260,13 @@ export {
   LARGEST_DATA_BYTES,
   MOST_CAPABILITIES,
   MOST_DEPENDENCIES,
-  NO_BOOK,
+  NO_BOOKKEEPING,
   NO_TERMS,
   type NotOwner,
   notOwner,
   statusOf,
   type Task,
-  type TaskBook,
+  type TaskBookkeeping,
   type TaskClaimEntry,
   type TaskData,
   type TaskEnd,

@@ -68,7 +68,7 @@ export type LockMode = 'exclusive' | 'shared';
 
 export interface LockHold extends Hold {
   readonly mode: LockMode;
-  /** The request by which it became exclusive, so that a cancelled upgrade can be given back. */
+  /** The request by which it became exclusive, so that a cancelled upgrade can be given back. Not once another has it too. */
   readonly upgradedBy?: string;
 }
 
@@ -239,7 +239,7 @@ function acquire(lock: Lock, command: Acquire, at: Moment): LockStep {
   if (before !== undefined) return before;
 
   const own = ownHold(record.holds, command.holder, at);
-  if (own !== undefined && covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
+  if (own !== undefined && covers(own.mode, command.mode)) return reenter(lock, own, at);
   if (command.force === true) return force(lock, command, own, at);
   if (own !== undefined) return upgrade(lock, upgradeOf(own, command), at);
   if (waiting.length === 0) return join(lock, command, at);
@@ -268,12 +268,31 @@ function askedBefore(lock: Lock, id: string, at: Moment): LockStep | undefined {
   return place < 0 ? undefined : step(lock, { kind: 'queued', position: place + 1, holders: holds });
 }
 
+function reenter(lock: Lock, hold: LockHold, at: Moment): LockStep {
+  const { state, outcome } = sharing(lock, hold);
+  return state === lock ? step(lock, outcome) : settle(step(state, outcome), at);
+}
+
+/**
+ * The same hold for another request of its holder. From then on an upgrade is not given back any more because the request
+ * that asked for it is given up: the other one writes under it.
+ */
+function sharing(lock: Lock, hold: LockHold): { readonly state: Lock; readonly outcome: LockOutcome } {
+  if (hold.upgradedBy === undefined) return { state: lock, outcome: { kind: 'extended', hold } };
+  const { upgradedBy: _upgradedBy, ...kept } = hold;
+  const { holds } = lock.record;
+  return {
+    state: withHolds(lock, holds.with(holds.indexOf(hold), kept)),
+    outcome: { kind: 'extended', hold: kept },
+  };
+}
+
 /** Those who wait are as far as they can get. */
 function join(lock: Lock, command: Acquire, at: Moment): LockStep {
   const { record, waiting } = lock;
   // A request of the same holder may have been served just now.
   const own = ownHold(record.holds, command.holder, at);
-  if (own !== undefined && covers(own.mode, command.mode)) return step(lock, { kind: 'extended', hold: own });
+  if (own !== undefined && covers(own.mode, command.mode)) return reenter(lock, own, at);
   if (own !== undefined) return upgrade(lock, upgradeOf(own, command), at);
   const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, undefined, at) : undefined;
   if (stale !== undefined) {
@@ -437,7 +456,7 @@ function upgrade(lock: Lock, command: Upgrade, at: Moment): LockStep {
   if (isStale(hold, at) || at.gone(command.lease)) return step(lock, LOST);
   const before = command.again === true ? askedBefore(lock, command.request, at) : undefined;
   if (before !== undefined) return before;
-  if (hold.mode === 'exclusive') return step(lock, { kind: 'extended', hold });
+  if (hold.mode === 'exclusive') return reenter(lock, hold, at);
   const rival = waiting.find((waiter) => isRivalOf(hold, waiter, record, at));
   if (rival !== undefined) return step(lock, { kind: 'upgrade-conflict', by: rival.holder });
 
@@ -525,11 +544,12 @@ function refuse(lock: Lock, id: string, cycle: Cycle, at: Moment): LockStep {
   if (victim === undefined) return step(lock, { kind: 'unchanged' });
   // One that needs no turn waits for nobody, and closes no circle.
   const settled = line.withoutTurn(lock, victim, at) ?? {
+    state: lock,
     outcome: { kind: 'deadlock', cycle },
     events: [event('lock:deadlock', victim, at, { cycle })],
   };
   const answers: readonly Answer<LockOutcome>[] = [{ id, outcome: settled.outcome }];
-  return settle({ ...step(leave(lock, id), { kind: 'settled' }, settled.events), answers }, at);
+  return settle({ ...step(leave(settled.state, id), { kind: 'settled' }, settled.events), answers }, at);
 }
 
 function tick(lock: Lock, at: Moment): LockStep {
@@ -566,17 +586,18 @@ function settle(so: LockStep, at: Moment): LockStep {
 }
 
 const line: Line<Lock, LockOutcome> = {
-  withoutTurn({ record: { holds } }, request, at) {
+  withoutTurn(lock, request, at) {
+    const { holds } = lock.record;
     const { holder, mode, upgrades } = request as LockRequest;
     if (upgrades !== undefined) {
       const hold = holds.find(({ id }) => id === upgrades);
-      if (hold === undefined || isStale(hold, at)) return { outcome: LOST, events: NONE };
-      return hold.mode === 'exclusive' ? { outcome: { kind: 'extended', hold }, events: NONE } : undefined;
+      if (hold === undefined || isStale(hold, at)) return { state: lock, outcome: LOST, events: NONE };
+      return hold.mode === 'exclusive' ? { ...sharing(lock, hold), events: NONE } : undefined;
     }
     // Whoever is known by the id of its one request holds nothing by another.
     const own = holder === request.id ? undefined : ownHold(holds, holder, at);
     if (own === undefined || !covers(own.mode, mode)) return undefined;
-    return { outcome: { kind: 'extended', hold: own }, events: NONE };
+    return { ...sharing(lock, own), events: NONE };
   },
 
   serve(lock, place, at) {

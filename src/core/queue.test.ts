@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nextOf } from './laws/index.ts';
+import { nextOf } from '../../test/laws/index.ts';
 import { goesAhead, nextInLine, type Passed, passing, PATIENCE, placeFor, type Waiting, without } from './queue.ts';
 
 type Choice = (waiting: readonly Waiting[], passed: Passed | null) => number;

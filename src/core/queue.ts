@@ -89,12 +89,14 @@ export function placeFor(waiting: readonly Waiting[], priority: number, passed: 
 /** How a machine treats those who wait. */
 export interface Line<State extends Queued, Outcome> {
   /** The answer to a request that needs no turn to be answered: it holds already, or can never hold. */
-  withoutTurn(state: State, request: State['waiting'][number], at: Moment): Settled<Outcome> | undefined;
+  withoutTurn(state: State, request: State['waiting'][number], at: Moment): Settled<State, Outcome> | undefined;
   /** Grants the request at `place`, whose turn it is; `undefined` if it has to wait. Touches at most `at.most` others. */
   serve(state: State, place: number, at: Moment): Served<State, Outcome> | undefined;
 }
 
-export interface Settled<Outcome> {
+export interface Settled<State, Outcome> {
+  /** The very same if the answer changes nothing but the queue. */
+  readonly state: State;
   readonly outcome: Outcome;
   readonly events: readonly Event[];
 }
@@ -140,7 +142,7 @@ export function answerWithoutTurn<State extends Queued, Outcome>(
   line: Line<State, Outcome>,
   at: Moment,
 ): Step<State, Outcome> {
-  const { state } = so;
+  let { state } = so;
   let left = budget(so, at);
   let answered: Set<Waiting> | undefined;
   const events: Event[] = [];
@@ -150,6 +152,7 @@ export function answerWithoutTurn<State extends Queued, Outcome>(
     const settled = line.withoutTurn(state, request, at);
     if (settled === undefined) continue;
     (answered ??= new Set()).add(request);
+    state = settled.state;
     left--;
     answers.push({ id: request.id, outcome: settled.outcome });
     events.push(...settled.events);

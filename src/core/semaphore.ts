@@ -66,7 +66,10 @@ export interface SemaphoreHold extends Hold {
   readonly weight: number;
   /** Which ones: the lowest that were free, the latest last. They stay while it holds them. */
   readonly slots: Slots;
-  /** The request by which it grew last, and from which weight: so that a cancelled growth can be given back. */
+  /**
+   * The request by which it grew last, and from which weight: so that a cancelled growth can be given back. Not once
+   * another request has it too.
+   */
   readonly grown?: { readonly by: string; readonly from: number };
 }
 
@@ -242,7 +245,10 @@ function acquire(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreS
   if (before !== undefined) return before;
   const made = madeBy(semaphore, command);
   const settled = line.withoutTurn(made, command, at);
-  if (settled !== undefined) return step(semaphore, settled.outcome);
+  if (settled !== undefined) {
+    const changed = settled.state === made ? semaphore : settled.state;
+    return changed === semaphore ? step(semaphore, settled.outcome) : settle(step(changed, settled.outcome), at);
+  }
   const granted = acquireFrom(made, command, at);
   // A request that is refused makes nothing.
   if (granted.state === made) return { ...granted, state: semaphore };
@@ -290,12 +296,32 @@ function askedBefore(semaphore: Semaphore, id: string, at: Moment): SemaphoreSte
   return step(semaphore, { kind: 'queued', position: place + 1, free: freeIn(record), holders: record.holds });
 }
 
+/**
+ * The same hold for another request of its holder. From then on a growth is not given back any more because the request
+ * that asked for it is given up: the other one uses the slots.
+ */
+function sharing(
+  semaphore: Semaphore,
+  hold: SemaphoreHold,
+): { readonly state: Semaphore; readonly outcome: SemaphoreOutcome } {
+  if (hold.grown === undefined) return { state: semaphore, outcome: { kind: 'already-held', hold } };
+  const { grown: _grown, ...kept } = hold;
+  const { holds } = semaphore.record;
+  return {
+    state: withHolds(semaphore, holds.with(holds.indexOf(hold), kept)),
+    outcome: { kind: 'already-held', hold: kept },
+  };
+}
+
 /** Those who wait are as far as they can get. */
 function join(semaphore: Semaphore, command: Acquire, at: Moment): SemaphoreStep {
   const { record, waiting } = semaphore;
   // A request of the same holder may have been served just now.
   const own = ownHold(record.holds, command.holder, at);
-  if (own !== undefined && own.weight >= command.weight) return step(semaphore, { kind: 'already-held', hold: own });
+  if (own !== undefined && own.weight >= command.weight) {
+    const { state, outcome } = sharing(semaphore, own);
+    return step(state, outcome);
+  }
   const stale = goesAhead(command, waiting, record.passed) ? inTheWay(record, command, own, at) : undefined;
   if (stale !== undefined) {
     const refusal = noRoomFor(record, command, own, stale);
@@ -484,11 +510,12 @@ function refuse(semaphore: Semaphore, id: string, cycle: Cycle, at: Moment): Sem
   if (victim === undefined) return step(semaphore, { kind: 'unchanged' });
   // One that needs no turn waits for nobody, and closes no circle.
   const settled = line.withoutTurn(semaphore, victim, at) ?? {
+    state: semaphore,
     outcome: { kind: 'deadlock', cycle },
     events: [event('semaphore:deadlock', victim, at, { weight: victim.weight, cycle })],
   };
   const answers: readonly Answer<SemaphoreOutcome>[] = [{ id, outcome: settled.outcome }];
-  return settle({ ...step(leave(semaphore, id), { kind: 'settled' }, settled.events), answers }, at);
+  return settle({ ...step(leave(settled.state, id), { kind: 'settled' }, settled.events), answers }, at);
 }
 
 function tick(semaphore: Semaphore, at: Moment): SemaphoreStep {
@@ -554,14 +581,16 @@ const line: Line<Semaphore, SemaphoreOutcome> = {
     const refusal = mismatch(request, record) ?? impossible(request, own, record.capacity);
     if (refusal !== undefined) {
       return {
+        state: semaphore,
         outcome: refusal,
         events: [event('semaphore:denied', request, at, { weight: request.weight, free: 0 })],
       };
     }
     if (own !== undefined && own.weight >= request.weight) {
-      return { outcome: { kind: 'already-held', hold: own }, events: NONE };
+      return { ...sharing(semaphore, own), events: NONE };
     }
-    return request.grows === undefined || request.grows === own?.id ? undefined : { outcome: LOST, events: NONE };
+    const isThere = request.grows === undefined || request.grows === own?.id;
+    return isThere ? undefined : { state: semaphore, outcome: LOST, events: NONE };
   },
 
   serve(semaphore, place, at) {

@@ -1,8 +1,8 @@
 /**
  * From nodes to plain values, and back from a path in the value to the node.
  *
- * An alias gives the very value of its anchor, so that a bomb of aliases takes no room; but it counts as what it stands
- * for, because whoever walks the value walks all of it.
+ * An alias returns the same object as its anchor, so that a bomb of aliases takes no memory. But it counts with its full
+ * size, because code that walks the value walks all of it.
  */
 import { type Alias, isAlias, isMap, isScalar, isSeq, type Node, type Pair, Scalar, type YAMLMap } from 'yaml';
 import { type Path, shown } from '../core/index.ts';
@@ -28,7 +28,7 @@ export class Conversion {
   valueOf(root: Node): unknown {
     const { value, size, height } = this.#convert(root);
     if (size > MOST_VALUES)
-      this.#refuse(root, `its aliases stand for ${size} values; accepted are at most ${MOST_VALUES}`);
+      this.#refuse(root, `its aliases expand to ${size} values; accepted are at most ${MOST_VALUES}`);
     else if (height > DEEPEST)
       this.#refuse(root, `its aliases are nested ${height} deep; accepted is at most ${DEEPEST}`);
     return value;
@@ -81,7 +81,7 @@ export class Conversion {
     for (const { key, value } of pairsOf(map)) {
       const name = keyText(key);
       if (name === undefined) {
-        this.#refuse(key as Node, 'a key is no text; accepted are keys that are text');
+        this.#refuse(key as Node, 'a key is not text; accepted are keys that are text');
         continue;
       }
       if (seen.has(name)) this.#refuse(key as Node, `the key ${shown(name)} is there twice`);

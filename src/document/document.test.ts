@@ -172,7 +172,7 @@ describe('a file that was made to do harm', () => {
       );
     }
     const [told] = await toldOf(laughs.join('\n'));
-    expect(told).toMatch(/^f\.yaml:1:1: its aliases stand for [\d.e+]+ values; accepted are at most 50000$/);
+    expect(told).toMatch(/^f\.yaml:1:1: its aliases expand to [\d.e+]+ values; accepted are at most 50000$/);
   });
 
   test('cannot be deep by aliases', async () => {

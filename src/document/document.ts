@@ -1,7 +1,7 @@
 /**
- * Documents: what somebody wrote in a file, as a value, with a way back to the line and column of every part of it.
+ * Reads a document from a file as a value, and finds the line and column of every part of it.
  *
- *     text ──YAML 1.2, of which JSON is a part──▶ value ──whoever knows what it should be──▶ problems with paths
+ *     text ──YAML 1.2, of which JSON is a part──▶ value ──the caller checks its meaning──▶ problems with paths
  *                                                                                              │
  *                          FILE:LINE:COLUMN: what is wrong  ◀────────────placeOf───────────────┘
  */
@@ -10,11 +10,11 @@ import { inOrder, type Place, type PlacedProblem } from './place.ts';
 import { readText } from './text.ts';
 
 export interface Document {
-  /** As it is told to people. */
+  /** The name shown to people. */
   readonly file: string;
-  /** Plain JSON: no dates, no sets, no objects with a past. */
+  /** Plain JSON: no dates, no sets, no class instances. */
   readonly value: unknown;
-  /** Where the entry begins; of what is missing, where that begins in which it is. */
+  /** Where the entry begins; for a missing entry, where its parent begins. */
   placeOf(path: Path): Place;
 }
 
@@ -22,7 +22,7 @@ export type ReadDocument =
   | { readonly ok: true; readonly document: Document }
   | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
 
-/** Who made more mistakes than these mends them first. */
+/** The most mistakes that are reported at once. */
 export const MOST_TOLD = 20;
 
 /** Never throws on anything that can be in a file. What YAML needs is loaded with the first document. */

@@ -1,4 +1,4 @@
-/** What is wrong with the syntax, in words for those who never read the YAML specification. */
+/** Explains syntax errors to readers who do not know the YAML specification. */
 import { type Document as Composed, isScalar, Scalar, visit, type YAMLError } from 'yaml';
 
 export interface ToldSyntax {
@@ -39,7 +39,7 @@ const BY_MESSAGE: readonly (readonly [RegExp, Words])[] = [
   [/flow-(map|seq)-end/, 'a bracket closes that was never opened; text that begins with one goes between quotes'],
 ];
 
-/** Where the parser has no better idea. */
+/** The message if the parser gives no better one. */
 const BY_CODE: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab indents this line; accepted are spaces',
   BAD_INDENT: 'this line is not indented like those it belongs to',
@@ -73,7 +73,7 @@ function notClosed(found: string): string {
   return `a ${close === '}' ? '{' : '['} before this is not closed with ${close}, or what is in it is not indented`;
 }
 
-/** The parser knows only where the file ends; who wrote it wants to know which quote it was. */
+/** The parser reports the end of the file; the author needs the place of the quote that was not closed. */
 function lastQuoted(document: Composed.Parsed): number | undefined {
   let last: number | undefined;
   visit(document, (_, node) => {

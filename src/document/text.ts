@@ -1,4 +1,4 @@
-/** The text of a document, before anybody asks what it means: its size, its encoding, and what nobody can see in it. */
+/** Checks a document's text before it is parsed: its size, its encoding, and invisible characters. */
 import { Lines, type PlacedProblem } from './place.ts';
 
 export const LARGEST_BYTES = 1_048_576;
@@ -7,7 +7,7 @@ export type ReadText =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly problems: readonly PlacedProblem[] };
 
-/** What YAML allows nowhere: control characters but tabs and the ends of lines, halves of characters, non-characters. */
+/** Characters that YAML forbids: controls other than tabs and line ends, lone surrogates, non-characters. */
 const UNSEEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]|\r(?!\n)|\p{Cs}/u;
 
 export function readText(given: string | Uint8Array): ReadText {

@@ -50,7 +50,7 @@ type Parsed = { readonly tokens: readonly Token[] } | { readonly refused: string
 type Token = Parameters<Composer['next']>[0];
 
 function parse(text: string): Parsed {
-  // Said before anything else, because it would change what the rest means.
+  // Reported first, because it would change the meaning of the rest.
   const directive = /^%.*$/m.exec(text.slice(0, /^---/m.exec(text)?.index ?? 0));
   if (directive !== null) {
     return {
@@ -84,7 +84,7 @@ function compose(tokens: readonly Token[], length: number): readonly Composed.Pa
   return [...composer.compose(tokens, true, length)];
 }
 
-/** One in each line: what follows a mistake in the same line is mostly no other one. */
+/** One mistake per line: further ones in the same line mostly follow from the first. */
 function syntaxProblems(document: Composed.Parsed, text: string, lines: Lines): PlacedProblem[] {
   const byLine = new Map<number, PlacedProblem>();
   for (const error of [...document.errors, ...document.warnings]) {

@@ -1,6 +1,6 @@
 /**
- * Names for the numbers of users and groups, for messages only: nothing is decided by a name. Users whom the machine's own
- * files do not list (LDAP, containers) are shown by number.
+ * Names of users and groups, for messages only: no decision depends on a name. Users that the machine's own files do not
+ * list (LDAP, containers) are shown by number.
  */
 import { readFileSync } from 'node:fs';
 
@@ -33,8 +33,8 @@ function nameIn(file: string, id: number): string | undefined {
 }
 
 /**
- * Whose files are as good as our own, as git sees it: the user's, and for root under `sudo` also those of the user who
- * called it. Where the system knows no owners (Windows), everybody's.
+ * Whose files we trust, by git's rule: the user's own, and for root under `sudo` also those of the calling user. Where the
+ * system knows no owners (Windows), every file.
  */
 export function isTrustedOwner(
   uid: number,

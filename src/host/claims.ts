@@ -1,11 +1,11 @@
 /**
- * Reads what a store says of processes. Whoever can write the store can write anything, so everything is checked here,
- * once, before a number becomes a path in /proc or the target of a signal. Undefined is what signalbox never writes.
+ * Reads a store's notes about processes. A user who can write the store can write anything, so every field is checked here
+ * before a number becomes a path in /proc or the target of a signal. Returns undefined for what signalbox never writes.
  */
 import type { Offspring } from './offspring.ts';
 import type { ProcessIdentity } from './process.ts';
 
-/** Linux gives out no larger one. */
+/** The largest pid on Linux. */
 const LARGEST_PID = 2 ** 22;
 const LONGEST_WORD = 200;
 
@@ -20,7 +20,7 @@ export function identityFrom(claim: unknown): ProcessIdentity | undefined {
   return claim as ProcessIdentity;
 }
 
-/** Never the first process of a machine or a container: it is nobody's child. */
+/** Never pid 1 of a machine or a container, which cannot be our child. */
 export function offspringFrom(claim: unknown): Offspring | undefined {
   const { pid, leads, mark, process, session } = fieldsOf(claim);
   if (!isNumberFrom(2, pid) || typeof leads !== 'boolean' || !isWord(mark)) return undefined;
@@ -37,7 +37,7 @@ function isNumberFrom(least: number, value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= LARGEST_PID;
 }
 
-/** What ids, namespaces and marks look like. */
+/** The form of ids, namespaces and marks. */
 function isWord(value: unknown): value is string {
   return typeof value === 'string' && value.length <= LONGEST_WORD && /^[\w:[\]-]+$/.test(value);
 }

@@ -1,4 +1,5 @@
-/** Ends what is left of a child: TERM, some time, KILL. Signals go only where it is certain who is meant. */
+/** Ends what is left of a child: TERM, a grace period, KILL. It signals only processes that are certainly the child's. */
+import { pause, systemClock } from '../clock.ts';
 import { type Offspring, type Remains, remainsOf, signalRemains } from './offspring.ts';
 
 const FIRST_LOOK_MS = 5;
@@ -8,15 +9,15 @@ const KILL_AGAIN_MS = 200;
 export interface Patience {
   /** Between TERM and KILL. */
   readonly graceMs: number;
-  /** Of this very process. */
+  /** Whether it is a child of this process. */
   readonly isOwn: boolean;
   /** See `Sight`. */
   readonly isShared?: boolean;
-  /** Aborted, it is KILL at once. */
+  /** When it aborts, KILL follows at once. */
   readonly hurrying?: AbortSignal;
-  /** Aborted, nothing is waited for any more. */
+  /** When it aborts, `end` returns without waiting. */
   readonly cut?: AbortSignal;
-  /** So long after the first KILL it is given up; a process that waits for a broken disk cannot be killed. */
+  /** Gives up this long after the first KILL: a process that waits for a broken disk cannot be killed. */
   readonly giveUpMs?: number;
 }
 
@@ -27,47 +28,35 @@ export async function end(child: Offspring, patience: Patience): Promise<boolean
     signalRemains(child, remainsOf(child, isOwn), signal, { isOwn, isShared });
   if (graceMs > 0 && hurrying?.aborted !== true) {
     tell('SIGTERM');
-    // One that was stopped would never hear it.
+    // A stopped process would not receive it.
     tell('SIGCONT');
     if (await isGoneWithin(child, isOwn, graceMs, hurrying, cut)) return true;
   }
-  const until = performance.now() + giveUpMs;
-  while (cut?.aborted !== true && performance.now() < until) {
+  const until = systemClock.monotonic() + giveUpMs;
+  while (cut?.aborted !== true && systemClock.monotonic() < until) {
     tell('SIGKILL');
-    // Again and again: some of them may have started others while they were counted.
+    // Repeated, because some may have started others while they were counted.
     if (await isGoneWithin(child, isOwn, KILL_AGAIN_MS, cut)) return true;
   }
   return isGone(remainsOf(child, isOwn));
 }
 
-/** Looks until nothing is left of it, the time is over, or one of the signals aborts. */
+/** Polls until nothing is left of the child, the time is over, or one of the signals aborts. */
 export async function isGoneWithin(
   child: Offspring,
   isOwn: boolean,
   withinMs: number,
   ...cuts: readonly (AbortSignal | undefined)[]
 ): Promise<boolean> {
-  const until = performance.now() + withinMs;
+  const until = systemClock.monotonic() + withinMs;
   for (let delayMs = FIRST_LOOK_MS; ; delayMs = Math.min(2 * delayMs, SLOWEST_LOOK_MS)) {
     if (isGone(remainsOf(child, isOwn))) return true;
-    const leftMs = until - performance.now();
+    const leftMs = until - systemClock.monotonic();
     if (leftMs <= 0 || cuts.some((cut) => cut?.aborted === true)) return false;
-    await pause(Math.min(delayMs, leftMs), cuts);
+    await pause(Math.min(delayMs, leftMs), AbortSignal.any(cuts.filter((cut) => cut !== undefined)));
   }
 }
 
 export function isGone(remains: Remains): boolean {
   return remains.kind === 'none';
-}
-
-function pause(ms: number, cuts: readonly (AbortSignal | undefined)[]): Promise<void> {
-  return new Promise((resolve) => {
-    const over = (): void => {
-      clearTimeout(timer);
-      for (const cut of cuts) cut?.removeEventListener('abort', over);
-      resolve();
-    };
-    const timer = setTimeout(over, ms);
-    for (const cut of cuts) cut?.addEventListener('abort', over);
-  });
 }

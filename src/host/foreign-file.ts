@@ -1,12 +1,12 @@
 /**
- * Reads a file that others may have put there, without waiting for anybody: a FIFO would block the open for ever, and a
- * device would never end. The asynchronous one for guards is `adapters/foreign-file.ts`.
+ * Reads a file that another user may have put there, without blocking: opening a FIFO would block for ever, and a device
+ * would never end. The asynchronous one for guards is `adapters/foreign-file.ts`.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0 } = constants;
 
-/** Undefined if it is no regular file, is larger than that, or cannot be read. */
+/** Undefined if it is not a regular file, is larger than that, or cannot be read. */
 export function readRegularFile(path: string, mostBytes: number): Buffer | undefined {
   return opened(path, (file, size) => (size > mostBytes ? undefined : readFileSync(file)));
 }

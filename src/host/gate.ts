@@ -3,7 +3,7 @@
  *
  *     sh     the usual one: it starts fastest, and passes everything on that a shell understands
  *     perl   for what a shell would drop or change: variables with odd names, variables that mean something to shells,
- *            bytes that are no UTF-8. The command and its environment come through the gate's descriptor
+ *            bytes that are not UTF-8. The command and its environment come through the gate's descriptor
  *     bash   instead of perl where there is none: it keeps variables with odd names
  *
  * Variables are never put into arguments, which every user of the machine can read.
@@ -30,11 +30,11 @@ export interface GatedCommand {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** What shells take for their own: they fall over the value, change it, or do something else than they were told. */
+/** Variables with a meaning for shells: a shell would fail on the value, change it, or behave differently. */
 const SHELLS_OWN = new Set('IFS OPTIND OPTERR PPID LINENO RANDOM SECONDS TMOUT SHELLOPTS BASHOPTS PS1 PS4'.split(' '));
 const PLACES = ['/usr/bin', '/bin', '/usr/local/bin'];
 
-/** Throws if there is no program here that could pass all of it on. */
+/** Throws if no program on this machine can pass everything on. */
 export function gateFor(command: GatedCommand, descriptor: number, find = findTool): Gate {
   const { argv, env } = command;
   const originals = originalVariables(env);

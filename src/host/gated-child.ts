@@ -1,6 +1,6 @@
 /**
- * A child that is there, with its pid and its group, but runs nothing until it is let go; so it can be written down
- * first. If this process dies before that, it ends without having run anything.
+ * A child that exists, with its pid and its group, but runs nothing until it is let go, so that a note about it can be
+ * written first. If this process dies before that, the child exits without having run anything.
  *
  *     a program (see `gate.ts`) waits at a descriptor ── let go: closes it and becomes the command
  *                                                    └─ the end: exits
@@ -77,7 +77,7 @@ export class GatedChild {
     env: NodeJS.ProcessEnv,
     { leads, mark, given = [], cwd, isCaptured = false }: GateOptions,
   ): Promise<GatedChild> {
-    // Where all are taken, the command has to do without one of them.
+    // If all descriptors are taken, the command loses one of them.
     const gate = GATES.find((number) => !given.includes(number)) ?? 3;
     const stdio: StdioOptions = Array.from({ length: Math.max(gate, ...given) + 1 }, (_, number) => {
       if (number === gate) return 'pipe';
@@ -95,7 +95,7 @@ export class GatedChild {
     }
   }
 
-  /** Its pid may be somebody else's by now. */
+  /** Its pid may belong to another process by now. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }

@@ -1,4 +1,4 @@
-/** How git is called, so that it looks at the repository we mean, asks nobody, changes nothing and runs nothing. */
+/** Calls git so that it inspects the intended repository, asks no questions, changes nothing and runs no programs. */
 
 /**
  * In a hook git's variables name the repository of the hook; others trace or change what git prints. These few say how
@@ -13,7 +13,7 @@ export function gitEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
     ...Object.fromEntries(kept),
     LC_ALL: 'C',
     GIT_TERMINAL_PROMPT: '0',
-    // Looking must not write, nor wait for somebody who writes.
+    // Inspecting must not write, nor wait for a writer.
     GIT_OPTIONAL_LOCKS: '0',
     GIT_NO_LAZY_FETCH: '1',
     // Unlike `protocol.allow`, no configuration overrides it: a repository's `uploadpack` is a program.

@@ -1,4 +1,4 @@
-/** What a command printed: the beginning and the end of it, however much that was. */
+/** Keeps the beginning and the end of a command's output, however long it is. */
 import { printedText, withoutBrokenBeginning, withoutBrokenEnd } from './printed-text.ts';
 
 export class KeptOutput {
@@ -6,11 +6,11 @@ export class KeptOutput {
   readonly #tailLimit: number;
   #total = 0;
   readonly #head: Buffer[] = [];
-  /** Round and round, once the head is full. */
+  /** A ring buffer, used once the head is full. */
   #tail: Buffer | undefined;
   #tailTotal = 0;
 
-  /** So many bytes of its beginning, and of its end. */
+  /** How many bytes of the beginning and of the end to keep. */
   constructor(headBytes: number, tailBytes: number) {
     this.#headLimit = headBytes;
     this.#tailLimit = tailBytes;
@@ -28,7 +28,7 @@ export class KeptOutput {
   #addToTail(chunk: Buffer): void {
     const limit = this.#tailLimit;
     this.#tail ??= Buffer.alloc(limit);
-    // Of a long chunk only the end can stay; it has to come to lie where it would have.
+    // Of a long chunk only the end stays; it must land where it would have.
     const skipped = Math.max(0, chunk.length - limit);
     const kept = chunk.subarray(skipped);
     const at = (this.#tailTotal + skipped) % limit;

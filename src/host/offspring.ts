@@ -1,5 +1,5 @@
 /**
- * A child process and whatever it started: what is left of it, and how to signal that and nothing else.
+ * Finds what is left of a child process and of everything it started, and signals those processes and no others.
  *
  *     with a session of its own    the members of that session, in whatever groups
  *     sharing the terminal's       the child and its descendants, and those in the same session that bear its mark
@@ -51,7 +51,7 @@ export function offspringOf(pid: number, leads: boolean, mark: string): Offsprin
   return { pid, leads, mark, process, ...(session !== undefined && { session }) };
 }
 
-/** `isOwn`: a child of this very process, which has looked after it all the time. */
+/** `isOwn`: a child of this process, which has supervised it all the time. */
 export function remainsOf(offspring: Offspring, isOwn = false): Remains {
   const { process, leads, pid } = offspring;
   if (process === undefined || thisHost() === undefined) {
@@ -104,11 +104,11 @@ function isOfSession(pid: number, { session }: Offspring): boolean {
   return session === undefined || readStat(pid)?.session === session;
 }
 
-/** False if one of them must not or may not be signalled by this process. Those that have gone meanwhile are no matter. */
+/** False if one of them must not or may not be signalled by this process. Processes that have ended meanwhile do not matter. */
 export function signalRemains(child: Offspring, remains: Remains, signal: NodeJS.Signals, sight: Sight = {}): boolean {
   if (remains.kind !== 'some' || !remains.isCertain) return remains.kind === 'none';
   if (barTo(child, remains.pids, sight) !== undefined) return false;
-  // Each of them is told, also where one may not be.
+  // All of them are signalled, even if one may not be.
   return targetsOf(child, remains.pids, sight)
     .map((target) => signalled(target, signal))
     .every((wasTold) => wasTold);
@@ -121,7 +121,7 @@ function targetsOf(child: Offspring, pids: readonly number[], { isShared }: Sigh
   return groupsOf(child.pid, pids).map((group) => -group);
 }
 
-/** All groups of the session, its first one included: whole groups, so that nobody is missed who was just started. */
+/** All groups of the session, the first one included. Whole groups, so that a process that was just started is not missed. */
 function groupsOf(leader: number, pids: readonly number[]): readonly number[] {
   const stats = pids.map(readStat).filter((stat) => stat?.session === leader);
   return [...new Set([leader, ...stats.map((stat) => stat?.group ?? leader)])];

@@ -1,6 +1,6 @@
 /**
- * Arguments and environment variables as this process got them. Node decodes both as UTF-8: a byte that is none becomes
- * U+FFFD, and a variable with such a byte in its name is not in `process.env` at all. Linux still has the bytes.
+ * The original bytes of arguments and environment variables. Node decodes both as UTF-8: an invalid byte becomes U+FFFD, and
+ * a variable with such a byte in its name is not in `process.env` at all. Linux still has the bytes.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -9,10 +9,10 @@ import { readFileSync } from 'node:fs';
 const REPLACEMENT = '\uFFFD';
 const EQUALS = 0x3d;
 
-/** Bytes where a string cannot say it. */
+/** Bytes, if a string cannot represent them. */
 export type Text = string | Buffer;
 
-/** Arguments or variables have bytes that are no UTF-8, and this platform does not tell which. */
+/** Arguments or variables have bytes that are not UTF-8, and this platform does not show them. */
 export class BytesLost extends Error {
   constructor(what: string) {
     super(`${what} is not UTF-8 (or has U+FFFD in it), and on this system it cannot be passed on unchanged`);

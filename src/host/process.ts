@@ -5,7 +5,7 @@
  *
  * Only Linux tells all of this. Elsewhere a process has no identity, and leases alone decide.
  */
-import { readdirSync, readFileSync, readlinkSync, statfsSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync, statfsSync } from 'node:fs';
 
 export interface ProcessIdentity {
   readonly boot: string;
@@ -38,6 +38,8 @@ const NO_TIME_SPACES = 'none';
 export const FIRST_TIME_SPACE = 'time:[4026531834]';
 
 let known: Host | null | undefined;
+/** Neither the pid nor the start time of a process ever changes. */
+let self: ProcessIdentity | undefined;
 
 /** The machine that this process runs on, as far as processes can see each other; undefined where it does not tell. */
 export function thisHost(): Host | undefined {
@@ -90,7 +92,8 @@ export function isLikelyInSight(identity: ProcessIdentity): boolean {
 }
 
 export function thisProcess(): ProcessIdentity | undefined {
-  return identify(process.pid);
+  self ??= identify(process.pid);
+  return self;
 }
 
 export function identify(pid: number): ProcessIdentity | undefined {
@@ -170,11 +173,20 @@ export interface Stat {
   readonly start: string;
 }
 
+/** More than the kernel's line about a process can be long. */
+const line = Buffer.alloc(4096);
+
 /** What the kernel tells of a process; undefined if there is none, or if it is not shown. */
 export function readStat(pid: number): Stat | undefined {
   let text: string;
   try {
-    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // `readFileSync` calls the system twice as often, and every process of the machine is read when a command has ended.
+    const file = openSync(`/proc/${pid}/stat`, 'r');
+    try {
+      text = line.toString('latin1', 0, readSync(file, line));
+    } finally {
+      closeSync(file);
+    }
   } catch {
     return undefined;
   }

@@ -5,6 +5,7 @@
  *                                           process P, and its version is P's epoch; `a/P.7` a lease of its own.
  *     m/P                                   mailbox of process P, on P's lease: each put is one letter
  *     r/<kind>/<name>                       record of a resource, with the events of the write that made it
+ *     r.horizon                             written before maintenance deletes records: see `commit.ts`
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
  *     s/<kind>/<id>                         state of something that is followed, in the shape of a record: a pipeline; or
  *                                           a member, on the lease of the session that joined
@@ -17,19 +18,24 @@
  */
 import {
   type Answer,
+  type Wish,
   type Event,
   faultOf,
+  grantFault,
+  type Hold,
   type LossReason,
   nameProblem,
   type Request,
   type Token,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { afterPrefix, type KeyValue, type LeaseId, type Revision, Value } from '../store/index.ts';
+import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
+/** Right before the records, so that one watch can follow both, and outside of their prefix. */
+export const HORIZON = 'r.horizon';
 export const TICKETS = 'q/';
 export const STATES = 's/';
 export const PROBES = 'p/';
@@ -74,6 +80,11 @@ export function resourceOfRecord(key: string): string {
   return readable(key, key.slice(RECORDS.length));
 }
 
+/** The queue of the resource whose record has this key. */
+export function queueOfRecord(key: string): { readonly key: string; readonly end: string } {
+  return prefixed(`${TICKETS}${key.slice(RECORDS.length)}/`);
+}
+
 export type StateKind = 'pipeline' | 'member';
 
 export function stateKey(kind: StateKind, id: string): string {
@@ -89,6 +100,12 @@ export function resourceOfState(key: string): string {
 export function resourceOfTicket(key: string): string {
   const [, kind, name] = key.split('/');
   return readable(key, `${kind}/${name}`);
+}
+
+/** `r/lock/main` of `q/lock/main/100/p.1`. */
+export function recordOfTicket(key: string): string {
+  const [, kind, name] = key.split('/');
+  return `${RECORDS}${kind}/${name}`;
 }
 
 function readable(key: string, path: string): string {
@@ -145,12 +162,12 @@ export interface Letter {
   readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
   readonly reports?: readonly Report[];
-  readonly errands?: readonly Errand[];
-  readonly done?: readonly ErrandReply[];
+  readonly delegations?: readonly DelegationRequest[];
+  readonly done?: readonly DelegationReply[];
 }
 
-/** Commands that one process asks another to carry out: see `errands.ts`. */
-export interface Errand {
+/** Commands that one process asks another to carry out: see `delegations.ts`. */
+export interface DelegationRequest {
   readonly id: string;
   readonly resource: string;
   /** Whose they are: its session, the version of its anchor, and the store's id of its lease. */
@@ -162,7 +179,7 @@ export interface Errand {
   readonly passedOn?: true;
 }
 
-export interface ErrandReply {
+export interface DelegationReply {
   readonly id: string;
   /** Which of its commands. */
   readonly place: number;
@@ -171,7 +188,7 @@ export interface ErrandReply {
 
 /**
  * What the writer of a letter knows of a resource, as of its write: whoever is granted it need not look before it can
- * hand it on. No more than a guess, like everything a desk knows: what is decided on it is checked by the commit.
+ * hand it on. No more than a guess, like everything a writer knows: what is decided on it is checked by the commit.
  */
 export interface Report {
   readonly resource: string;
@@ -230,12 +247,27 @@ export function corrupt(key: string, why: string, cause?: unknown): Failure {
   return new Failure('corrupt', told, { cause });
 }
 
-/** Throws `inconsistent` if a record breaks a promise; `before`: what it was, where it is about to be written. */
-export function refuseFault(resource: string, record: unknown, before?: unknown): void {
-  type AnyRecord = Parameters<typeof faultOf>[0];
-  const fault = faultOf(record as AnyRecord, before as AnyRecord | undefined);
-  if (fault === undefined) return;
-  const what = before === undefined ? 'as it is stored' : 'as it was about to be written';
-  const told = `${shown(resource)}, ${what}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
-  throw new Failure('inconsistent', told);
+/** Throws `inconsistent` if a record that was read breaks a promise. */
+export function refuseFault(resource: string, record: unknown): void {
+  const fault = recordFault(resource, record);
+  if (fault !== undefined) throw fault;
+}
+
+/** `heard`: the record was not read, but told by the process that wrote it. */
+export function recordFault(resource: string, record: unknown, heard = false): Failure | undefined {
+  const fault = faultOf(record as Parameters<typeof faultOf>[0]);
+  if (fault === undefined) return undefined;
+  return inconsistent(resource, heard ? 'as another process told it' : 'as it is stored', fault);
+}
+
+/** What is wrong with a hold that is about to be handed out for a request. */
+export function wrongGrant(resource: string, asked: Wish, hold: Hold): Failure | undefined {
+  const fault = grantFault(asked, hold);
+  return fault === undefined ? undefined : inconsistent(resource, 'as it was about to be handed out', fault);
+}
+
+/** For a record that breaks a promise. */
+export function inconsistent(resource: string, when: string, fault: string): Failure {
+  const told = `${shown(resource)}, ${when}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
+  return new Failure('inconsistent', told);
 }

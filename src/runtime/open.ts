@@ -14,9 +14,9 @@ import {
   type Store,
   withoutPassword,
 } from '../store/index.ts';
-import { refuseCheckedOut } from './checked-out.ts';
-import { withDeadlines } from './deadline.ts';
-import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location.ts';
+import { refuseCheckedOut } from './location/checked-out.ts';
+import { withDeadlines } from './session/bounded-store.ts';
+import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location/location.ts';
 import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues, sessionTime } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';

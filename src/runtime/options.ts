@@ -1,6 +1,7 @@
 /** What callers pass who are not held by types: a misspelt option must not be taken for one that was left out. */
 import { nameProblem, requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
+import { STRATEGIES, type Strategy } from './strategy.ts';
 
 const REQUEST = [
   'holder',
@@ -15,14 +16,13 @@ const REQUEST = [
   'within',
 ];
 const WAIT = ['waitMs', 'signal', 'onWaiting'];
-const STRATEGIES: readonly unknown[] = ['retry', 'fail-fast', 'steal-stale', 'force'];
 
 /** What is wrong with the options of a request; undefined if nothing is. */
 export function optionsProblem(options: unknown): string | undefined {
   const shape = shapeProblem(options, [...REQUEST, ...WAIT]);
   if (shape !== undefined) return shape;
   const { strategy, reason, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
-  if (strategy !== undefined && !STRATEGIES.includes(strategy)) {
+  if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
     return `strategy is ${shown(strategy)}; accepted is ${STRATEGIES.map(shown).join(' or ')}`;
   }
   if (strategy === 'force' && (reason ?? '') === '') return 'strategy is "force", which has to give a reason';

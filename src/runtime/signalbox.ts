@@ -13,27 +13,29 @@ import {
 } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import type { AnyDesk, WaitOptions } from './acquisition.ts';
+import type { AnyWriter, WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
-import { Children } from './children.ts';
-import { Deadlocks } from './deadlocks.ts';
-import type { AnyOutcome } from './pending.ts';
-import { type EventHandler, type EventPattern, Events, type SignalboxEvent, type Subscription } from './events.ts';
+import { Children } from './processes/children.ts';
+import { Deadlocks } from './observe/deadlocks.ts';
+import type { AnyOutcome } from './write/pending-command.ts';
+import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
-import type { Hold } from './hold.ts';
-import { Lock, LockHold } from './lock.ts';
-import { Maintenance, type MaintenanceSettings, type Swept } from './maintenance.ts';
-import { Members } from './members.ts';
+import { LeftBehind } from './guards/left-behind.ts';
+import type { Hold } from './holds/hold.ts';
+import { Lock, LockHold } from './holds/lock.ts';
+import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
+import { Members } from './members/members.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
-import { type Probe, probed } from './probe.ts';
-import { type RequestOptions, runUnder } from './resource.ts';
+import { type Probe, probed } from './upkeep/probe.ts';
+import { type RequestOptions, runUnder } from './holds/resource.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import { Semaphore, SemaphoreHold } from './semaphore.ts';
-import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './state/index.ts';
+import { Semaphore, SemaphoreHold } from './holds/semaphore.ts';
+import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
-import { type Survey, surveyOf, type SurveyOptions } from './survey/index.ts';
+import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
@@ -42,7 +44,7 @@ import {
   type TogetherOptions,
   tryTogether,
   type Want,
-} from './together.ts';
+} from './holds/together.ts';
 
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
@@ -86,8 +88,10 @@ export class Signalbox implements AsyncDisposable {
     this.children = new Children(runtime);
     this.members = new Members(runtime);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
-    const mayReclaim = settings.maintains && settings.reclaim;
-    this.#executor = new Executor(runtime, this.#events, looks, { adapters: settings.adapters, mayReclaim });
+    const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
+    const deadlocks = new Deadlocks(runtime);
+    runtime.observedBy(this.#events, deadlocks, leftBehind);
+    this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
       lock: (name) => this.lock(name),
@@ -98,7 +102,7 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, new Deadlocks(runtime), this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
   }
 
   lock(name: string): Lock {
@@ -233,13 +237,11 @@ export class Signalbox implements AsyncDisposable {
 
   readonly #parts = {
     hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
-      const isMore = outcome.kind === 'upgraded' || outcome.kind === 'increased';
-      const reentry = isMore || outcome.kind === 'extended' || outcome.kind === 'already-held';
-      const desk = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore)).desk as unknown as AnyDesk;
+      const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
+      const writer = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore))
+        .writer as unknown as AnyWriter;
       const made = 'lock' in want ? LockHold : SemaphoreHold;
-      const hold = new made(this.#runtime, desk, outcome.hold as never, process, reentry);
-      if (isMore) hold.changed(outcome.hold as never);
-      return hold;
+      return new made(this.#runtime, writer, outcome.hold as never, process, reentry);
     },
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {

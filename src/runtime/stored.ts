@@ -5,7 +5,7 @@
 import { isSlots, requestProblem, shown } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { KeyValue } from '../store/index.ts';
-import { corrupt, decode, type ResourceKind, type TicketDocument } from './layout.ts';
+import { corrupt, decode, type ResourceKind, type TicketDocument, TICKETS } from './layout.ts';
 
 /** A key that was passed over. */
 export interface Malformed {
@@ -47,23 +47,36 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Decodes it and checks it; `problem` tells what is wrong with it, if something is. */
+/**
+ * Decodes it and checks it; `problem` tells what is wrong with it, if something is. A value that has passed the same
+ * check is not checked again, so `problem` must depend on nothing but the document.
+ */
 export function checked<T>(pair: KeyValue, problem: (document: Fields) => string | undefined): T {
+  const { value } = pair;
+  if (value.passed === problem) return value.json as T;
   const document = decode<unknown>(pair);
   const found = isObject(document) ? problem(document) : `it holds ${shown(document)}`;
   if (found !== undefined) throw corrupt(pair.key, found);
+  value.passed = problem;
   return document as T;
 }
 
 /** Of a ticket under `q/lock/` or `q/semaphore/`. */
 export function ticketIn<Q>(pair: KeyValue): TicketDocument<Q> {
-  const kind = pair.key.split('/')[1] as ResourceKind;
-  return checked<TicketDocument<Q>>(pair, ({ request, at }) => {
+  return checked<TicketDocument<Q>>(pair, pair.key.startsWith(LOCK_TICKETS) ? lockTicketProblem : slotsTicketProblem);
+}
+
+const LOCK_TICKETS = `${TICKETS}lock/`;
+const lockTicketProblem = ticketCheck('mode');
+const slotsTicketProblem = ticketCheck('weight');
+
+function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | undefined {
+  const required = ['id', 'holder', 'lease', 'priority', wanted] as const;
+  return ({ request, at }) => {
     if (!isObject(request)) return `its request is ${shown(request)}`;
     if (!isTime(at)) return `its time is ${shown(at)}`;
-    const required = ['id', 'holder', 'lease', 'priority', kind === 'lock' ? 'mode' : 'weight'] as const;
     return requestProblem(request, required);
-  });
+  };
 }
 
 /** What is wrong with the record of a lock or a semaphore; every reader relies on this much. */

@@ -1,4 +1,4 @@
-/** What a comparison says of one key; `pair` is absent where there is none. */
+/** Evaluates a comparison for one key; `pair` is undefined if the key does not exist. */
 import type { Compare, KeyValue } from './contract.ts';
 
 export function holds(compare: Compare, pair: KeyValue | undefined): boolean {

@@ -129,7 +129,7 @@ export interface Changes {
   readonly changes: readonly Change[];
 }
 
-/** Read once: whoever iterates it again goes on where the one before left off. */
+/** It can be read once: a second iteration continues where the first one stopped. */
 export interface Watch extends AsyncIterable<Changes> {
   /** Every change after this revision will be delivered: in order, none skipped, none twice. */
   readonly since: Revision;
@@ -176,13 +176,13 @@ export interface Store {
   /**
    * The same, answered at once: for engines that live in this process. The runtime uses it where
    * it exists, so that an uncontended acquire costs no more promises than its caller awaits.
-   * Whoever watches is woken, but runs only after it has returned.
+   * Watchers are woken, but run only after it has returned.
    */
   transactionNow?(transaction: Transaction): TransactionResult;
 
   /**
-   * Changes after `since`, or from now on. Resolves once the store has confirmed it: whatever is
-   * written after that is delivered. Iterating throws `compacted` if history was compacted past
+   * Changes after `since`, or from now on. Resolves once the store has confirmed it: every
+   * later write is delivered. Iterating throws `compacted` if history was compacted past
    * what is to be delivered next, and always if `since` lies before `compacted`; `unavailable` if
    * the connection broke; then open another one after the last revision that was delivered. Ends,
    * without an error, when `signal` aborts.
@@ -214,12 +214,12 @@ export interface Store {
 
   /**
    * Forgets history up to and including `revision`; current values stay. Throws `compacted` if
-   * that is forgotten already, `invalid` if it is still to come or no revision.
+   * that is already compacted, `invalid` if it is still to come or no revision.
    */
   compact(revision: Revision, signal?: AbortSignal): Promise<void>;
   /**
-   * Others, who know nothing of signalbox, may need the history of this store too: it is forgotten when somebody asks for
-   * it, and not by maintenance.
+   * Programs other than signalbox may need the history of this store too: it is compacted only on request, and not by
+   * maintenance.
    */
   readonly historyIsShared?: boolean;
   health(signal?: AbortSignal): Promise<Health>;

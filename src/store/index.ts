@@ -47,5 +47,6 @@ export {
   withWholePaths,
 } from './etcd/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
+export { always, Operations, pairIn, type Place, readPages, readRange, type ReadRange } from './operations.ts';
 export { readsOnly } from './reads-only.ts';
 export { Value } from './value.ts';

@@ -1,4 +1,4 @@
-/** Whether a transaction changes nothing, whatever its comparisons say. */
+/** Whether a transaction changes nothing in either branch. */
 import type { Operation, Transaction } from './contract.ts';
 
 export function readsOnly({ success, failure }: Pick<Transaction, 'success' | 'failure'>): boolean {

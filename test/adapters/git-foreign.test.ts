@@ -332,7 +332,7 @@ describe('a partial clone', () => {
   it('is not looked into by a git that might fetch', async () => {
     const { path, marker } = partial();
     const old = gitAt(path, shadowed('case "$*" in *" version") echo git version 2.38.1;; *) real "$@";; esac'));
-    await expect(old.worktrees('main')).rejects.toThrow('git version 2.38.1 would fetch what is missing');
+    await expect(old.worktrees('main')).rejects.toThrow('git version 2.38.1 would fetch missing objects');
     await expect(old.worktree('.')).rejects.toThrow('git 2.45 is needed');
     await expect(old.merged('origin/main', 'main')).rejects.toThrow('git 2.45 is needed');
     // Refs are no objects.

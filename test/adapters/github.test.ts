@@ -79,7 +79,7 @@ describe('what is asked', () => {
       'acme/x?y',
       'https://github.com/acme/rocket',
     ]) {
-      expect(() => issuesOf({ repository }), repository).toThrow('is no repository of GitHub');
+      expect(() => issuesOf({ repository }), repository).toThrow('is not a GitHub repository');
     }
   });
 });
@@ -288,10 +288,10 @@ describe('the token', () => {
   });
 
   it('goes only over a line that nobody listens to, and to nobody whose address has a password', () => {
-    expect(() => issuesOf({ baseUrl: 'http://github.example.org/api/v3' })).toThrow('has to be https');
+    expect(() => issuesOf({ baseUrl: 'http://github.example.org/api/v3' })).toThrow('must be https');
     expect(() => issuesOf({ baseUrl: 'https://me:secret@github.example.org' })).toThrow('must not contain a password');
     expect(() => issuesOf({ baseUrl: 'https://me:secret@github.example.org' })).not.toThrow('secret@');
-    expect(() => issuesOf({ baseUrl: 'nonsense' })).toThrow('is no URL');
+    expect(() => issuesOf({ baseUrl: 'nonsense' })).toThrow('is not a URL');
     expect(() => issuesOf({ baseUrl: 'https://github.example.org/api/v3/' })).not.toThrow();
   });
 });

@@ -63,8 +63,8 @@ export class Player {
       case 'lease-state': {
         const state = await store.leaseState(this.#leaseId(command.lease));
         if (state === null) return null;
-        const isLeft = state.remainingMs > 0 && state.remainingMs <= state.ttlMs;
-        return { id: this.#leaseName(state.id), ttlMs: state.ttlMs, isLeft, keys: [...state.keys].sort() };
+        const isDelegated = state.remainingMs > 0 && state.remainingMs <= state.ttlMs;
+        return { id: this.#leaseName(state.id), ttlMs: state.ttlMs, isDelegated, keys: [...state.keys].sort() };
       }
       case 'watch': {
         const since = command.since === 'now' ? 'now' : Math.max(0, current - command.since.ago);

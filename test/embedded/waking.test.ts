@@ -1,15 +1,16 @@
 import { fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { open } from 'signalbox';
+import { Failure, open } from 'signalbox';
 import { type Changes, openEmbedded, prefixed, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readStat } from '../../src/host/index.ts';
 
 const clock = new TestClock();
@@ -122,6 +123,75 @@ describe('waking another handle', () => {
     await mayDie.close();
   });
 
+  describe('by a process that closes', () => {
+    /** A store that can be kept from writing records: before, or after it has written. */
+    async function openUnreliable(): Promise<{ store: Store; fail: (how: 'refused' | 'unanswered') => void }> {
+      const store = await openEmbedded(directory, { clock });
+      let failing: 'refused' | 'unanswered' | undefined;
+      const transaction: Store['transaction'] = async (asked, signal) => {
+        const writes = asked.success.some((operation) => operation.do !== 'read' && 'key' in operation);
+        if (!writes || failing === undefined) return store.transaction(asked, signal);
+        const how = failing;
+        // What follows cannot make up for it.
+        failing = 'refused';
+        if (how === 'unanswered') await store.transaction(asked, signal);
+        throw new Failure(how === 'unanswered' ? 'outcome-unknown' : 'unavailable', 'as the test wants it');
+      };
+      const unreliable = new Proxy(store, {
+        get(target, name) {
+          const value: unknown = name === 'transaction' ? transaction : Reflect.get(target, name);
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+        },
+      });
+      return { store: unreliable, fail: (how) => (failing = how) };
+    }
+
+    const holds = (): string[] => sql<{ value: string }>("SELECT value FROM pair WHERE key LIKE 'r/%'").map(holdersIn);
+    const holdersIn = ({ value }: { value: string }): string => (/"holds":\[\]/.test(value) ? 'free' : 'held');
+
+    it('is not needed where it could give back what it held', async () => {
+      const wasRung = await bellElsewhere('a/', 'lease-ends');
+      const box = await open(await openEmbedded(directory, { clock }), { clock });
+      await box.lock('main').acquire();
+      await box.close();
+      expect(holds()).not.toContain('held');
+      expect(sql("SELECT * FROM pair WHERE key LIKE 'a/%'")).toEqual([]);
+      expect(wasRung()).toBe(false);
+    });
+
+    it('happens where it could not give back what it held', async () => {
+      const wasRung = await bellElsewhere('a/', 'lease-ends');
+      const { store, fail } = await openUnreliable();
+      const box = await open(store, { clock, requestTimeoutMs: 1000 });
+      await box.lock('main').acquire();
+      fail('refused');
+      const closing = box.close();
+      await clock.advance(2000);
+      await closing;
+      expect(holds()).toEqual(['held']);
+      expect(wasRung()).toBe(true);
+    });
+
+    it('happens where it was granted something without ever hearing of it', async () => {
+      const wasRung = await bellElsewhere('a/', 'lease-ends');
+      const { store, fail } = await openUnreliable();
+      const box = await open(store, { clock, requestTimeoutMs: 1000 });
+      await box.lock('other').run(() => undefined);
+      fail('unanswered');
+      const asking = box
+        .lock('main')
+        .acquire()
+        .catch((error: unknown) => error);
+      await clock.advance(2000);
+      expect(await asking).toMatchObject({ code: 'outcome-unknown' });
+      const closing = box.close();
+      await clock.advance(2000);
+      await closing;
+      expect(holds()).toContain('held');
+      expect(wasRung()).toBe(true);
+    });
+  });
+
   it('is not needed by a renewal, which also says that the process still listens', async () => {
     const listener = await openHandle();
     await watching(listener, 'm/');
@@ -173,6 +243,26 @@ describe('waking another handle', () => {
     await clock.advance(11_000);
     expect(bells()).toEqual([bell]);
     expect(sql('SELECT * FROM listener')).toHaveLength(1);
+  });
+
+  it('leaves no socket behind that its process made under a name of its own, and was killed before it could move it', async () => {
+    const listener = await openHandle();
+    await watching(listener, 'm/');
+    const left = join(directory, 'bells', '00000000000000cc');
+    const server = createServer().listen(`${directory}-socket`);
+    await once(server, 'listening');
+    linkSync(`${directory}-socket`, left);
+    server.close();
+    await once(server, 'close');
+    await clock.advance(5000);
+    // It could be one that is about to be moved.
+    expect(existsSync(left)).toBe(true);
+    const later = Date.now() + 61_000;
+    vi.spyOn(Date, 'now').mockReturnValue(later);
+    await clock.advance(5000);
+    vi.restoreAllMocks();
+    expect(existsSync(left)).toBe(false);
+    expect(bells()).toHaveLength(1);
   });
 
   it('is not tried for ever for those that are gone without a word', async () => {

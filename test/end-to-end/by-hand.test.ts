@@ -123,7 +123,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(await scratch.run('lock', 'break', 'docs', '--reason', 'x')).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: 'signalbox: lock/docs: nobody holds it\n',
+        stderr: 'signalbox: lock/docs: it is not held, so there is nothing to break\n',
       });
     });
 

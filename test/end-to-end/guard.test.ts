@@ -98,7 +98,7 @@ describe('signalbox guard', () => {
   it('ends a command that takes too long, and says that it cannot tell', async () => {
     const { code, stdout } = await guard('check', '-e', 'command: {cmd: sleep 600}', '--command-timeout', '200ms');
     expect(code).toBe(69);
-    expect(stdout).toMatch(/^cannot be judged: command:"sleep 600" could not be looked at: .*200 ms/);
+    expect(stdout).toMatch(/^cannot be judged: command:"sleep 600" could not be checked: .*200 ms/);
   });
 
   it('reads issues from a tracker', async () => {
@@ -165,7 +165,7 @@ condition:
     const bad = 'all:\n  - lockfree: main\n  - command: {cmd: "touch ran"}\n  - branchMerged: {branch: x}\n';
     const { code, stdout, stderr } = await signalbox(['guard', 'check', '-'], { env, cwd: repo, input: bad });
     expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toMatch(/^<stdin>:2:5: "lockfree" is no condition; did you mean lockFree\?/);
+    expect(stderr).toMatch(/^<stdin>:2:5: "lockfree" is not a condition; did you mean lockFree\?/);
     expect(stderr).toContain('<stdin>:4:');
     expect((await guard('check', '-e', 'fileExists: ran')).code).toBe(1);
     for (const args of [[], ['guard.yaml', '-e', 'lockFree: x'], ['missing.yaml'], ['-e', '5'], ['-e', '[: {']]) {
@@ -200,12 +200,12 @@ condition:
     expect(over).toMatchObject({
       code: 1,
       stdout: 'failed:\n  file "a" does not exist\n  file "b" does not exist\n',
-      stderr: expect.stringContaining('signalbox: time is over after 100 ms\n') as string,
+      stderr: expect.stringContaining('signalbox: it did not pass within 100 ms\n') as string,
     });
     const never = await guard('wait', '-e', 'any: []');
     expect([never.code, never.stdout]).toEqual([1, 'can never pass: "any" of no conditions can never pass\n']);
     const lacking = await guard('wait', '-e', 'branchExists: -x', '--timeout', '100ms', '--quiet');
-    expect([lacking.code, lacking.stderr]).toEqual([69, 'signalbox: time is over after 100 ms\n']);
+    expect([lacking.code, lacking.stderr]).toEqual([69, 'signalbox: it did not pass within 100 ms\n']);
     const interrupted = start(['guard', 'wait', '-e', 'fileExists: never.txt'], { env, cwd: repo });
     await interrupted.complained('waiting');
     interrupted.child.kill('SIGINT');

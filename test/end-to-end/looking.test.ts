@@ -73,7 +73,7 @@ describe.each(stores)('on $on', ({ kind }) => {
     });
 
     onFile?.('and lists make no store where there is none', async () => {
-      const told = `No store at ${scratch.store} yet: nothing is held, and nobody waits.\n`;
+      const told = `No store at ${scratch.store} yet: nothing is held or waited for.\n`;
       for (const args of [
         ['who'],
         ['who', 'main'],
@@ -105,10 +105,10 @@ describe.each(stores)('on $on', ({ kind }) => {
       });
       expect((await scratch.run('who', 'main')).stdout).not.toContain('other');
       expect((await scratch.run('who', 'nobody')).stdout).toBe(
-        `Neither lock/nobody nor semaphore/nobody is held in ${scratch.store}, and nobody waits for them.\n`,
+        `Neither lock/nobody nor semaphore/nobody is held or waited for in ${scratch.store}.\n`,
       );
       expect((await scratch.run('who', 'lock/nobody')).stdout).toBe(
-        `lock/nobody is not held in ${scratch.store}, and nobody waits for it.\n`,
+        `lock/nobody is neither held nor waited for in ${scratch.store}.\n`,
       );
     });
   });
@@ -164,13 +164,13 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(code).toBe(0);
       expect(stdout).toMatch(/^lock\/careful: the hold of agent:7 \(token \d+\) is stale; not freed$/m);
       expect(stdout).toMatch(/^lock\/main: the hold of agent:7 \(token \d+\) is stale; freed$/m);
-      expect(stdout).toMatch(/^looked at 2 resources: freed 1 stale hold, left 1 alone, forgot 0 unused locks$/m);
+      expect(stdout).toMatch(/^checked 2 resources: freed 1 stale hold, left 1 alone, forgot 0 unused locks$/m);
       expect(await box.lock('main').isFree()).toBe(true);
     });
 
     it('goes on until it is interrupted, where that was asked for', async () => {
       const watching = scratch.start('maintain', '--watch', '--every', '50ms');
-      await watching.printed('looked at 0 resources');
+      await watching.printed('checked 0 resources');
       await scratch.run('lock', 'acquire', 'main', '--holder', 'a', '--ttl', '100ms');
       await watching.printed('lock/main: the hold of a');
       watching.child.kill('SIGINT');
@@ -179,7 +179,7 @@ describe.each(stores)('on $on', ({ kind }) => {
 
     it('pauses as long as it was told, also where that is longer than the timers of Node can', async () => {
       const watching = scratch.start('maintain', '--watch', '--every', '90d');
-      await watching.printed('looked at 0 resources');
+      await watching.printed('checked 0 resources');
       watching.child.kill('SIGINT');
       // Node warns of a timer that is too long, and lets it ring at once.
       expect(await watching.ended).toMatchObject({ code: 130, stderr: '' });
@@ -194,7 +194,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       const success = broken.map((key) => ({ do: 'put' as const, key, value: Value.text('{"record":') }));
       await store.transaction({ compare: [], success, failure: [] });
       await store.close();
-      const named = /passed over: "r\/lock\/broken" cannot be read: it does not hold JSON/;
+      const named = /skipped: "r\/lock\/broken" cannot be read: it does not hold JSON/;
       for (const args of [['who'], ['lock', 'list'], ['maintain'], ['export', scratch.path('saved')]]) {
         const { code, stderr } = await scratch.run(...args);
         expect([args, code, named.test(stderr)]).toEqual([args, 0, true]);

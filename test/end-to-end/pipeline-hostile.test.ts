@@ -29,7 +29,7 @@ describe('a runbook that cannot be right', () => {
       `${FIRST}  - &x\n    name: b\n    run: "true"\n    pre: { all: [*x] }\n`,
       '7:18: *x is inside of what it stands for',
     ],
-    ['a bomb of aliases', `${FIRST}${bomb.join('\n')}\n`, '1:1: its aliases stand for '],
+    ['a bomb of aliases', `${FIRST}${bomb.join('\n')}\n`, '1:1: its aliases expand to '],
     ['an unknown key', `${FIRST}    on_failure: warn\n`, '4:5: '],
     [
       'an unknown key, nearly right',
@@ -99,7 +99,7 @@ describe('a runbook that cannot be right', () => {
 
   it.each<[string, string, string, string]>([
     ['a program that throws', 'r.mjs', 'throw new Error("boom");\n', 'r.mjs:1: it cannot be loaded: Error: boom'],
-    ['a program without a runbook', 'r.mjs', 'export default 5;\n', 'r.mjs: its default export is no runbook;'],
+    ['a program without a runbook', 'r.mjs', 'export default 5;\n', 'r.mjs: its default export is not a runbook;'],
     [
       'a program with a wrong one',
       'r.mjs',

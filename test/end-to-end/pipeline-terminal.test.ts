@@ -38,7 +38,7 @@ describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
     const hold = await box.lock('m').acquire({ holder: 'agent:7' });
     type('box pipeline run r.yaml --id t; echo code $?');
     await shell.prints(
-      /\x1b\[33m▸\x1b\[39m merge +blocked[^]*merge\.pre: lock "m" is held by agent:7[^]*looks again after lock:released/,
+      /\x1b\[33m▸\x1b\[39m merge +blocked[^]*merge\.pre: lock "m" is held by agent:7[^]*checks again after lock:released/,
     );
     await hold.release();
     await shell.prints(/code 0/);
@@ -80,9 +80,7 @@ describe.skipIf(hasNoTerminals)('a pipeline on a terminal', () => {
     type('box pipeline run r.yaml --id t');
     await shell.prints(/│ begun/);
     shell.write(CTRL_C);
-    await shell.prints(
-      /stopping: its command is being ended[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/,
-    );
+    await shell.prints(/stopping its command[^]*run the phase again: signalbox pipeline resume t --rerun[^]*[$#] $/);
     type('echo code $?');
     await shell.prints(/code 130/);
     expect(shell.stdout.lastIndexOf(SHOWN)).toBeGreaterThan(shell.stdout.lastIndexOf(HIDDEN));

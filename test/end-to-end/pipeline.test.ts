@@ -74,14 +74,14 @@ phases:
       code: 1,
       stderr:
         'signalbox: pipeline/r7: there is one already\n  see: signalbox pipeline status r7\n' +
-        '  one that is over can be forgotten: signalbox pipeline forget r7\n',
+        '  if it has ended, free its id: signalbox pipeline forget r7\n',
     });
     expect(await pipeline('resume', 'r7')).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('it is done and cannot be resumed') as string,
     });
     expect(await pipeline('resume', 'r7', '--skip')).toMatchObject({ code: 1 });
-    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: forgotten\n' });
+    expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: deleted\n' });
     expect(await pipeline('forget', 'r7')).toMatchObject({ code: 1 });
     expect((await pipeline('list')).stdout).toBe('There are no pipelines.\n');
   });
@@ -121,7 +121,7 @@ phases:
       await scratch.run('lock', 'acquire', 'incident', '--holder', 'agent:7', '--ttl', '60s')
     ).stdout.trim();
     const { ended, printed } = scratch.start('pipeline', 'run', file, '--id', 'w');
-    await printed('merge:   looks again after lock:released');
+    await printed('merge:   checks again after lock:released');
     expect(await status('w')).toMatchObject({
       state: 'blocked',
       isDriven: true,
@@ -140,11 +140,9 @@ phases:
     const left = await pipeline('run', file, '--id', 'n', '--no-wait');
     expect(left.code).toBe(75);
     expect(left.stderr).toBe(
-      'signalbox: pipeline/n: left blocked\n  go on with it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
+      'signalbox: pipeline/n: left blocked; it can be resumed\n  continue it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
     );
-    expect((await pipeline('status', 'n')).stdout).toMatch(
-      /nobody drives it[^]*go on with it: signalbox pipeline resume n/,
-    );
+    expect((await pipeline('status', 'n')).stdout).toMatch(/not driven[^]*continue it: signalbox pipeline resume n/);
     write('', 'go');
     const resumed = await pipeline('resume', 'n');
     expect(resumed.stdout).toMatch(/^pipeline\/n: driven from here, at a\n[^]*a \| ran\n/);
@@ -169,9 +167,7 @@ phases:
     await printed('a | begun');
     const early = await pipeline('resume', 'k', '--skip', '--wait');
     expect(early.code, 'nobody can answer what has not been asked').toBe(1);
-    expect(early.stderr).toContain(
-      'there is nothing to decide, because no phase of it waits for a person: it is running',
-    );
+    expect(early.stderr).toContain('nothing was done, because no phase waits for a decision: it is running');
     child.kill('SIGKILL');
     await ended;
     const asked = await pipeline('resume', 'k', '--wait');
@@ -181,7 +177,9 @@ phases:
     const status = await pipeline('status', 'k', '--json');
     expect(JSON.parse(status.stdout)).toMatchObject({ blocked: { on: 'person', question: Number(question) } });
     const other = await pipeline('resume', 'k', '--skip', '--question', '999999');
-    expect(other.stderr).toContain(`that question is not open, so nothing was done. Open is question ${question}`);
+    expect(other.stderr).toContain(
+      `nothing was done, because that question is not open. The open one is question ${question}`,
+    );
     expect(other.code).toBe(1);
     expect(isAlive(Number(read('runs').trim())), 'nothing runs beside an orphan').toBe(false);
     const again = await pipeline('resume', 'k', '--rerun', '--question', question);
@@ -245,7 +243,7 @@ phases:
     child.kill('SIGINT');
     const { code, stdout, stderr } = await ended;
     expect(stdout).toContain('a | ending');
-    expect(stderr).toMatch(/^signalbox: stopping: its command is being ended[^]*left where it is\n {2}go on with it: /);
+    expect(stderr).toMatch(/^signalbox: stopping its command[^]*stopped; it can be resumed\n {2}continue it: /);
     expect(code).toBe(130);
     expect(await pipeline('resume', 's')).toMatchObject({ code: 0 });
   });

@@ -61,7 +61,7 @@ describe.each(stores)('a hold that is lost while the command runs, on $on', ({ k
     const started = sh('echo "pid $$"; read -r line; echo "got $line"', '--on-lost', 'warn');
     await started.pidOf();
     await breakLock();
-    await started.prints(/the hold was lost.*the command goes on/, 'stderr');
+    await started.prints(/the hold was lost.*the command continues/, 'stderr');
     started.write('more\n');
     expect(await started.ended).toMatchObject({ code: 76 });
     expect(started.stdout).toContain('got more');

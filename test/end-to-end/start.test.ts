@@ -69,7 +69,7 @@ describe('what is printed', () => {
   it('and cannot be written is an error, and a token that nobody got is given back', async () => {
     const { code, stderr } = await shell('"$NODE" "$ENTRY" lock acquire full --holder me > /dev/full');
     expect(code).toBe(75);
-    expect(stderr).toBe('signalbox: lock/full: the token could not be handed over, so it was released\n');
+    expect(stderr).toBe('signalbox: lock/full: the token could not be printed, so the hold was released\n');
     expect((await shell('"$NODE" "$ENTRY" who > /dev/full')).code).toBe(69);
     expect(await (await place.open()).lock('full').isFree()).toBe(true);
   });

@@ -44,7 +44,7 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
     expect((await run('list', '--status', 'failed')).stdout).toBe('No task is failed.\n');
     expect(await run('publish', 'b7', '--data', '{}')).toMatchObject({
       code: 1,
-      stderr: 'signalbox: task/b7: there is one already, and it is pending\n',
+      stderr: 'signalbox: task/b7: this id is taken, by a task that is pending\n',
     });
     const claimed = await run('claim', 'b7', '--holder', 'agent:7', '--ttl', '60s');
     expect(claimed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) as unknown });
@@ -167,10 +167,10 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
     [['publish', 'x', '--data', '{nope'], /is not JSON/],
     [['publish', 'x', '--priority', '1000'], /priority is 1000/],
     [['publish', 'x', '--data', '5', '--retries', '1'], /has to be an object/],
-    [['claim', 'x'], /no holder/],
-    [['complete', 'x'], /whose claim it is has to be said/],
+    [['claim', 'x'], /--holder is missing/],
+    [['complete', 'x'], /--token or --holder is missing/],
     [['fail', 'x', '--token', '1'], /--reason/],
-    [['release', 'x', '--token', '1', '--reason', 'y'], /--reason is for --force/],
+    [['release', 'x', '--token', '1', '--reason', 'y'], /--reason needs --force/],
     [['list', '--status', 'done'], /Allowed choices/],
     [['cliam', 'x'], /did you mean claim/],
   ])('says what is wrong with %j', async (args, message) => {

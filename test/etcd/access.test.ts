@@ -76,7 +76,7 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('an etcd with users',
   it('tells who names no user that one is needed', async () => {
     await expect(apply(await as(''), put('r/a'))).rejects.toMatchObject({
       code: 'forbidden',
-      message: expect.stringContaining('wants a user'),
+      message: expect.stringContaining('requires a user'),
     });
   });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { openEtcdUrl, type Operation, Value } from 'signalbox/store';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { BEGIN, block, FLAG, frame, headers, KIND, message, numbers } from './scripted-peer.ts';
+import { BEGIN, block, FLAG, frame, headers, KIND, message, numbers } from '../grpc/scripted-peer.ts';
 
 const SEEDS = [1, 2, 3, 4];
 const ROUNDS = 12;

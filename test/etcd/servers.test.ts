@@ -4,7 +4,7 @@ import { Value, type Store, type Transaction } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
 import { openEtcd, type EtcdOptions } from '../../src/store/etcd/open.ts';
-import { CallFailure } from '../../src/store/etcd/transport.ts';
+import { CallFailure } from '../../src/grpc/transport.ts';
 import { newWriter } from '../../src/store/etcd/wire/protobuf.ts';
 import { connectTo, ScriptedServer } from '../support/etcd/scripted-servers.ts';
 

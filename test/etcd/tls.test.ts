@@ -60,9 +60,9 @@ describe.skipIf(isMissing('etcd'))('an etcd over TLS', () => {
   });
 
   it.each([
-    ['ca=client.key', /ca is ".*client\.key", in which there is no certificate/],
-    ['ca=ca.pem&cert=client.key&key=client.key', /cert is ".*client\.key", in which there is no certificate/],
-    ['ca=ca.pem&cert=client.pem&key=client.pem', /key is ".*client\.pem", in which there is no private key/],
+    ['ca=client.key', /ca is ".*client\.key", which contains no certificate/],
+    ['ca=ca.pem&cert=client.key&key=client.key', /cert is ".*client\.key", which contains no certificate/],
+    ['ca=ca.pem&cert=client.pem&key=client.pem', /key is ".*client\.pem", which contains no private key/],
   ])('is not even asked with files that are none: %s', async (settings, told) => {
     const { code, stderr } = await signalbox(['who', '--store', url(settings)], { cwd: directory });
     expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringMatching(told) as string });

@@ -4,7 +4,7 @@ import { TestClock } from 'signalbox/testing';
 import { expect, it, vi } from 'vitest';
 import { type EtcdOptions, openEtcd } from '../../src/store/etcd/open.ts';
 import type { EtcdStore } from '../../src/store/etcd/store.ts';
-import { CallFailure } from '../../src/store/etcd/transport.ts';
+import { CallFailure } from '../../src/grpc/transport.ts';
 import { newWriter } from '../../src/store/etcd/wire/protobuf.ts';
 import { connectTo, ScriptedServer } from '../support/etcd/scripted-servers.ts';
 

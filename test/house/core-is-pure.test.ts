@@ -86,7 +86,7 @@ describe('the check of the core', () => {
   it('lets a test beside a machine use the test packages, and nothing else from outside', () => {
     const text = [
       "import fc from 'fast-check';",
-      "import { it } from 'vitest';",
+      "import { it } from 'vitest'; import '../../test/laws/index.ts';",
       "import assert from 'node:assert';",
       "import { TestClock } from '../testing/index.ts';",
     ].join('\n');

@@ -10,8 +10,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   core: [],
   failure: ['core'],
   clock: [],
-  host: [],
-  store: ['failure', 'clock', 'host'],
+  host: ['clock'],
+  grpc: ['clock'],
+  store: ['failure', 'clock', 'host', 'grpc'],
   adapters: ['failure', 'clock', 'core', 'host'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
@@ -20,6 +21,43 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   testing: 'all',
   index: 'all',
 };
+
+/**
+ * The rooms of `src/runtime`, from the ground up: what each may import besides itself and the files directly in
+ * `src/runtime`, which all of them share. An acquire goes through `holds`, `write` and `session`, and through no other.
+ */
+const ROOMS: Readonly<Record<string, readonly string[]>> = {
+  location: [],
+  write: [],
+  session: ['write'],
+  holds: ['write', 'session'],
+  members: ['write', 'session'],
+  tasks: ['write', 'session', 'holds'],
+  bus: ['session'],
+  observe: ['write', 'session', 'members', 'tasks'],
+  processes: ['write', 'session', 'holds'],
+  guards: ['write', 'tasks', 'observe'],
+  pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
+  upkeep: ['write', 'session', 'holds', 'tasks', 'observe'],
+};
+
+function wrongRoomImports(source: Source): string[] {
+  const from = roomOf(source.path);
+  if (from === undefined) return [];
+  const allowed = ROOMS[from];
+  if (allowed === undefined) return [`${source.path} is in no known room: enter ${from} in ROOMS`];
+  return importsOf(source)
+    .filter(({ target }) => {
+      const to = target === undefined ? undefined : roomOf(target);
+      return to !== undefined && to !== from && !allowed.includes(to);
+    })
+    .map(({ specifier, line }) => `${source.path}:${line} imports ${specifier}, which runtime/${from} may not`);
+}
+
+/** `write` for `src/runtime/write/commit.ts`; undefined for a file directly in `src/runtime`, and elsewhere. */
+function roomOf(path: string): string | undefined {
+  return /^src\/runtime\/([^/]+)\//.exec(path)?.[1];
+}
 
 function wrongWayImports(source: Source): string[] {
   const from = layerOf(source.path);
@@ -64,6 +102,10 @@ describe('the source', () => {
     expect(published.flatMap(wrongWayImports)).toEqual([]);
   });
 
+  it('shows the way of an acquire: each room of the runtime imports only the rooms below it', () => {
+    expect(published.flatMap(wrongRoomImports)).toEqual([]);
+  });
+
   it('imports only packages that come with it', () => {
     const { dependencies = {}, peerDependencies = {} } = JSON.parse(
       readFileSync(join(root, 'package.json'), 'utf8'),
@@ -84,6 +126,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/core/lock.ts', '../failure.ts'],
     ['src/failure.ts', './clock.ts'],
+    ['src/grpc/connect.ts', '../store/etcd/open.ts'],
     ['src/store/contract.ts', '../core/lock.ts'],
     ['src/store/memory/engine.ts', '../../runtime/session.ts'],
     ['src/store/memory/engine.ts', '../../testing/index.ts'],
@@ -103,6 +146,7 @@ describe('the check of the layers', () => {
   it.each([
     ['src/store/memory/engine.ts', '../contract.ts'],
     ['src/store/memory/engine.ts', '../../failure.ts'],
+    ['src/store/etcd/open.ts', '../../grpc/connect.ts'],
     ['src/runtime/execute.ts', '../core/lock.ts'],
     ['src/testing/simulation/main.ts', '../../runtime/execute.ts'],
     ['src/index.ts', './runtime/open.ts'],
@@ -114,6 +158,17 @@ describe('the check of the layers', () => {
     expect(wrongWayImports({ path: 'src/teleport/index.ts', text: '' })).toEqual([
       'src/teleport/index.ts is in no known layer: enter teleport in MAY_IMPORT',
     ]);
+  });
+
+  it.each([
+    ['src/runtime/write/commit.ts', '../holds/hold.ts', 1],
+    ['src/runtime/session/presence.ts', '../holds/hold.ts', 1],
+    ['src/runtime/attic/box.ts', './other.ts', 1],
+    ['src/runtime/holds/lock.ts', '../write/commit.ts', 0],
+    ['src/runtime/write/commit.ts', '../layout.ts', 0],
+    ['src/runtime/signalbox.ts', './holds/lock.ts', 0],
+  ])('judges %s importing %s by the rooms', (path, specifier, wrong) => {
+    expect(wrongRoomImports({ path, text: `import '${specifier}';` })).toHaveLength(wrong);
   });
 
   it('finds a package that users would not have', () => {

@@ -9,7 +9,7 @@ import { open, type Signalbox } from 'signalbox';
 import { hasEnded, type PipelineRecord, type Runbook } from 'signalbox/core';
 import { openEmbedded, openEtcdUrl, prefixed, type ReadResult, type Store } from 'signalbox/store';
 import { expect } from 'vitest';
-import type { DriveOutcome, ResumeOptions } from '../../src/runtime/pipelines/pipelines.ts';
+import type { DriveOutcome, ResumeOptions } from '../../src/runtime/pipelines/terms.ts';
 import { inFile, type NewStore } from '../support/stores.ts';
 import { functionsOf } from './programs/functions.mjs';
 import { until } from './stage.ts';

@@ -3,7 +3,7 @@
 import type { ReadResult, Transaction } from 'signalbox/store';
 import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { keysOf } from '../../src/runtime/held-records.ts';
+import { keysOf } from '../../src/runtime/holds/held-records.ts';
 import type { Process } from '../support/fleet.ts';
 import { isPending, settled } from '../support/outcome.ts';
 import { book, guard, phase, shell } from './books.ts';

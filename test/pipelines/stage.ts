@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { PipelineRecord, Runbook } from 'signalbox/core';
 import { onTestFinished } from 'vitest';
 import type { PhaseContext, PhaseFunction } from '../../src/runtime/pipelines/functions.ts';
-import type { DriveOutcome, ResumeOptions, RunOptions } from '../../src/runtime/pipelines/pipelines.ts';
+import type { DriveOutcome, ResumeOptions, RunOptions } from '../../src/runtime/pipelines/terms.ts';
 import { Fleet, type Process } from '../support/fleet.ts';
 import { settled } from '../support/outcome.ts';
 

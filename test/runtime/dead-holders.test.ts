@@ -7,19 +7,19 @@ import {
   lockTransition,
   type Moment,
 } from '../../src/core/index.ts';
-import { decide } from '../../src/runtime/decide.ts';
-import type { Draft } from '../../src/runtime/draft.ts';
-import { lockMachine } from '../../src/runtime/machines.ts';
-import { Unheard } from '../../src/runtime/pending.ts';
+import { decide } from '../../src/runtime/write/decide.ts';
+import type { Decision } from '../../src/runtime/write/decision.ts';
+import { lockMachine } from '../../src/runtime/write/machines.ts';
+import { BackgroundCommand } from '../../src/runtime/write/pending-command.ts';
 
 const at: Moment = { now: 0, revision: 10, gone: () => false };
 
 /** What a write that decides this would have to compare: the leases of those it grants something to. */
-function decided(lock: Lock, ...commands: readonly LockCommand[]): Draft<Lock> {
+function decided(lock: Lock, ...commands: readonly LockCommand[]): Decision<Lock> {
   return decide(
     lockMachine,
     lock,
-    commands.map((command) => new Unheard(command)),
+    commands.map((command) => new BackgroundCommand(command)),
     at,
     'here',
   );

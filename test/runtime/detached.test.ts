@@ -196,11 +196,28 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
       expect(hold.isValid).toBe(false);
     });
 
+    it('is not kept by others: a process that stopped to renew its session loses it', async () => {
+      const fleet = new Fleet(atOnce);
+      const [stuck, other] = await fleet.startAll('stuck', 'other');
+      const { holder, token } = await stuck!.box.lock('deploy').acquire({ holder: 'worker:1' });
+      await stuck!.box.lock('else').acquire();
+      stuck!.crash();
+      const lock = other!.box.lock('deploy');
+      for (let time = 0; time < 2; time++) {
+        await fleet.advance(TTL_MS / 3);
+        expect(await lock.renew({ holder, token })).toEqual({ kind: 'attached', ttlMs: TTL_MS });
+        expect(await lock.extend({ holder, token }, 60_000)).toEqual({ kind: 'attached', ttlMs: TTL_MS });
+      }
+      await fleet.advance(TTL_MS / 2);
+      expect(await lock.renew({ holder, token })).toEqual({ kind: 'lost' });
+      expect(await other!.box.lock('else').tryAcquire()).toMatchObject({ kind: 'reclaimed' });
+    });
+
     it('may itself be given as the claim', async () => {
       const fleet = new Fleet(atOnce);
       const [owner] = await fleet.startAll('owner');
       const hold = await owner!.box.lock('deploy').acquire({ holder: 'worker:1' });
-      expect(await owner!.box.lock('deploy').renew(hold)).toMatchObject({ kind: 'refreshed' });
+      expect(await owner!.box.lock('deploy').renew(hold)).toEqual({ kind: 'attached', ttlMs: TTL_MS });
       expect(await owner!.box.lock('deploy').release(hold)).toEqual({ kind: 'released' });
     });
 

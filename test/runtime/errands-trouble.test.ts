@@ -1,4 +1,4 @@
-/** Errands that come late, come twice, are not answered, or make no sense. */
+/** Delegation that come late, come twice, are not answered, or make no sense. */
 import type { Hold, Signalbox } from 'signalbox';
 import type { Transaction } from 'signalbox/store';
 import { describe, expect, it } from 'vitest';
@@ -27,7 +27,7 @@ async function crowd(capacity = 4): Promise<{ fleet: Fleet; guest: Process; keep
 
 /** Whether a process asks another one to do something for it. */
 const leavesErrand = ({ transaction }: { readonly transaction: Transaction }): boolean =>
-  transaction.success.some((operation) => operation.do === 'put' && operation.value.text.includes('"errands"'));
+  transaction.success.some((operation) => operation.do === 'put' && operation.value.text.includes('"delegations"'));
 
 describe('whoever waits behind one that is served by a keeper', () => {
   it('is served too, although the keeper had not heard of it', async () => {
@@ -51,7 +51,7 @@ describe('whoever waits behind one that is served by a keeper', () => {
   });
 });
 
-describe('an errand that comes after its sender has asked by itself', () => {
+describe('an delegated that comes after its sender has asked by itself', () => {
   it('is not carried out in the company of a newer one', async () => {
     const fleet = new Fleet(false);
     const [keeper] = (await fleet.startAll('keeper', 'guest')) as [Process, Process];
@@ -74,7 +74,7 @@ describe('an errand that comes after its sender has asked by itself', () => {
   });
 });
 
-describe('an errand that is not answered', () => {
+describe('an delegated that is not answered', () => {
   it('is not asked for a second time meanwhile, so that it is not granted twice', async () => {
     const { fleet, guest, keeper } = await crowd();
     keeper.link.holdNews();

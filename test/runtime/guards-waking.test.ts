@@ -18,11 +18,10 @@ import {
 import type { Guard } from 'signalbox/core';
 import { fakeAdapters } from 'signalbox/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
+import { Fleet, type Process, quietMs, transports, TTL_MS } from '../support/fleet.ts';
 import { isPending, settled } from '../support/outcome.ts';
 import { settle } from '../../src/testing/test-clock.ts';
 
-const HOUR_MS = 3_600_000;
 /** Nothing is polled before this: who is woken sooner was woken by an event. */
 const NEVER_MS = 1e9;
 
@@ -273,7 +272,7 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     expect(fleet.clock.pendingTimers).toBe(timers);
     expect(looks()).toBe(2);
     const reads = readsOf(waiter, 'r/lock/x');
-    await fleet.advance(HOUR_MS);
+    await fleet.advance(quietMs(atOnce));
     expect(readsOf(waiter, 'r/lock/x')).toBe(reads);
     expect(looks()).toBe(2);
     expect([await isPending(first), await isPending(second)]).toEqual([true, true]);
@@ -297,7 +296,7 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     await fleet.advance(60_000);
     expect([(await usual).kind, (await slow).kind]).toEqual(['passed', 'passed']);
     expect([asked('usual'), asked('slow')]).toEqual([32, 3]);
-    await fleet.advance(HOUR_MS);
+    await fleet.advance(quietMs(atOnce));
     expect([asked('usual'), asked('slow')]).toEqual([32, 3]);
   });
 
@@ -323,7 +322,7 @@ describe.each(transports)('who waits for a guard, on $transport', ({ atOnce }) =
     expect(kinds).toEqual(['needsInput', 'failed']);
     // It can be looked at again: from here on only an event is worth another look.
     const event = watch.next();
-    await fleet.advance(HOUR_MS);
+    await fleet.advance(quietMs(atOnce));
     expect(await isPending(event)).toBe(true);
     expect(looks()).toBe(2);
     await hold.release();

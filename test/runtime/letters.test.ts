@@ -5,8 +5,8 @@ import { Fleet, type Process } from '../support/fleet.ts';
 import { putLetter, sessionOf } from '../support/letters.ts';
 import { lossOf, settled } from '../support/outcome.ts';
 
-const errand = (fields: object) => ({
-  errands: [{ id: 'x!1', resource: 'semaphore/slots', from: 'x', epoch: 1, leaseId: '', commands: [], ...fields }],
+const delegated = (fields: object) => ({
+  delegations: [{ id: 'x!1', resource: 'semaphore/slots', from: 'x', epoch: 1, leaseId: '', commands: [], ...fields }],
 });
 const report = (fields: object) => ({
   reports: [{ resource: 'lock/main', record: { v: 1, holds: [] }, by: 'x', waiting: [], queueRevision: 1, ...fields }],
@@ -18,7 +18,7 @@ const senseless: readonly unknown[] = [
   7,
   [],
   {},
-  { answers: 7, losses: {}, reports: 'x', errands: null, done: 1 },
+  { answers: 7, losses: {}, reports: 'x', delegations: null, done: 1 },
   { answers: [null, 7, {}, { id: 'x.1', resource: 'lock/main' }, { id: 1, resource: 2, outcome: 3 }] },
   { losses: [null, {}, { id: 'x.1' }] },
   { done: [null, {}, { id: 'x!1', place: 'first', outcome: null }] },
@@ -30,16 +30,16 @@ const senseless: readonly unknown[] = [
   report({ waiting: 'all' }),
   report({ resource: 'barrier/main' }),
   report({ resource: 7 }),
-  errand({ commands: [null, 7] }),
-  errand({ commands: [{ kind: 'from-a-later-version' }] }),
-  errand({ commands: [{ kind: 'break', holder: 'x', reason: 'y' }] }),
-  errand({ commands: [{ ...acquire, weight: -1 }] }),
-  errand({ commands: [{ ...acquire, weight: undefined }] }),
-  errand({ commands: [{ ...acquire, lease: 7 }] }),
-  errand({ commands: [acquire], epoch: 'now' }),
-  errand({ commands: [acquire], from: { x: 1 } }),
-  errand({ commands: [acquire], resource: 'semaphore/' }),
-  errand({ commands: 'all' }),
+  delegated({ commands: [null, 7] }),
+  delegated({ commands: [{ kind: 'from-a-later-version' }] }),
+  delegated({ commands: [{ kind: 'break', holder: 'x', reason: 'y' }] }),
+  delegated({ commands: [{ ...acquire, weight: -1 }] }),
+  delegated({ commands: [{ ...acquire, weight: undefined }] }),
+  delegated({ commands: [{ ...acquire, lease: 7 }] }),
+  delegated({ commands: [acquire], epoch: 'now' }),
+  delegated({ commands: [acquire], from: { x: 1 } }),
+  delegated({ commands: [acquire], resource: 'semaphore/' }),
+  delegated({ commands: 'all' }),
 ];
 
 describe('a letter that makes no sense', () => {

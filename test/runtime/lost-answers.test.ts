@@ -44,6 +44,23 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await other.box.semaphore('s').inspect()).capacity).toBe(5);
     });
 
+    it('leaves a reader behind, and no writer beside others: a downgrade', async () => {
+      const { fleet, one, here, there } = await two();
+      const hold = await here.acquire();
+      one.link.next('transaction', 'severed', changesRecord);
+      const reading = hold.downgrade();
+      await settled();
+      const beside = await there.acquire({ mode: 'shared' });
+      expect([hold.mode, hold.isValid, beside.mode]).toEqual(['shared', true, 'shared']);
+      one.link.reconnect();
+      await fleet.advance(1_000);
+      await reading;
+      const writing = hold.upgrade();
+      expect(await isPending(writing)).toBe(true);
+      await beside.release();
+      expect((await writing).mode).toBe('exclusive');
+    });
+
     it('is not done again over what another did since: a setting', async () => {
       const { fleet, one, here, there } = await two();
       one.link.next('transaction', 'severed', changesRecord);
@@ -241,6 +258,35 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     });
   });
 
+  it('a grant that was missed is found although the store is away for longer than anybody is to wait for it', async () => {
+    const fleet = new Fleet(atOnce);
+    // Without the back-stop: nothing else asks for it.
+    const settings = { maintenanceMs: 1e9, sessionTtlMs: 600_000 };
+    const one = await fleet.start('one', settings);
+    const other = await fleet.start('other', settings);
+    const hold = await one.box.lock('main').acquire();
+    const waiting = other.box.lock('main').acquire();
+    await settled();
+    other.link.holdNews();
+    await hold.release();
+    await settled();
+    await (await one.box.lock('else').acquire()).release();
+    await fleet.store.compact(await fleet.revision());
+    // The letter is gone with the history. The look that follows arrives; nothing does after it.
+    const looks = ({ success }: Transaction): boolean =>
+      success.some((operation) => operation.do === 'read' && operation.key === 'r/lock/main');
+    other.link.next('transaction', atOnce === true ? 'refused' : 'delayed', looks);
+    other.link.deliverNews();
+    other.link.cutWatches();
+    await fleet.advance(1000);
+    other.link.deliverDelayed();
+    other.link.cutOff('refusing');
+    await fleet.advance(60_000);
+    other.link.reconnect();
+    await fleet.advance(5000);
+    expect((await waiting).isValid).toBe(true);
+  });
+
   it('whoever waits elsewhere behind a stale hold has it as soon as the setting lets it', async () => {
     const { fleet, here, there } = await two();
     await here.configure({ onStale: 'alert' });
@@ -281,7 +327,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
     it('stays on its session when it is extended', async () => {
       const { fleet, here, there } = await two();
       const hold = await here.acquire({ holder: 'A' });
-      expect(await here.extend(hold, 1_000)).toEqual({ kind: 'refreshed', ttlMs: TTL_MS });
+      expect(await here.extend(hold, 1_000)).toEqual({ kind: 'attached', ttlMs: TTL_MS });
       await fleet.advance(5_000);
       expect(hold.isValid).toBe(true);
       expect(await there.tryAcquire({ holder: 'B' })).toMatchObject({ kind: 'busy' });

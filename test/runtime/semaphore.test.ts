@@ -25,6 +25,20 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
       expect(three.slots).toEqual([3, 4]);
     });
 
+    it.each([0, -1, 1.5])('of a weight of %s are refused, and are not waited for by mistake', async (weight) => {
+      const { fleet, pool: slots } = await pool(2);
+      const [other] = await fleet.startAll('other');
+      const there = other!.box.semaphore('pool', { capacity: 2 });
+      const held = await there.acquire({ weight: 2 });
+      // Both in one write, which fails: nobody here has heard of the other process.
+      const [waiting, mistaken] = [slots.acquire(), refusalOf(slots.acquire({ weight }))];
+      expect(await mistaken).toMatchObject({ kind: 'impossible' });
+      await settled();
+      expect((await there.inspect()).waiting).toHaveLength(1);
+      await held.release();
+      expect((await waiting).slots).toEqual([0]);
+    });
+
     it('are never more in use than there are, whatever many ask at once', async () => {
       const { pool: slots } = await pool(7);
       let used = 0;
@@ -223,6 +237,14 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
       });
       const error = await errorOf(box.semaphore('pool', { capacity: 5 }).acquire());
       expect((error as Error).message).toMatch(/the capacity is 3, not 5/);
+    });
+
+    it('may shrink in the same write as a grant, below what is then in use', async () => {
+      const { pool: slots } = await pool(2);
+      const first = await slots.acquire();
+      const [second] = await Promise.all([slots.acquire(), slots.resize(1)]);
+      expect([first.slots, second.slots]).toEqual([[0], [1]]);
+      expect(await slots.inspect()).toMatchObject({ capacity: 1, usedSlots: 2 });
     });
 
     it('can grow, and those who wait come in', async () => {

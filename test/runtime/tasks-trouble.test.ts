@@ -151,6 +151,23 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect(await errorOf(box.tasks.publish('a', 1))).toMatchObject({ code: 'closed' });
   });
 
+  it('claimed by a process is not kept by others once that process has stopped to renew its session', async () => {
+    const fleet = new Fleet(atOnce);
+    const [stuck, other] = await fleet.startAll('stuck', 'other');
+    await stuck!.box.tasks.publish('a', 1);
+    const { token } = await stuck!.box.tasks.claim('a');
+    await stuck!.box.lock('else').acquire();
+    stuck!.crash();
+    const { tasks } = other!.box;
+    for (let time = 0; time < 2; time++) {
+      await fleet.advance(5000);
+      expect(await tasks.renew('a', { token })).toEqual({ kind: 'attached', ttlMs: 15_000 });
+    }
+    await fleet.advance(8000);
+    expect(await tasks.renew('a', { token })).toEqual({ kind: 'lost' });
+    expect(await other!.box.lock('else').tryAcquire()).toMatchObject({ kind: 'reclaimed' });
+  });
+
   it('claimed by a script outlives the process, is renewed and ended by whoever knows its token', async () => {
     const fleet = new Fleet(atOnce);
     const [script, later] = await fleet.startAll('script', 'later');

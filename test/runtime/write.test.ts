@@ -10,7 +10,7 @@ import {
 } from 'signalbox/store';
 import { faultyStore, type Fate, ScriptedFaults, TestClock } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
-import { type Intent, persistently, write, type WriteHost } from '../../src/runtime/write.ts';
+import { type Intent, persistently, writeOnce, type WriteHost } from '../../src/runtime/write/write-once.ts';
 import { errorOf, isPending, settled } from '../support/outcome.ts';
 
 interface Entry {
@@ -76,73 +76,73 @@ describe('a write', () => {
     for (const first of fates) {
       for (const second of fates) {
         for (const third of fates) {
-          const desk = new Desk();
-          desk.faults.next('transaction', first, second, third);
-          const writing = write(desk, desk.adding('a'));
-          await desk.clock.advance(10_000);
+          const writer = new Desk();
+          writer.faults.next('transaction', first, second, third);
+          const writing = writeOnce(writer, writer.adding('a'));
+          await writer.clock.advance(10_000);
           expect(await isPending(writing), [first, second, third].join()).toBe(false);
-          expect((await desk.entry(desk.engine)).ids, [first, second, third].join()).toEqual(['a']);
+          expect((await writer.entry(writer.engine)).ids, [first, second, third].join()).toEqual(['a']);
         }
       }
     }
   });
 
   it('is decided again on what others have written, and both are there', async () => {
-    const desk = new Desk();
-    await write(desk, desk.adding('b'));
-    expect(await write(desk, desk.adding('a'))).toBe('landed');
-    expect((await desk.entry()).ids).toEqual(['b', 'a']);
+    const writer = new Desk();
+    await writeOnce(writer, writer.adding('b'));
+    expect(await writeOnce(writer, writer.adding('a'))).toBe('landed');
+    expect((await writer.entry()).ids).toEqual(['b', 'a']);
   });
 
   it('whose answer got lost is looked for only when nothing of it can land any more', async () => {
-    const desk = new Desk();
-    desk.faults.next('transaction', 'drop-answer', 'fail');
-    const writing = write(desk, desk.adding('a'));
+    const writer = new Desk();
+    writer.faults.next('transaction', 'drop-answer', 'fail');
+    const writing = writeOnce(writer, writer.adding('a'));
     await settled();
-    expect([desk.fences, await isPending(writing)]).toEqual([1, true]);
-    await desk.clock.advance(100);
+    expect([writer.fences, await isPending(writing)]).toEqual([1, true]);
+    await writer.clock.advance(100);
     expect(await writing).toBe('found');
-    expect(desk.fences).toBe(2);
+    expect(writer.fences).toBe(2);
   });
 
   it('that could not be told within its time says that nobody knows, and hands over what it leaves', async () => {
-    const desk = new Desk();
+    const writer = new Desk();
     const left: unknown[] = [];
-    desk.faults.next('transaction', 'drop-answer');
-    desk.faults.always('transaction', 'fail');
-    const until = desk.clock.monotonic() + 1_000;
+    writer.faults.next('transaction', 'drop-answer');
+    writer.faults.always('transaction', 'fail');
+    const until = writer.clock.monotonic() + 1_000;
     const abandoned = (doubt: Failure, error: unknown): void => void left.push(doubt.code, (error as Failure).code);
-    const writing = errorOf(write(desk, desk.adding('a', { until, abandoned })));
-    await desk.clock.advance(3_000);
+    const writing = errorOf(writeOnce(writer, writer.adding('a', { until, abandoned })));
+    await writer.clock.advance(3_000);
     expect(await writing).toMatchObject({ code: 'outcome-unknown' });
     expect(left).toEqual(['outcome-unknown', 'outcome-unknown']);
   });
 
   it('that certainly did nothing within its time says just that', async () => {
-    const desk = new Desk();
-    desk.faults.always('transaction', 'fail');
-    const writing = errorOf(write(desk, desk.adding('a', { until: desk.clock.monotonic() + 1_000 })));
-    await desk.clock.advance(3_000);
+    const writer = new Desk();
+    writer.faults.always('transaction', 'fail');
+    const writing = errorOf(writeOnce(writer, writer.adding('a', { until: writer.clock.monotonic() + 1_000 })));
+    await writer.clock.advance(3_000);
     expect(await writing).toMatchObject({ code: 'unavailable' });
   });
 
   it('backs off, from 20 ms up to a second, and never spins although no write is ever answered', async () => {
-    const desk = new Desk();
-    desk.faults.always('transaction', 'pass');
-    const intent = desk.adding('a', { read: () => ({ ids: [], mod: 0 }), found: () => undefined });
-    desk.faults.next('transaction', ...Array.from({ length: 500 }, (): Fate => 'drop-request'));
-    const writing = write(desk, { ...intent, fence: (done) => done() });
-    await desk.clock.advance(10_000);
-    expect(desk.faults.calls.length).toBeLessThan(25);
+    const writer = new Desk();
+    writer.faults.always('transaction', 'pass');
+    const intent = writer.adding('a', { read: () => ({ ids: [], mod: 0 }), found: () => undefined });
+    writer.faults.next('transaction', ...Array.from({ length: 500 }, (): Fate => 'drop-request'));
+    const writing = writeOnce(writer, { ...intent, fence: (done) => done() });
+    await writer.clock.advance(10_000);
+    expect(writer.faults.calls.length).toBeLessThan(25);
     expect(await isPending(writing)).toBe(true);
   });
 
   it('that may be stopped ends in the middle of a pause', async () => {
-    const desk = new Desk();
+    const writer = new Desk();
     const stop = new AbortController();
-    desk.faults.always('transaction', 'fail');
-    const reading = errorOf(persistently(desk, stop.signal, () => desk.entry()));
-    await desk.clock.advance(5_000);
+    writer.faults.always('transaction', 'fail');
+    const reading = errorOf(persistently(writer, stop.signal, () => writer.entry()));
+    await writer.clock.advance(5_000);
     stop.abort();
     await settled();
     expect(await isPending(reading)).toBe(false);
@@ -150,22 +150,22 @@ describe('a write', () => {
   });
 
   it('ends with the process that wanted it', async () => {
-    const desk = new Desk();
-    desk.faults.always('transaction', 'fail');
-    const writing = errorOf(write(desk, desk.adding('a')));
+    const writer = new Desk();
+    writer.faults.always('transaction', 'fail');
+    const writing = errorOf(writeOnce(writer, writer.adding('a')));
     await settled();
-    desk.over.abort();
-    await desk.clock.advance(2_000);
+    writer.over.abort();
+    await writer.clock.advance(2_000);
     expect(await writing).toMatchObject({ code: 'unavailable' });
   });
 
   it('that the store refuses for good is not tried again', async () => {
-    const desk = new Desk();
-    const intent = desk.adding('a', {
+    const writer = new Desk();
+    const intent = writer.adding('a', {
       read: () => {
         throw new Failure('forbidden', 'no');
       },
     });
-    expect(await errorOf(write(desk, intent))).toMatchObject({ code: 'forbidden' });
+    expect(await errorOf(writeOnce(writer, intent))).toMatchObject({ code: 'forbidden' });
   });
 });

@@ -15,8 +15,8 @@ import {
 import type { ReadResult, Store } from 'signalbox/store';
 import { type Hold, isStale } from '../../src/core/index.ts';
 import { anchorKey, resourceKeys } from '../../src/runtime/layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../src/runtime/machines.ts';
-import { learn, viewReads } from '../../src/runtime/view.ts';
+import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../src/runtime/write/machines.ts';
+import { snapshotFrom, snapshotReads } from '../../src/runtime/write/snapshot.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { type Line, parseLine, type Wish } from './lines.ts';
 import { lock, semaphore, type Show, showEvent, showLoss } from './machines.ts';
@@ -253,10 +253,10 @@ export class RuntimeWorld implements World {
     const store = (this.#looking ??= await this.#place.handle());
     const { results, revision } = await store.transaction({
       compare: [],
-      success: viewReads(this.#keys, true),
+      success: snapshotReads(this.#keys, true),
       failure: [],
     });
-    const { state } = learn(this.#machine, results, revision) as { state: Coordinated };
+    const { state } = snapshotFrom(this.#machine, results, revision) as { state: Coordinated };
     const leases = state.record.holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
     const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
     const found = await store.transaction({ compare: [], success: reads, failure: [] });

@@ -120,7 +120,7 @@ class TaskWorld implements World {
     };
     const decided = decideEnd(this.#task, claim, ending, { request: 'r', now: 0 });
     if (decided.kind === 'not-owner') return { outcome: 'not-owner' };
-    return { outcome: decided.book.ended?.how ?? '', events: this.#written(decided) };
+    return { outcome: decided.bookkeeping.ended?.how ?? '', events: this.#written(decided) };
   }
 
   #leaseEnds(): Omit<Telling, 'state'> {
@@ -139,7 +139,7 @@ class TaskWorld implements World {
   }
 
   /** As the store would have it now. */
-  #written({ owner, status, book }: TaskWrite, holder = this.#task.owner?.holder ?? ''): readonly string[] {
+  #written({ owner, status, bookkeeping }: TaskWrite, holder = this.#task.owner?.holder ?? ''): readonly string[] {
     const mod = this.#revision;
     const before = this.#task.owner;
     const owners = {
@@ -147,8 +147,13 @@ class TaskWorld implements World {
       delete: undefined,
       'keep-unleased': before === undefined ? undefined : { ...before, mod, lease: null },
     };
-    this.#task = { ...this.#task, owner: owners[owner], status: { word: status, mod }, book: { entry: book, mod } };
-    return book.events.map((event) => this.#told(event));
+    this.#task = {
+      ...this.#task,
+      owner: owners[owner],
+      status: { word: status, mod },
+      bookkeeping: { entry: bookkeeping, mod },
+    };
+    return bookkeeping.events.map((event) => this.#told(event));
   }
 
   #told({ type, holder, reason, by }: Event): string {
@@ -159,7 +164,7 @@ class TaskWorld implements World {
   #state(): string {
     const task = this.#task;
     if (task.data === undefined) return 'not published';
-    const attempts = task.book?.entry.attempts ?? 0;
+    const attempts = task.bookkeeping?.entry.attempts ?? 0;
     const tried = attempts === 0 ? '' : `, tried ${attempts === 1 ? 'once' : `${attempts} times`}`;
     const owner = isOwned(task) ? ` by ${task.owner?.holder} ${this.#tokens.name(task.owner?.token as number)}` : '';
     return `${statusOf(task)}${owner}${tried}${isOrphaned(task) ? ' (says running)' : ''}`;

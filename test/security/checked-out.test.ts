@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { open, storeUrl } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseCheckedOut } from '../../src/runtime/checked-out.ts';
+import { refuseCheckedOut } from '../../src/runtime/location/checked-out.ts';
 
 let root: string;
 let clone: string;

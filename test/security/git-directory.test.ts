@@ -16,7 +16,7 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { gitCommonDirectory } from '../../src/runtime/git-directory.ts';
+import { gitCommonDirectory } from '../../src/runtime/location/git-directory.ts';
 import { built, ENTRY } from '../support/run-processes.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -19,8 +19,8 @@ import {
 } from '../../src/host/index.ts';
 import { offspringOf } from '../../src/host/offspring.ts';
 import { thisHost, thisProcess } from '../../src/host/process.ts';
-import type { Children, ChildNote } from '../../src/runtime/children.ts';
-import { clearLeftovers } from '../../src/runtime/leftovers.ts';
+import type { Children, ChildNote } from '../../src/runtime/processes/children.ts';
+import { clearLeftovers } from '../../src/runtime/processes/leftovers.ts';
 import { built, ENTRY, isAlive } from '../support/run-processes.ts';
 
 const IDENTITY = { boot: 'b-1', space: 'pid:[1]', pid: 42, start: '100' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
-import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
+import { workloadOf, WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
 
 describe('a simulated run', () => {
   it('is the same again with the same seed, line by line, so that a failure can be looked at twice', async () => {
@@ -16,6 +16,13 @@ describe('a simulated run', () => {
   it.each(repeated)('is the same again whatever its users do: %s', async (workload) => {
     const [first, second] = [await simulate(3, workload), await simulate(3, workload)];
     expect(second.trace).toEqual(first.trace);
+  });
+
+  it('is of every workload, by its share, where nobody names one', () => {
+    const shares = new Map<Workload, number>();
+    for (let seed = 1; seed <= 100; seed++) shares.set(workloadOf(seed), (shares.get(workloadOf(seed)) ?? 0) + 1);
+    const expected = Object.entries(WORKLOADS).map(([workload, { share }]) => [workload, share]);
+    expect(Object.fromEntries(shares)).toEqual(Object.fromEntries(expected));
   });
 
   it('is another one with another seed', async () => {

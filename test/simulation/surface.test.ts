@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Bus } from '../../src/runtime/bus/bus.ts';
 import { Guards } from '../../src/runtime/guards/guards.ts';
-import { Lock, LockHold } from '../../src/runtime/lock.ts';
-import { Members, Membership } from '../../src/runtime/members.ts';
+import { Lock, LockHold } from '../../src/runtime/holds/lock.ts';
+import { Members, Membership } from '../../src/runtime/members/members.ts';
 import { open } from '../../src/runtime/open.ts';
 import { Pipelines } from '../../src/runtime/pipelines/pipelines.ts';
-import { Semaphore, SemaphoreHold } from '../../src/runtime/semaphore.ts';
+import { Semaphore, SemaphoreHold } from '../../src/runtime/holds/semaphore.ts';
 import { Signalbox } from '../../src/runtime/signalbox.ts';
 import { TaskClaim } from '../../src/runtime/tasks/claim.ts';
 import { Tasks } from '../../src/runtime/tasks/tasks.ts';
-import { HoldSet } from '../../src/runtime/together.ts';
+import { HoldSet } from '../../src/runtime/holds/together.ts';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
-import { NOT_YET, WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
+import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
 
 type Method = (this: unknown, ...args: unknown[]) => unknown;
 
@@ -153,9 +153,7 @@ describe('the simulated users, between them', () => {
       for (const workload of Object.keys(WORKLOADS) as Workload[]) {
         if (workload === 'many') continue;
         const { violation } = await simulate(seed, workload, false);
-        if (violation !== undefined && NOT_YET[workload] === undefined) {
-          violations.push(`seed ${seed}, ${workload}: ${violation.message}`);
-        }
+        if (violation !== undefined) violations.push(`seed ${seed}, ${workload}: ${violation.message}`);
       }
       const isAll = Object.entries(CLASSES).every(([name, type]) => missingOf(name, type).length === 0);
       if (isAll && missingOptions().length === 0) break;
@@ -170,17 +168,11 @@ describe('the simulated users, between them', () => {
     expect(missingOf(className, type)).toEqual([]);
   });
 
-  it('break no promise meanwhile, unless that is known', () => {
+  it('break no promise meanwhile', () => {
     expect(violations).toEqual([]);
   });
 
   it('give every option', () => {
     expect(missingOptions()).toEqual([]);
-  });
-});
-
-describe('workloads that are known to show a bug', () => {
-  it('are named with what they show, so that they are not forgotten', () => {
-    for (const [workload, what] of Object.entries(NOT_YET)) expect(`${workload}: ${what}`.length).toBeGreaterThan(15);
   });
 });

@@ -20,6 +20,12 @@ export const transports = [
 
 type Transport = (typeof transports)[number]['atOnce'];
 
+/**
+ * So long that everything that comes back by itself comes back many times; the slowest, a poll, each minute. In a file every
+ * process looks twenty times a second, and an hour of that takes as long as hundreds of other tests.
+ */
+export const quietMs = (transport: Transport): number => (transport === 'embedded' ? 10 : 60) * 60_000;
+
 /** What a session's lease is unless said otherwise, and when its process gives it up for lost. */
 export const TTL_MS = 15_000;
 export const DEADLINE_MS = TTL_MS * 0.9;

@@ -23,12 +23,12 @@ export interface ErrandFields {
 }
 
 /** Leaves commands to the process of this name, as those do who lose races. */
-export async function putErrand(store: Store, keeper: string, errand: ErrandFields): Promise<void> {
+export async function putErrand(store: Store, keeper: string, delegated: ErrandFields): Promise<void> {
   const session = await sessionOf(store, keeper);
-  const { from, epoch = 1 } = errand;
+  const { from, epoch = 1 } = delegated;
   const leaseId = (await anchorOf(store, from))?.lease ?? '';
-  const errands = [{ id: `${from}!by-hand`, epoch, leaseId, ...errand }];
-  await putLetter(store, session, JSON.stringify({ answers: [], losses: [], errands }));
+  const delegations = [{ id: `${from}!by-hand`, epoch, leaseId, ...delegated }];
+  await putLetter(store, session, JSON.stringify({ answers: [], losses: [], delegations }));
 }
 
 /** The anchor of a session: its lease, and its epoch. */

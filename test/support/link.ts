@@ -32,9 +32,10 @@ type Call =
 /**
  * `refused`: certainly not applied. `lost`: not applied, but nobody knows. `unanswered`: applied, but nobody knows.
  * `late`: nobody knows, and it is applied when the test says so. `held`: applied, and answered when the test says so.
- * `severed`: unanswered, and from then on nothing gets through.
+ * `delayed`: on its way until the test says so, and then applied and answered. `severed`: unanswered, and from then on
+ * nothing gets through.
  */
-export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'severed';
+export type Trouble = 'refused' | 'lost' | 'unanswered' | 'late' | 'held' | 'delayed' | 'severed';
 
 interface Scripted {
   readonly call: Call;
@@ -50,10 +51,13 @@ export class Link implements Store {
   readonly #watches = new Set<LinkWatch>();
   readonly #late: (() => void)[] = [];
   readonly #held: (() => void)[] = [];
+  readonly #delayed: (() => void)[] = [];
   #down: 'refusing' | 'silent' | undefined;
   #newsHeld = false;
   #forbidden: (transaction: Transaction) => boolean = () => false;
   readonly transactionNow?: (transaction: Transaction) => TransactionResult;
+  /** Plants a bug: what is sent instead. */
+  spoil: (transaction: Transaction) => Transaction = (transaction) => transaction;
   /** Everything that was asked, in order. */
   readonly asked: { readonly call: Call; readonly transaction: Transaction }[] = [];
 
@@ -104,8 +108,12 @@ export class Link implements Store {
     for (const answer of this.#held.splice(0)) answer();
   }
 
+  deliverDelayed(): void {
+    for (const deliver of this.#delayed.splice(0)) deliver();
+  }
+
   transaction(transaction: Transaction): Promise<TransactionResult> {
-    return this.#call('transaction', () => this.#inner.transaction(transaction), transaction);
+    return this.#call('transaction', () => this.#inner.transaction(this.spoil(transaction)), transaction);
   }
 
   grantLease(ttlMs: number): Promise<Lease> {
@@ -196,6 +204,8 @@ export class Link implements Store {
       case 'late':
         this.#late.push(() => void apply().catch(() => undefined));
         return Promise.reject(noAnswer());
+      case 'delayed':
+        return new Promise<T>((resolve, reject) => this.#delayed.push(() => void apply().then(resolve, reject)));
       case 'held': {
         const applied = apply();
         return new Promise<T>((resolve) => this.#held.push(() => resolve(applied)));

@@ -1,4 +1,4 @@
-/** Which tracker is meant: a path, `github:OWNER/NAME`, or what is found. */
+/** Chooses the issue tracker: a path, `github:OWNER/NAME`, or the default place. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Failure, shown } from '../../failure.ts';
@@ -15,7 +15,7 @@ export interface ChoiceOptions {
   readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
 }
 
-/** Decided at the first question, and again until there is something to decide for. */
+/** Chooses at the first question, and again at the next one if that failed. */
 export function chosenIssues(meant: string | Issues | undefined, options: ChoiceOptions): Issues {
   if (typeof meant === 'object') return meant;
   let chosen: Issues | undefined;
@@ -35,7 +35,7 @@ function choose(meant: string | undefined, { root, env, github }: ChoiceOptions)
     const usual = join(root, USUAL_TRACKER);
     if (existsSync(usual)) return openTracker(usual);
     const ways = `set SIGNALBOX_ISSUES to github:OWNER/NAME or to the path of a local tracker, or make ${usual}`;
-    throw new Failure('not-found', `nobody said where the issues are: ${ways}`);
+    throw new Failure('not-found', `no issue tracker is set: ${ways}`);
   }
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(meant) ?? [];
   if (scheme === undefined) return openTracker(resolve(root, meant));

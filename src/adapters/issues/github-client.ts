@@ -1,10 +1,9 @@
 /**
- * Asks GitHub's REST API. What was answered before is asked for only if it has changed (ETag): an answer that it has not
- * costs nothing of the limit. Only ever reads, so that it may ask again.
+ * Reads from GitHub's REST API. It asks for a known answer only if it has changed (ETag), which costs nothing of the rate
+ * limit if it has not. It never writes, so it may repeat every request.
  */
-import { timeLimit } from '../../clock.ts';
+import { pause, timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { pause } from '../pause.ts';
 import { findToken } from './github-token.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
@@ -27,15 +26,15 @@ export interface Page {
 interface Remembered {
   readonly etag: string;
   readonly page: Page;
-  /** Of the text that it was. */
+  /** Size of its text. */
   readonly length: number;
 }
 
 const TIMEOUT_MS = 30_000;
-/** Whoever waits for an answer is better told than kept for longer than this. */
+/** The longest wait for a rate limit. Beyond it, an error helps the caller more. */
 const LONGEST_PAUSE_MS = 5_000;
 const PAUSE_MS = 1_000;
-/** Of the text of answers. */
+/** Limit of the cached answers' text. */
 const REMEMBERED_LENGTH = 32 * 1024 * 1024;
 const BODY_LIMIT_BYTES = 32 * 1024 * 1024;
 const REDIRECTS = 3;
@@ -47,7 +46,7 @@ export class GitHubClient {
   readonly #env: NodeJS.ProcessEnv;
   /** Undefined: not looked for yet. */
   #token: Promise<string | undefined> | undefined;
-  /** Those that were needed last are at the end. */
+  /** The most recently used answers are at the end. */
   readonly #remembered = new Map<string, Remembered>();
   #rememberedLength = 0;
 
@@ -65,8 +64,7 @@ export class GitHubClient {
   }
 
   /**
-   * Answers what `missing` says where there is nothing (404) or no longer (410). What `isOpenEnded` says is not
-   * remembered.
+   * Returns the result of `missing` for 404 and 410. An answer that `isOpenEnded` accepts is not cached.
    */
   async get(
     address: string,
@@ -87,6 +85,7 @@ export class GitHubClient {
         throw refusal(refused, this.repository, token !== undefined, Date.now());
       }
       await pause(waitMs, signal);
+      signal?.throwIfAborted();
     }
   }
 
@@ -126,7 +125,7 @@ export class GitHubClient {
     }
   }
 
-  /** A token goes nowhere but where it was meant to go. */
+  /** Sends the token only to the host that it is for. */
   async #fetch(address: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
     for (let url = address, redirects = 0; ; redirects++) {
       const response = await fetch(url, { headers, signal, redirect: 'manual' });
@@ -159,7 +158,7 @@ export class GitHubClient {
     // `gh` knows the place by the name of its pages.
     const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
     const finding = (this.#token ??= findToken(token, host, this.#env, signal));
-    // A search that was given up is no answer to the next who asks.
+    // An aborted search must not count as the answer for the next caller.
     finding.catch(() => (this.#token = undefined));
     return finding;
   }
@@ -179,12 +178,11 @@ export class GitHubClient {
 
 export function baseOf(text: string): URL {
   const bad = (why: string): Failure => new Failure('invalid', `the address of GitHub's API ${why}`);
-  if (!URL.canParse(text)) throw bad('is no URL');
+  if (!URL.canParse(text)) throw bad('is not a URL');
   const url = new URL(text);
   if (url.username !== '' || url.password !== '') throw bad('must not contain a password: give the token as such');
   const isLoopback = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback))
-    throw bad(`has to be https: ${url.origin}`);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback)) throw bad(`must be https: ${url.origin}`);
   return url;
 }
 
@@ -198,7 +196,7 @@ function headersFor(token: string | undefined, remembered: Remembered | undefine
   };
 }
 
-/** How long before it is asked once more; undefined if that is of no use, or would take too long. */
+/** The pause before the one retry; undefined if a retry would not help or would take too long. */
 function pauseBefore(refused: Refused): number | undefined {
   const now = Date.now();
   const isBroken = refused.status === 0 || refused.status >= 500;
@@ -229,7 +227,7 @@ function parsed(text: string, repository: string): unknown {
   }
 }
 
-/** Some servers repeat what they were sent. */
+/** Some servers repeat the request in their answer, token included. */
 function said(text: string, token: string | undefined): string {
   let message = '';
   try {
@@ -241,7 +239,7 @@ function said(text: string, token: string | undefined): string {
       .filter((each) => typeof each === 'string')
       .join('; ');
   } catch {
-    // Not GitHub itself, but something in between; its page would say nothing here.
+    // A proxy answered, not GitHub; its page would say nothing useful here.
   }
   const safe = token === undefined ? message : message.replaceAll(token, '***');
   return safe.length > 300 ? `${safe.slice(0, 297)}…` : safe;

@@ -1,10 +1,10 @@
-/** Where the token for GitHub comes from. It is never shown, in no message. */
+/** Finds the token for GitHub. No message ever shows it. */
 import { Failure } from '../../failure.ts';
 import { printedBy } from '../program.ts';
 
 const GH_TIMEOUT_MS = 10_000;
 
-/** Undefined where nobody has one: what is public can be read without. `host` as `gh` knows it: `github.com`. */
+/** Undefined if there is none: public repositories can be read without one. `host` is the name that `gh` uses: `github.com`. */
 export async function findToken(
   given: string | undefined,
   host: string,
@@ -22,14 +22,14 @@ export async function findToken(
     timeoutMs: GH_TIMEOUT_MS,
     signal,
   }).catch(
-    // It is not installed, or hangs; but whoever gave up is to be told.
+    // `gh` is not installed, or hangs. But if the caller aborted, that is thrown.
     () => signal?.throwIfAborted(),
   );
   const found = printed?.exitCode === 0 ? printed.stdout.trim() : '';
   return found === '' ? undefined : checked(found, '`gh auth token`');
 }
 
-/** In a header it would be refused with a message that shows it. */
+/** Node would refuse it as a header with a message that shows it. */
 function checked(value: string, source: string): string {
   const token = value.trim();
   if (/^[\u0021-\u007e]+$/.test(token)) return token;

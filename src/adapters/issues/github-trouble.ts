@@ -1,4 +1,4 @@
-/** What GitHub's refusals mean, in words that say which repository and, if it is a matter of time, until when. */
+/** Explains GitHub's refusals: for which repository, and until when if it is a rate limit. */
 import { Failure, type FailureCode } from '../../failure.ts';
 
 export interface Refused {
@@ -7,14 +7,14 @@ export interface Refused {
   readonly message: string;
 }
 
-/** Undefined if it is no matter of limits; otherwise in how many milliseconds it can be tried again. */
+/** The time in milliseconds until a retry makes sense; undefined if the refusal is not about a limit. */
 export function limitedForMs({ status, headers, message }: Refused, now: number): number | undefined {
   if (status !== 403 && status !== 429) return undefined;
   const after = retryAfterMs(headers, now);
   if (after !== undefined) return after;
   const reset = Number(headers.get('x-ratelimit-reset'));
   if (headers.get('x-ratelimit-remaining') === '0' && reset > 0) return Math.max(0, reset * 1000 - now);
-  // GitHub asks for at least a minute where it says nothing.
+  // GitHub asks for at least a minute if it names no time.
   return status === 429 || /rate limit/i.test(message) ? 60_000 : undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
  * GitHub Issues. Closed is done; an open one is what its labels say, `blocked` before `in-progress`, else to do.
  *
- * What the filter asks is put to GitHub as far as GitHub can tell, and looked at again here.
+ * GitHub applies the filter as far as it can; the result is filtered again here.
  */
 import type { IssueFields, IssueSearch } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -17,14 +17,14 @@ export interface GitHubIssuesOptions extends GitHubOptions {
   readonly blockedLabel?: string;
   /** An open issue with this label is in progress. Default `in-progress`. */
   readonly inProgressLabel?: string;
-  /** So many issues are looked through for one question; more is an error. Default 5,000. */
+  /** The most issues that one question may read; more is an error. Default 5,000. */
   readonly mostIssues?: number;
 }
 
 const PER_PAGE = 100;
 const MOST_ISSUES = 5_000;
 const MOST_IDS = 100;
-/** GitHub finds more, but does not give them out. */
+/** GitHub's search finds more, but returns only this many. */
 const MOST_FOUND = 1_000;
 
 export function githubIssues(options: GitHubIssuesOptions): Issues {
@@ -56,7 +56,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
 
   async function numbered(id: string, signal?: AbortSignal): Promise<Matchable | undefined> {
     const nothing = async (): Promise<Page> => {
-      // There is no such issue, or no repository that we may see: that is a difference.
+      // Tell a missing issue from a repository that we may not see.
       await fullName(signal);
       return { body: null };
     };
@@ -91,7 +91,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
     const sent = [...labels, ...ofStatus].filter((label) => !label.includes(','));
     const query = {
       state: status === undefined ? 'all' : status === 'done' ? 'closed' : 'open',
-      // The oldest first: those that come meanwhile are at the end, and move no other to a page that was read before.
+      // The oldest first: issues created meanwhile come at the end, and do not shift others to a page that was read before.
       ...{ sort: 'created', direction: 'asc', per_page: String(PER_PAGE) },
       ...(assignee !== undefined && { assignee }),
       ...(milestone !== undefined && { milestone: await milestoneNumber(milestone, signal) }),
@@ -108,7 +108,7 @@ export function githubIssues(options: GitHubIssuesOptions): Issues {
       const milestone = listIn(body).find((each) => each['title'] === title);
       if (milestone !== undefined) return String(milestone['number']);
     }
-    // "No issue has it" would be taken for "nothing is left to do".
+    // An empty answer would be taken for "nothing is left to do".
     throw new Failure('not-found', `GitHub, ${repository}: there is no milestone ${shown(title)}`);
   }
 
@@ -156,10 +156,10 @@ function isOpenEnded({ body, next }: Page): boolean {
 
 function checkRepository(name: string): void {
   if (/^[\w.-]+\/[\w.-]+$/.test(name) && !name.split('/').some((part) => /^\.\.?$/.test(part))) return;
-  throw new Failure('invalid', `${shown(name)} is no repository of GitHub: OWNER/NAME`);
+  throw new Failure('invalid', `${shown(name)} is not a GitHub repository: accepted is OWNER/NAME`);
 }
 
-/** GitHub knows `*`, anybody, and `none`, nobody. */
+/** To GitHub `*` means any assignee and `none` no assignee. */
 function isAssignedTo({ assignees }: Matchable, assignee: string | undefined): boolean {
   if (assignee === undefined) return true;
   if (assignee === '*' || assignee === 'none')
@@ -169,5 +169,5 @@ function isAssignedTo({ assignees }: Matchable, assignee: string | undefined): b
 
 function numberOf(id: string): string {
   if (/^[1-9]\d{0,14}$/.test(id)) return id;
-  throw new Failure('invalid', `${shown(id)} is no issue of GitHub: they have numbers`);
+  throw new Failure('invalid', `${shown(id)} is not a GitHub issue: accepted is a number`);
 }

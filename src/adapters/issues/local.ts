@@ -1,4 +1,4 @@
-/** A tracker in a file of its own, for those who have no other. Reading takes no lock: a file is replaced as a whole. */
+/** An issue tracker in a local file. Reading takes no lock, because the file is always replaced as a whole. */
 import { resolve } from 'node:path';
 import type { IssueFields, IssueId, IssueSearch, IssueStatus } from '../../core/index.ts';
 import { issueStatuses } from '../../core/index.ts';
@@ -39,7 +39,7 @@ export function openTracker(path: string): Tracker {
 
   async function all(): Promise<readonly TrackedIssue[]> {
     const issues = await readTrackerFile(file);
-    // Nothing to be found is not the same as nothing left to do.
+    // A missing tracker must not look like "nothing left to do".
     if (issues === undefined) throw new Failure('not-found', `there are no issues in ${file}: there is no such file`);
     return issues;
   }
@@ -75,7 +75,7 @@ export function openTracker(path: string): Tracker {
 
     async update(id, changes, signal) {
       checkIssue(changes);
-      // Before anything is made beside a file that is not there.
+      // Checked before a lock file is made beside a file that does not exist.
       await all();
       const change = async (): Promise<UpdateOutcome> => {
         const issues = await all();
@@ -116,19 +116,22 @@ function defined<T extends object>(given: T): { [Key in keyof T]: Exclude<T[Key]
   return Object.fromEntries(entries) as { [Key in keyof T]: Exclude<T[Key], undefined> };
 }
 
-/** From JavaScript anything may come, and what is written has to be readable again. */
+/** JavaScript callers may pass anything, and what is written must be readable again. */
 function checkIssue({ id, title, status, labels, assignee, milestone }: Partial<NewIssue>): void {
   const check = (isRight: boolean, what: string): void => {
     if (!isRight) throw new Failure('invalid', what);
   };
   const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string';
   check(id === undefined || id !== '', 'an issue needs an id that is not empty');
-  check(title === undefined || typeof title === 'string', `${shown(title)} is no title`);
-  check(status === undefined || isStatus(status), `${shown(status)} is no status: ${issueStatuses.join(', ')}`);
+  check(title === undefined || typeof title === 'string', `${shown(title)} is not a title`);
+  check(
+    status === undefined || isStatus(status),
+    `${shown(status)} is not a status; accepted is ${issueStatuses.join(', ')}`,
+  );
   check(
     labels === undefined || (Array.isArray(labels) && labels.every((label) => typeof label === 'string')),
-    `${shown(labels)} is no list of labels`,
+    `${shown(labels)} is not a list of labels`,
   );
-  check(assignee === undefined || isTextOrNull(assignee), `${shown(assignee)} is no assignee`);
-  check(milestone === undefined || isTextOrNull(milestone), `${shown(milestone)} is no milestone`);
+  check(assignee === undefined || isTextOrNull(assignee), `${shown(assignee)} is not an assignee`);
+  check(milestone === undefined || isTextOrNull(milestone), `${shown(milestone)} is not a milestone`);
 }

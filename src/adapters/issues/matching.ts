@@ -1,4 +1,4 @@
-/** Which issues a filter means, where nobody else decides it. */
+/** Applies a filter to issues, for trackers that cannot filter themselves. */
 import type { IssueFields, IssueSearch, IssueStatus } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 
@@ -42,8 +42,8 @@ export function hasFields(
 }
 
 /**
- * Words, all of which have to be in the title or in a label, in whatever case. What looks like the language of another
- * tracker is refused: taken for words it would match nothing, and `all of nothing is done` would pass.
+ * Words that must all be in the title or in a label; case does not matter. Another tracker's query language is refused:
+ * taken as words it would match nothing, and "all of nothing is done" would pass.
  */
 function wordsOf(query: string): readonly string[] {
   const words = query

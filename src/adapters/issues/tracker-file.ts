@@ -8,7 +8,7 @@
  */
 import { mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { issueStatuses, type IssueStatus } from '../../core/index.ts';
+import { isRecord, issueStatuses, type IssueStatus } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
 import { readForeign } from '../foreign-file.ts';
@@ -47,11 +47,11 @@ export function issuesIn(text: string, path: string): readonly TrackedIssue[] {
   } catch (error) {
     throw damaged(path, `it is not JSON: ${(error as Error).message}`);
   }
-  if (!isObject(content) || !Array.isArray(content['issues'])) throw damaged(path, 'it has no list of "issues"');
+  if (!isRecord(content) || !Array.isArray(content['issues'])) throw damaged(path, 'it has no list of "issues"');
   const { version } = content;
   if (typeof version !== 'number') throw damaged(path, 'it has no "version"');
   if (version !== VERSION)
-    throw damaged(path, `it is of version ${version}, and this signalbox knows version ${VERSION}`);
+    throw damaged(path, `it is of version ${version}, but this signalbox reads version ${VERSION}`);
   const issues = content['issues'].map((issue: unknown, place) => issueOf(issue, place, path));
   const ids = new Set<string>();
   for (const { id } of issues) {
@@ -63,21 +63,21 @@ export function issuesIn(text: string, path: string): readonly TrackedIssue[] {
 
 function issueOf(issue: unknown, place: number, path: string): TrackedIssue {
   const bad = (what: string): Failure => damaged(path, `issue number ${place + 1} in it ${what}`);
-  if (!isObject(issue)) throw bad('is not an object');
+  if (!isRecord(issue)) throw bad('is not an object');
   const { id, title, status, labels = [], assignee = null, milestone = null } = issue;
   const isId = (typeof id === 'string' && id !== '') || Number.isSafeInteger(id);
   if (!isId) throw bad('has no "id"');
   if (typeof title !== 'string') throw bad('has no "title"');
   if (!isStatus(status)) throw bad(`has the "status" ${shown(status)}, not one of ${issueStatuses.join(', ')}`);
   if (!Array.isArray(labels) || !labels.every(isText)) throw bad('has "labels" that are not a list of texts');
-  if (assignee !== null && !isText(assignee)) throw bad('has an "assignee" that is no text');
-  if (milestone !== null && !isText(milestone)) throw bad('has a "milestone" that is no text');
+  if (assignee !== null && !isText(assignee)) throw bad('has an "assignee" that is not text');
+  if (milestone !== null && !isText(milestone)) throw bad('has a "milestone" that is not text');
   return { ...issue, id: String(id), title, status, labels, assignee, milestone };
 }
 
-/** All of it or nothing, also if the machine loses its power. Only for whoever has the turn. */
+/** Writes all of it or nothing, even if the machine loses power. The caller must have the turn to write. */
 export async function writeTrackerFile(path: string, issues: readonly TrackedIssue[]): Promise<void> {
-  // A link is to stay one.
+  // A link must stay a link.
   const real = await realpath(path).catch(() => path);
   const folder = dirname(real);
   const temporary = join(folder, `${prefixOf(real)}${randomHex(6)}`);
@@ -106,7 +106,7 @@ export async function makeFolderOf(path: string): Promise<void> {
 
 const prefixOf = (path: string): string => `.${basename(path)}.new-`;
 
-/** Of writers that died before they were done. */
+/** Removes the files of writers that died before they finished. */
 async function removeLeftOvers(path: string): Promise<void> {
   const folder = dirname(path);
   const names = await readdir(folder);
@@ -116,7 +116,7 @@ async function removeLeftOvers(path: string): Promise<void> {
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path);
-  // Some file systems cannot; then the rename reaches the disk a little later.
+  // Some file systems cannot sync a folder; the rename then reaches the disk a little later.
   await folder.sync().catch(() => undefined);
   await folder.close();
 }
@@ -127,10 +127,6 @@ export function isStatus(value: unknown): value is IssueStatus {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function damaged(path: string, what: string): Failure {

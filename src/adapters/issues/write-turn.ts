@@ -1,14 +1,14 @@
 /**
- * One writer at a time for a file, among all processes of the machine: by SQLite's lock on an empty file beside it. The
- * kernel gives it up when its holder dies, however it dies, so that nobody ever has to judge whether a lock is stale;
- * two who judge so at once would both take it.
+ * Lets one process of the machine write to a file at a time, by SQLite's lock on an empty file beside it. The kernel
+ * releases that lock when its holder dies, however it dies, so no process has to judge whether a lock is stale. Two
+ * processes that judged so at once would both take it.
  */
 import { createRequire } from 'node:module';
+import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { pause } from '../pause.ts';
 
 /** A turn takes some milliseconds. */
-const PATIENCE_MS = 30_000;
+const LONGEST_WAIT_MS = 30_000;
 const LONGEST_PAUSE_MS = 20;
 
 export async function withTurn<T>(file: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -16,11 +16,15 @@ export async function withTurn<T>(file: string, work: () => Promise<T>, signal?:
   const nativeBinding = createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
   const lock = new Database(`${file}.lock`, { timeout: 0, nativeBinding });
   try {
-    for (const until = performance.now() + PATIENCE_MS; !isTaken(lock);) {
-      if (performance.now() > until)
-        throw new Failure('unavailable', `${file}: others have been writing to it for ${PATIENCE_MS} ms`);
-      // Not in step with the others who wait.
+    for (const until = systemClock.monotonic() + LONGEST_WAIT_MS; !isTaken(lock);) {
+      if (systemClock.monotonic() > until)
+        throw new Failure(
+          'unavailable',
+          `${file}: other processes have been writing to it for ${LONGEST_WAIT_MS} ms; try again`,
+        );
+      // Random, so that waiting processes do not move in step.
       await pause(1 + Math.random() * LONGEST_PAUSE_MS, signal);
+      signal?.throwIfAborted();
     }
     return await work();
   } finally {

@@ -1,6 +1,6 @@
 /** What can be typed where, read off the commands themselves: so that no completion lags behind them. */
 import type { Command, Option } from 'commander';
-import { EVENT_KINDS } from '../../runtime/event-kinds.ts';
+import { EVENT_KINDS } from '../../runtime/observe/event-kinds.ts';
 
 /** What is offered for an argument or for the value of an option. */
 export type Source =

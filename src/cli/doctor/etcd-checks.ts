@@ -1,8 +1,8 @@
-/** What can be told of an etcd besides what is in it. */
+/** Checks an etcd server. */
 import { isEtcdUrl, openEtcdUrl, type ServerStatus } from '../../store/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
-/** Of the quota that etcd has unless told otherwise; at the quota itself it takes no more writes. */
+/** A part of etcd's default quota. At the quota itself etcd refuses writes. */
 const MUCH_BYTES = 1.5 * 1024 ** 3;
 const OLDEST = [3, 4] as const;
 
@@ -19,14 +19,15 @@ export async function serverStatus(url: string): Promise<ServerStatus | undefine
 export function etcdServer({ version, databaseBytes, hasLeader, errors }: ServerStatus): Finding {
   const size = `${(databaseBytes / 1024 ** 2).toFixed(1)} MiB`;
   const message = `etcd ${version}, its database is ${size}`;
-  if (!hasLeader) return fail('etcd', `${message}; it has no leader`, 'most of the members of the cluster must run');
+  if (!hasLeader)
+    return fail('etcd', `${message}; it has no leader`, 'start its members: more than half of the cluster must run');
   if (errors.length > 0) {
-    const advice = 'etcd says what is wrong; after "NOSPACE": compact, defrag, then etcdctl alarm disarm';
+    const advice = 'fix what etcd reports; after NOSPACE: compact, defrag, then etcdctl alarm disarm';
     return fail('etcd', `${message}; ${errors.join(', ')}`, advice);
   }
   const [major = 0, minor = 0] = version.split('.').map(Number);
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
-    return warn('etcd', message, `signalbox is made for ${OLDEST.join('.')} and later`);
+    return warn('etcd', message, `update etcd: signalbox needs ${OLDEST.join('.')} or later`);
   }
   if (databaseBytes <= MUCH_BYTES) return ok('etcd', message);
   const advice = 'let etcd compact by itself (--auto-compaction-retention), and defrag; see its --quota-backend-bytes';
@@ -35,8 +36,8 @@ export function etcdServer({ version, databaseBytes, hasLeader, errors }: Server
 
 export function etcdAdvice(code: string): string | undefined {
   if (code === 'forbidden') {
-    return 'name a user in the URL (etcd://USER@HOST?password-file=FILE), or a certificate; its role has to read and write the prefix';
+    return 'name a user in the URL (etcd://USER@HOST?password-file=FILE), or a certificate; its role must be able to read and write the prefix';
   }
   if (code !== 'unavailable') return undefined;
-  return 'see whether etcd can be reached from here (etcdctl endpoint health), or name another in --store or SIGNALBOX_URL';
+  return 'check that etcd can be reached from here (etcdctl endpoint health), or name another store with --store or SIGNALBOX_URL';
 }

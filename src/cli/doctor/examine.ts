@@ -1,10 +1,9 @@
-/** All checks, one after the other: what cannot be looked at because an earlier one failed is left out. */
+/** Runs all checks in order. A failed check leaves out those that depend on it. */
 import type { Command } from 'commander';
-import { setTimeout as pause } from 'node:timers/promises';
-import { systemClock } from '../../clock.ts';
+import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
-import { parseFileUrl, storeUrl } from '../../runtime/location.ts';
+import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
@@ -21,7 +20,7 @@ export interface Examination {
   readonly exitCode: number;
 }
 
-/** Apart enough for a clock that is wrong to show. */
+/** Long enough for a wrong clock to show. */
 const BETWEEN_READINGS_MS = 100;
 
 export async function examine(command: Command): Promise<Examination> {
@@ -33,7 +32,7 @@ export async function examine(command: Command): Promise<Examination> {
   const facts = url.startsWith('file:')
     ? await examineFile(parseFileUrl(url).directory, findings, isRefused)
     : undefined;
-  // Only files are heard of by it.
+  // Only file stores use inotify.
   const instances = isEtcdUrl(url) ? undefined : readInotify();
   if (instances !== undefined) findings.push(inotify(instances));
   await pause(BETWEEN_READINGS_MS);
@@ -47,7 +46,7 @@ function exitCodeOf({ code }: Failure): number {
   return exitCodeByFailure[code] === EXIT.unreachable ? EXIT.unreachable : EXIT.no;
 }
 
-/** Answers the failure if the store cannot be used at all. */
+/** Returns the failure if the store cannot be used at all. */
 async function examineStore(command: Command, url: string, findings: Finding[]): Promise<Failure | undefined> {
   try {
     const begun = systemClock.monotonic();
@@ -90,13 +89,13 @@ async function examineFile(
   try {
     const who = access(directory);
     findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
-    // What signalbox refuses to open is not opened by another way.
+    // A store that signalbox refuses to open must not be opened in another way.
     if (isRefused) return undefined;
     const facts = await databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));
     return facts;
   } catch (error) {
-    // Said already, in the line about the store.
+    // The line about the store has said it.
     if (nativeAdvice(error) !== undefined) return undefined;
     findings.push(fail('database', (error as Error).message, 'see the line about the store'));
     return undefined;
@@ -106,11 +105,11 @@ async function examineFile(
 function adviceFor({ code }: Failure): string {
   switch (code) {
     case 'corrupt':
-      return 'nothing was changed; move the file away to begin anew, or restore it from a copy';
+      return 'nothing was changed; restore the file from a copy, or move it away to start with an empty store';
     case 'inconsistent':
-      return 'nothing was changed; please report it, with what was done before, and break the lock or semaphore it names';
+      return 'nothing was changed; please report it with the steps that led here, then break the lock or semaphore that it names';
     case 'forbidden':
-      return 'name a store of your own in --store or SIGNALBOX_URL; see also the line about access';
+      return 'name a store of your own with --store or SIGNALBOX_URL; the line about access says more';
     case 'unavailable':
     case 'outcome-unknown':
     case 'compacted':
@@ -119,6 +118,6 @@ function adviceFor({ code }: Failure): string {
     case 'invalid':
     case 'not-acquired':
     case 'hold-lost':
-      return 'look at what keeps the store busy, and try again';
+      return 'find out what keeps the store busy, and try again';
   }
 }

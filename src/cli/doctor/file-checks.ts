@@ -1,4 +1,4 @@
-/** What can be told of the directory of a `file:` store, and of the database in it. */
+/** Checks the directory of a `file:` store and the database in it. */
 import { existsSync, statSync } from 'node:fs';
 import {
   FORMAT,
@@ -12,29 +12,29 @@ import {
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
-  if (kind === undefined) return ok('file-system', `${directory} is on a local disk, as far as can be told`);
-  const advice = 'name a directory on a local disk in --store or SIGNALBOX_URL';
+  if (kind === undefined) return ok('file-system', `${directory} appears to be on a local disk`);
+  const advice = 'name a directory on a local disk with --store or SIGNALBOX_URL';
   return fail('file-system', `${directory} is on a network file system (${kind})`, advice);
 }
 
-/** Who can open the files, and how to change that; undefined where the system does not tell. */
+/** Says who can open the files, and how to change that; undefined where the system does not report it. */
 export function access(directory: string, reach = reachOf(directory, storeFile(directory))): Finding | undefined {
   if (reach === undefined) return undefined;
   const { who, owner, mode, weakAbove, isOurs } = reach;
   if (who === 'everybody') {
-    const advice = `any user can block it: its owner closes it by opening it, or by hand: chmod -R go= ${directory}`;
-    return warn('access', `everybody can open the files of ${owner} (mode ${mode})`, advice);
+    const advice = `any user can block it; its owner closes it by using it once, or with chmod -R go= ${directory}`;
+    return warn('access', `every user can open the files of ${owner} (mode ${mode})`, advice);
   }
   const message = whoHasAccess(directory, reach);
   if (who === 'owner' && !isOurs) {
     return fail('access', message, `ask ${owner} to share it with a group that you are in, or name another store`);
   }
   if (weakAbove === undefined) return ok('access', message);
-  const advice = 'others can put another store in its place: name a directory that only you can replace';
+  const advice = 'other users can replace the store with their own: name a directory that only you can replace';
   return warn('access', `${message}; but ${weakAbove}`, advice);
 }
 
-/** How to change that is only said to its owner: nobody else can. */
+/** Says how to change it only to the owner, because only the owner can. */
 function whoHasAccess(directory: string, { who, owner, group, isOurs }: Reach): string {
   const say = (what: string, share: string): string =>
     isOurs ? `; to ${what}: signalbox doctor --store 'file:${directory}?share=${share}'` : '';
@@ -45,12 +45,12 @@ function whoHasAccess(directory: string, { who, owner, group, isOurs }: Reach): 
 export interface DatabaseFacts {
   readonly sqlite: string;
   readonly format: number;
-  /** `ok`, or what is wrong. */
+  /** `ok`, or the damage that SQLite found. */
   readonly integrity: string;
   readonly bytes: number;
 }
 
-/** Looks at the file itself without changing it; undefined if there is none yet. */
+/** Reads the file without changing it; undefined if there is none yet. */
 export async function databaseFacts(directory: string): Promise<DatabaseFacts | undefined> {
   const file = storeFile(directory);
   if (!existsSync(file)) return undefined;
@@ -67,7 +67,7 @@ export async function databaseFacts(directory: string): Promise<DatabaseFacts | 
   }
 }
 
-/** Undefined where the trouble is another. The store is well then; what reads it is not. */
+/** Advice for a native module that does not load; undefined for other failures. The store itself is fine then. */
 export function nativeAdvice(error: unknown): string | undefined {
   switch (nativeTrouble(error)) {
     case 'missing':
@@ -75,7 +75,7 @@ export function nativeAdvice(error: unknown): string | undefined {
     case 'for-another-node':
       return `build it for this Node (${process.version}), where signalbox is installed: npm rebuild better-sqlite3`;
     case 'not-installed':
-      return 'install signalbox again; it brings better-sqlite3 along';
+      return 'install signalbox again, and better-sqlite3 with it';
     case undefined:
       return undefined;
   }
@@ -89,7 +89,8 @@ export function database({ format, integrity, bytes }: DatabaseFacts): Finding {
     const advice = 'export what can be read (signalbox export DIR), move the directory away, and import';
     return fail('database', `${message}: ${integrity}`, advice);
   }
-  if (format !== FORMAT) return fail('database', `${message}, and this version knows ${FORMAT}`, 'update signalbox');
-  if (bytes > LARGE_BYTES) return warn('database', message, 'it is unusually large: signalbox maintain');
+  if (format !== FORMAT)
+    return fail('database', `${message}; this version of signalbox reads ${FORMAT}`, 'update signalbox');
+  if (bytes > LARGE_BYTES) return warn('database', message, 'it is unusually large; run signalbox maintain');
   return ok('database', `${message}, undamaged`);
 }

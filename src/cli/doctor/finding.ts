@@ -1,4 +1,4 @@
-/** What a check found. */
+/** The result of a check. */
 export type Verdict = 'ok' | 'warn' | 'fail';
 
 export interface Finding {
@@ -6,7 +6,7 @@ export interface Finding {
   readonly check: string;
   readonly verdict: Verdict;
   readonly message: string;
-  /** What to do about it. */
+  /** What the user can do about it. */
   readonly advice?: string;
 }
 

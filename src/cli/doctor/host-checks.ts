@@ -1,4 +1,4 @@
-/** What can be told of this machine without a store. */
+/** Checks this machine, without a store. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { statfsSync } from 'node:fs';
 import { release } from 'node:os';
@@ -22,19 +22,23 @@ export function readClocks(clock: Clock): Reading {
 }
 
 const YEAR_2025 = Date.UTC(2025, 0, 1);
-/** Clocks are corrected little by little all the time; more than this is a jump. */
+/** Systems correct their clocks in small steps all the time; a larger step is a jump. */
 const JUMP_MS = 250;
 
-/** Two readings, some time apart: both clocks have to have gone on by as much. */
+/** Compares two readings: both clocks must have advanced by the same amount. */
 export function clocks(before: Reading, after: Reading): Finding {
   const passed = after.monotonic - before.monotonic;
   const apart = after.wall - before.wall - passed;
   if (passed < 0) {
-    return fail('clock', `the monotonic clock went back by ${ms(-passed)}`, 'leases cannot be trusted here: restart');
+    return fail(
+      'clock',
+      `the monotonic clock went back by ${ms(-passed)}`,
+      'leases cannot be trusted on this machine: restart it',
+    );
   }
   if (after.uptime !== undefined && after.uptime < after.monotonic - JUMP_MS) {
-    const advice = 'a file store is safe, but gives a full lease time to everyone who does not share this clock';
-    return warn('clock', 'the monotonic clock is not the one of this machine (faketime, a time namespace)', advice);
+    const advice = 'a file store stays safe, but waits a full lease for a dead holder that does not share this clock';
+    return warn('clock', "the monotonic clock is not the machine's own (faketime, or a time namespace)", advice);
   }
   if (Math.abs(apart) > JUMP_MS) {
     const advice =
@@ -44,27 +48,27 @@ export function clocks(before: Reading, after: Reading): Finding {
   }
   if (after.wall < YEAR_2025) {
     const shown = new Date(after.wall).toISOString();
-    return warn('clock', `the wall clock says ${shown}`, 'times that people read will be wrong: set the clock');
+    return warn('clock', `the wall clock says ${shown}`, 'set the clock: the times that signalbox shows will be wrong');
   }
   return ok('clock', `wall and monotonic clock go together (${ms(Math.abs(apart))} apart over ${ms(passed)})`);
 }
 
 export interface Inotify {
   readonly most: number;
-  /** By processes of this user that can be seen. */
+  /** Counted over the processes of this user that can be seen. */
   readonly used: number;
 }
 
 export function inotify({ most, used }: Inotify): Finding {
   const message = `${used} of ${most} inotify instances of this user are in use`;
-  const advice = `raise it: sysctl fs.inotify.max_user_instances=${Math.max(1024, most * 4)}`;
+  const advice = `raise the limit: sysctl fs.inotify.max_user_instances=${Math.max(1024, most * 4)}`;
   if (used >= most) {
-    return fail('inotify', `${message}; others are heard of late, by looking now and then`, advice);
+    return fail('inotify', `${message}; changes by other processes are noticed late, by polling`, advice);
   }
   return used > most * 0.8 ? warn('inotify', message, advice) : ok('inotify', message);
 }
 
-/** Undefined where the machine does not tell. */
+/** Undefined where the machine does not report it. */
 export function readInotify(): Inotify | undefined {
   try {
     const most = Number(readFileSync('/proc/sys/fs/inotify/max_user_instances', 'latin1'));
@@ -79,14 +83,14 @@ function countInotify(): number {
   const own = process.getuid?.();
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      // The processes of others count on their own account.
+      // The limit is per user, so other users' processes do not count.
       const status = readFileSync(`/proc/${pid}/status`, 'latin1');
       if (Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]) !== own) continue;
       for (const fd of readdirSync(`/proc/${pid}/fd`)) {
         if (readlinkSync(`/proc/${pid}/fd/${fd}`) === 'anon_inode:inotify') used += 1;
       }
     } catch {
-      // It has ended, or hides what it has open.
+      // The process has ended, or hides its open files.
     }
   }
   return used;
@@ -102,7 +106,7 @@ export function disk(directory: string): Finding {
 
 export function diskFree(directory: string, bytes: number): Finding {
   const message = `${(bytes / 2 ** 20).toFixed(0)} MiB free for ${directory}`;
-  const advice = 'free some space: a store that cannot be written lets nobody in or out';
+  const advice = 'free some space: on a full disk no lock can be acquired or released';
   if (bytes < TOO_LITTLE_BYTES) return fail('disk', message, advice);
   return bytes < LITTLE_BYTES ? warn('disk', message, advice) : ok('disk', message);
 }

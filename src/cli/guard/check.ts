@@ -1,4 +1,4 @@
-/** `signalbox guard check` and `guard explain`: whether a guard passes now, in a word or as a tree. */
+/** `signalbox guard check` and `guard explain`: says whether a guard passes now, in a word or as a tree. */
 import type { Command } from 'commander';
 import type { Explanation, Guard } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -10,10 +10,10 @@ import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
 import { exitCodeOf, treeLines, verdictJson, verdictLines } from './told.ts';
 
 const CODES =
-  'Exit code 0 if it passes, 1 if it does not, 69 if something could not be looked at, 64 if it is malformed.';
+  'Exit code 0 if it passes, 1 if it does not, 69 if something could not be checked, 64 if it is malformed.';
 
 export function addCheck(command: Command): void {
-  addGuardOptions(command.description('whether a guard passes now, and why'))
+  addGuardOptions(command.description('say whether a guard passes now, and why'))
     .addHelpText(
       'after',
       `
@@ -29,7 +29,7 @@ ${CODES}`,
 }
 
 export function addExplain(command: Command): void {
-  addGuardOptions(command.description('the same as a tree, with a reason on every leaf'))
+  addGuardOptions(command.description('show a guard as a tree, with the reason at every leaf'))
     .addHelpText(
       'after',
       `
@@ -72,7 +72,7 @@ export function tellVerdict(
   if (exitCode !== EXIT.ok) throw new CliExit(exitCode, isJson(command) ? '' : message);
 }
 
-/** What the guard itself says then. */
+/** The guard's own message for its failure. */
 function failureOf({ onFailure }: Guard, { verdict }: Explanation): string {
   return verdict.kind === 'failed' && typeof onFailure === 'object' && 'fail' in onFailure ? onFailure.fail : '';
 }

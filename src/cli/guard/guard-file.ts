@@ -1,4 +1,4 @@
-/** The guard that somebody wrote: in a YAML or JSON file, on stdin, or on the command line itself. */
+/** Reads a guard from a YAML or JSON file, from stdin, or from the command line. */
 import type { Command } from 'commander';
 import { conditionWithVariables, type Guard, parseGuard } from '../../core/index.ts';
 import { placed, readDocument, toldAll } from '../../document/index.ts';
@@ -8,7 +8,7 @@ import { pathOf } from '../option-values.ts';
 import { complain, printable } from '../output.ts';
 import { isJson } from '../store.ts';
 
-/** What it is called if it does not say so itself. */
+/** The name of a guard that has none. */
 export const UNNAMED = 'guard';
 
 export async function readGuard(
@@ -18,7 +18,7 @@ export async function readGuard(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Guard> {
   if ((named === undefined) === (expression === undefined)) {
-    const what = named === undefined ? 'no guard was named' : 'FILE and -e name two guards';
+    const what = named === undefined ? 'the guard is missing' : 'FILE and -e name two guards';
     throw new CliExit(
       EXIT.usage,
       `${what}; accepted is FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
@@ -33,12 +33,12 @@ export async function readGuard(
   if (!parsed.ok) throw wrong(command, toldAll(file, placed(read.document, parsed.problems)));
   const filled = conditionWithVariables(parsed.guard.condition, env);
   if (filled.ok) return { ...parsed.guard, condition: filled.condition };
-  // Looked for as it stands, nothing would be found, and what must not be there would not be.
+  // Taken literally, the name would match nothing, and a guard that forbids something would pass.
   const names = filled.unknown.map((name) => `\${${name}}`).join(', ');
-  throw wrong(command, [`${file}: nobody says what ${names} is: --env NAME=VALUE does; $\${ is a plain \${`]);
+  throw wrong(command, [`${file}: ${names} has no value: set it with --env NAME=VALUE, or write $\${ for a plain \${`]);
 }
 
-/** As compilers do, so that editors find the places. */
+/** In the form that compilers use, so that editors find the places. */
 function wrong(command: Command, told: readonly string[]): CliExit {
   if (isJson(command)) return new CliExit(EXIT.usage, told.join('\n'));
   for (const line of told) complain(printable(line));

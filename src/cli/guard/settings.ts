@@ -1,4 +1,4 @@
-/** What all guard commands can be told. */
+/** The options of all guard commands. */
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -20,16 +20,16 @@ export function addGuardOptions(command: Command): Command {
   return command
     .argument('[file]', 'YAML or JSON with a condition or a guard; - is stdin')
     .option('-e, --expression <text>', 'the condition itself, such as "lockFree: main"')
-    .option('--root <dir>', 'where files, git and commands are looked at (default: here)')
-    .option('--issues <tracker>', 'path of a JSON tracker, or github:OWNER/NAME')
-    .option('--env <name=value>', 'what ${NAME} in it stands for; its commands have it too (repeatable)', variable)
-    .option('--command-timeout <duration>', 'so long may a command take (default: 60s)', durationArgument);
+    .option('--root <dir>', 'the directory for files, git and commands (default: here)')
+    .option('--issues <tracker>', 'the issue tracker: path of a JSON file, or github:OWNER/NAME')
+    .option('--env <name=value>', 'the value of ${NAME} in the guard and in its commands (repeatable)', variable)
+    .option('--command-timeout <duration>', 'time limit of a command (default: 60s)', durationArgument);
 }
 
 export async function adaptersFor({ root = '.', issues, commandTimeout, env = {} }: GuardFlags): Promise<Adapters> {
   const directory = resolve(root);
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new CliExit(EXIT.usage, `--root ${shown(root)} is no directory`);
+    throw new CliExit(EXIT.usage, `--root ${shown(root)} is not a directory`);
   }
   const { localAdapters } = await import('../../adapters/index.ts');
   return localAdapters({

@@ -1,4 +1,4 @@
-/** Verdicts, as people and programs are told of them. */
+/** Shows verdicts to people and programs. */
 import { type Explanation, type Guard, type Outlook, renderExplanation, type Verdict } from '../../core/index.ts';
 import { EXIT } from '../exit-code.ts';
 import { type Colour, type Paint, printable } from '../output.ts';
@@ -27,7 +27,7 @@ function isNever(verdict: Verdict): boolean {
 
 export function reasonsOf(verdict: Verdict): readonly string[] {
   if (verdict.kind !== 'needsInput') return verdict.reasons;
-  return verdict.missing.map(({ key, error }) => `${key} could not be looked at: ${error ?? 'nobody did'}`);
+  return verdict.missing.map(({ key, error }) => `${key} could not be checked: ${error ?? 'no adapter did'}`);
 }
 
 /** The tree, its marks in colour. */

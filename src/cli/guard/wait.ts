@@ -1,4 +1,4 @@
-/** `signalbox guard wait`: until a guard passes. */
+/** `signalbox guard wait`: waits until a guard passes. */
 import { isatty } from 'node:tty';
 import type { Command } from 'commander';
 import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
@@ -20,9 +20,9 @@ interface WaitFlags extends GuardFlags {
 
 export function addWait(command: Command): void {
   addGuardOptions(command.description('wait until a guard passes'))
-    .option('--poll <duration>', 'how often to look at what nobody announces (default: 2s)', durationArgument)
-    .option('--timeout <duration>', 'give up after so long', durationArgument)
-    .option('-q, --quiet', 'say nothing while it waits')
+    .option('--poll <duration>', 'how often to check what sends no events (default: 2s)', durationArgument)
+    .option('--timeout <duration>', 'give up after this time', durationArgument)
+    .option('-q, --quiet', 'print nothing while waiting')
     .addHelpText(
       'after',
       `
@@ -33,7 +33,7 @@ Examples:
 
 Locks, slots, tasks, pipelines and members are waited for by their events; files, git, commands, sessions and
 issues are looked at again every --poll. What it waits for is told on stderr. What can never pass ends it.
-Exit code 0 once it passes; 1, or 69 if something could not be looked at, when time is over.`,
+Exit code 0 once it passes; after the timeout 1, or 69 if something could not be checked.`,
     )
     .action(async (file: string | undefined, flags: WaitFlags) => {
       const guard = await readGuard(command, file, flags.expression, flags.env);
@@ -42,19 +42,20 @@ Exit code 0 once it passes; 1, or 69 if something could not be looked at, when t
       const isSilent = flags.quiet === true || isJson(command);
       const voice = new Voice(guard, pollMs, isSilent ? () => undefined : complain);
       const wait = { adapters, pollMs, ...(timeoutMs !== undefined && { timeoutMs }) };
-      // It stays as long as it has to, so it takes its turn at the maintenance: a lock of the dead is freed by it.
+      // A waiting command may run for long, so it does maintenance too: it frees the locks of dead holders.
       const outcome = await withBox(
         command,
         (box, signal) => box.guards.wait(guard, { ...wait, signal, onVerdict: (look) => voice.looked(look) }),
         { maintains: true },
       );
       const { explanation } = voice.last as GuardLook;
-      const over = isFinal(outcome) || timeoutMs === undefined ? undefined : `time is over after ${spoken(timeoutMs)}`;
+      const over =
+        isFinal(outcome) || timeoutMs === undefined ? undefined : `it did not pass within ${spoken(timeoutMs)}`;
       tellVerdict(command, guard, explanation, verdictLines(explanation.verdict, paintFor(screen())), over);
     });
 }
 
-/** Says what it waits for, and then what has changed. */
+/** Prints what the guard waits for, and later what has changed. */
 class Voice {
   readonly #guard: Guard;
   readonly #pollMs: number;

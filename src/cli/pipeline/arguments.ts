@@ -1,21 +1,21 @@
-/** What the commands on pipelines have in common. */
+/** The arguments that pipeline commands share. */
 import { InvalidArgumentError } from 'commander';
 import { hostname } from 'node:os';
 import { outputNameProblem } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
 
-/** As it is printed elsewhere, `pipeline/release-7` is the pipeline `release-7`. */
+/** Accepts `pipeline/release-7`, as other commands print it, for the pipeline `release-7`. */
 export function pipelineId(text: string): string {
   return text.replace(/^pipeline\/(?=.)/s, '');
 }
 
-/** As `status` tells it. */
+/** The number that `status` prints. */
 export function questionArgument(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError(`${shown(text)} is no number of a question. See pipeline status.`);
+  throw new InvalidArgumentError(`${shown(text)} is not the number of a question. See pipeline status.`);
 }
 
-/** Who asks, for people. */
+/** The user's name, for people. */
 export function askedBy(holder: string | undefined): string {
   return holder ?? (process.env['SIGNALBOX_HOLDER'] || `user:${hostname()}:${process.pid}`);
 }

@@ -1,4 +1,4 @@
-/** `signalbox pipeline cancel`: ends a pipeline for good, from wherever it is. */
+/** `signalbox pipeline cancel`: ends a pipeline for good, in any state. */
 import type { Command } from 'commander';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printable, printJson } from '../output.ts';
@@ -11,8 +11,8 @@ export function addCancel(command: Command): void {
   command
     .description('end a pipeline for good')
     .argument('<id>', 'of the pipeline', pipelineId)
-    .option('--reason <text>', 'why, for those who look at it later', '')
-    .option('--holder <id>', 'who cancels it, for people (default: $SIGNALBOX_HOLDER)')
+    .option('--reason <text>', 'why; status shows it later', '')
+    .option('--holder <id>', 'who cancels it (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
       `
@@ -20,8 +20,8 @@ Examples:
   signalbox pipeline cancel release-7
   signalbox pipeline cancel release-7 --reason 'superseded by release-8'
 
-If a command of it runs, its driver ends that first, and this waits for it. Exit code 1 if there is no such pipeline,
-or if it was over before.`,
+If one of its commands runs, the driver stops it first, and cancel waits for that.
+Exit code 1 if there is no such pipeline, or if it was over before.`,
     )
     .action(async (id: string, { reason, holder }: { reason: string; holder?: string }) => {
       const by = askedBy(holder);

@@ -1,6 +1,6 @@
 /** How much room text takes on a terminal, in columns. */
 
-/** Letters of East Asia and most pictures take two. Rather one too many: a line that is too long breaks the picture. */
+/** East Asian letters and most emoji take two columns. In doubt it counts two: a line too long breaks the picture. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
@@ -10,7 +10,7 @@ export function columnsOf(text: string): number {
   return columns;
 }
 
-/** What is too long ends in an ellipsis. */
+/** Shortens text with an ellipsis. */
 export function fit(text: string, width: number): string {
   if (columnsOf(text) <= width) return text;
   let columns = 0;
@@ -23,7 +23,7 @@ export function fit(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Broken between words into lines of this width. */
+/** Breaks text between words into lines of this width. */
 export function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
@@ -37,7 +37,7 @@ export function wrapped(text: string, width: number): readonly string[] {
   return [...lines, line];
 }
 
-/** Text without what moves the cursor or changes colours: sequences that begin with ESC. */
+/** Removes escape sequences, which move the cursor or change colours. */
 export function withoutEscapes(text: string): string {
   return text.replace(
     /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g,

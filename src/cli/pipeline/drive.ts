@@ -1,7 +1,7 @@
-/** Driving a pipeline from the command line: shown while it goes, ended by Ctrl-C, answered with an exit code. */
+/** Drives a pipeline from the command line: shows it, stops it on Ctrl-C, and turns its outcome into an exit code. */
 import type { Command } from 'commander';
 import { hasEnded, type PipelineRecord } from '../../core/index.ts';
-import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/pipelines.ts';
+import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
@@ -11,7 +11,7 @@ import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 
 export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput'>>;
-/** Which pipeline is meant, and whether the caller answers a question of it. */
+/** Which pipeline to drive, and the caller's answer to its question. */
 export interface Asked {
   readonly id: string;
   readonly hasDecided?: boolean;
@@ -19,12 +19,12 @@ export interface Asked {
 
 type Work = (box: Signalbox, driven: Driven) => Promise<DriveOutcome>;
 
-const STOPPING = 'stopping: its command is being ended; Ctrl-C again ends it at once';
+const STOPPING = 'stopping its command; press Ctrl-C again to kill it';
 
 /** Throws the exit code, unless the pipeline is done. */
 export async function drive(command: Command, asked: Asked, work: Work): Promise<void> {
   const hurry = new AbortController();
-  // A driver stays: it looks after stale holds like everybody else who does.
+  // A driver may run for long, so it does maintenance like every long-lived process.
   const options = { maintains: true };
   await withBox(command, (box, signal) => shown(command, asked, box, signal, hurry.signal, work), options, hurry);
 }
@@ -39,7 +39,7 @@ async function shown(
 ): Promise<void> {
   const show = showFor(command);
   let record: PipelineRecord | undefined;
-  // What cannot be shown ends the driving as Ctrl-C does: thrown from here, it would leave the command behind.
+  // A failure to print stops the driver like Ctrl-C: thrown from here, it would leave the command running.
   const broken = new AbortController();
   const safely = (work: () => void): void => {
     try {
@@ -61,7 +61,7 @@ async function shown(
     });
     if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
-    // It was over before.
+    // The pipeline had already ended.
     if (record === undefined && hasEnded(outcome.record) && !isJson(command))
       throw overAlready(outcome.record, asked.hasDecided === true);
     ({ record } = outcome);
@@ -72,41 +72,41 @@ async function shown(
   endedWith(command, record, signal.aborted);
 }
 
-/** Says how to go on, if it is not over; throws the exit code, unless it is done. */
+/** Says how to continue if the pipeline has not ended; throws the exit code unless it is done. */
 function endedWith(command: Command, record: PipelineRecord, isStopped: boolean): void {
   const { id, state } = record;
   if (isJson(command)) {
     const result = hasEnded(record) ? state : isStopped ? 'stopped' : 'blocked';
     printJson({ type: 'result', result, ...pipelineJson(record) });
   } else if (!hasEnded(record)) {
-    complain(`signalbox: pipeline/${printable(id)}: left ${isStopped ? 'where it is' : 'blocked'}`);
+    complain(`signalbox: pipeline/${printable(id)}: ${isStopped ? 'stopped' : 'left blocked'}; it can be resumed`);
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   } else if (state === 'failed' && screen().isTTY === true) {
-    complain(`  all that it printed: signalbox pipeline status ${quoted(id)} --log`);
+    complain(`  its output: signalbox pipeline status ${quoted(id)} --log`);
   }
   if (state === 'done') return;
-  // Then the exit code is that of the signal.
+  // The signal decides the exit code then.
   if (isStopped && !hasEnded(record) && !readerGone.aborted) return;
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 
-/** A decision that comes too late is void, also where the pipeline has come to a good end. */
+/** A decision that comes too late has no effect, even if the pipeline ended well. */
 function overAlready({ id, state, reason = '' }: PipelineRecord, hasDecided: boolean): CliExit {
   const why = reason === '' ? '' : ` (${reason})`;
-  const message = `pipeline/${id}: it is ${state}${why} and cannot be resumed. Start another one, under another id or after: signalbox pipeline forget ${quoted(id)}`;
+  const message = `pipeline/${id}: it is ${state}${why} and cannot be resumed. Start another one with another id, or free this id: signalbox pipeline forget ${quoted(id)}`;
   return new CliExit(state === 'done' && !hasDecided ? EXIT.ok : EXIT.no, message);
 }
 
 function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>): CliExit {
   switch (outcome.kind) {
     case 'exists': {
-      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  one that is over can be forgotten: signalbox pipeline forget ${quoted(outcome.id)}`;
+      const message = `pipeline/${outcome.id}: there is one already\n  see: signalbox pipeline status ${quoted(outcome.id)}\n  if it has ended, free its id: signalbox pipeline forget ${quoted(outcome.id)}`;
       return new CliExit(EXIT.no, message, { outcome: 'exists', pipeline: outcome.id });
     }
     case 'driven':
       return new CliExit(
         EXIT.notAcquired,
-        `pipeline/${id}: ${outcome.by} drives it, or was killed a moment ago and its lease has not ended yet. To go on as soon as it is over: signalbox pipeline resume ${quoted(id)} --wait`,
+        `pipeline/${id}: ${outcome.by} drives it, or was killed and its lease has not ended yet. To take over when it has: signalbox pipeline resume ${quoted(id)} --wait`,
         {
           outcome: 'driven',
           by: outcome.by,
@@ -116,15 +116,15 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       const { state } = outcome.record;
       const next = hasEnded(outcome.record)
         ? ''
-        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)} --wait, which asks if a phase cannot simply be repeated`;
-      const message = `pipeline/${id}: there is nothing to decide, because no phase of it waits for a person: it is ${state}. Nothing was done${next}`;
+        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)} --wait, which asks you if a phase cannot simply be repeated`;
+      const message = `pipeline/${id}: nothing was done, because no phase waits for a decision: it is ${state}${next}`;
       return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
     }
     case 'answered': {
       const { by, choice } = outcome;
       const { state } = outcome.record;
       const answer = by === undefined || choice === undefined ? '' : `: ${by} decided ${choice}`;
-      const message = `pipeline/${id}: that question was answered before${answer}. It is ${state}; nothing was done`;
+      const message = `pipeline/${id}: nothing was done, because that question is already answered${answer}. It is ${state}`;
       return new CliExit(EXIT.no, message, { outcome: 'answered', pipeline: id });
     }
     case 'another-question': {
@@ -133,7 +133,7 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       const why = blocked?.on === 'person' ? blocked.why : '';
       const next = howToGoOn(record).map((line) => `  ${line}`);
       const message = [
-        `pipeline/${id}: that question is not open, so nothing was done. Open is question ${question}: ${why}`,
+        `pipeline/${id}: nothing was done, because that question is not open. The open one is question ${question}: ${why}`,
         ...next,
       ].join('\n');
       return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });

@@ -1,4 +1,4 @@
-/** The last lines of a stream of text, in little room. */
+/** Keeps the last lines of a stream of text in little memory. */
 const MOST_LINES = 20;
 const LONGEST_LINE = 1_000;
 
@@ -9,7 +9,7 @@ export class LastLines {
   add(text: string): void {
     const parts = (this.#open + text).split('\n');
     const open = parts.pop() ?? '';
-    // What comes next is written over it.
+    // The next text overwrites this line.
     this.#open = seen(open) + (open.endsWith('\r') ? '\r' : '');
     this.#lines = [...this.#lines, ...parts.slice(-MOST_LINES).map(seen)].slice(-MOST_LINES);
   }
@@ -24,7 +24,7 @@ export class LastLines {
   }
 }
 
-/** Of a line that was written over again and again, such as that of a progress bar, the last. */
+/** The last version of a line that was overwritten, such as a progress bar. */
 function seen(line: string): string {
   const plain = line.endsWith('\r') ? line.slice(0, -1) : line;
   return plain.slice(plain.lastIndexOf('\r') + 1).slice(-LONGEST_LINE);

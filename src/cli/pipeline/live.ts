@@ -1,6 +1,6 @@
 /**
- * The picture of a pipeline on a terminal, drawn again in its place whenever something changes. It touches nothing above
- * it, takes no more lines than there are, and leaves the terminal as it was, however it ends.
+ * Draws a pipeline on a terminal, and redraws it in place on every change. It changes nothing above, uses no more lines
+ * than the terminal has, and leaves the terminal as it was, however it ends.
  */
 import type { PipelineRecord } from '../../core/index.ts';
 import { type Paint, printText } from '../output.ts';
@@ -10,11 +10,11 @@ import type { Show } from './show.ts';
 
 const HIDE_CURSOR = '\x1b[?25l';
 const SHOW_CURSOR = '\x1b[?25h';
-/** A letter that takes more room than we think is cut by the terminal, and moves nothing. */
+/** Turns line wrapping off: a character wider than we think is cut off, and moves nothing. */
 const NO_WRAP = '\x1b[?7l';
 const WRAP = '\x1b[?7h';
 const TICK_MS = 1_000;
-/** Output may come by the megabyte; nobody reads faster. */
+/** Output may come by the megabyte, and no one reads faster than this. */
 const REDRAW_MS = 80;
 
 export class Live implements Show {
@@ -25,7 +25,7 @@ export class Live implements Show {
   #phase = '';
   #drawn: readonly PictureLine[] = [];
   #soon: NodeJS.Timeout | undefined;
-  /** A terminal that was closed can be drawn on no more; the signal that says so is heard elsewhere. */
+  /** A closed terminal cannot be drawn on. The signal handler elsewhere reacts to that. */
   #isGone = false;
   readonly #restore = (): void => this.#write(SHOW_CURSOR + WRAP);
   readonly #redraw = (): void => this.#draw();
@@ -52,7 +52,7 @@ export class Live implements Show {
     this.#soon ??= setTimeout(this.#redraw, REDRAW_MS);
   }
 
-  /** Something to be read above the picture, and to stay. */
+  /** Prints a line above the picture that stays. */
   say(line: string): void {
     this.#erase();
     this.#write(`${line}\n`);
@@ -73,7 +73,7 @@ export class Live implements Show {
     clearTimeout(this.#soon);
     this.#soon = undefined;
     if (this.#record === undefined) return;
-    // The last column is left free: some terminals go to the next line once it is filled.
+    // The last column stays empty: some terminals move to the next line once it is filled.
     const width = Math.max(20, (process.stdout.columns || 80) - 1);
     const frame = { width, height, paint: this.#paint, now: Date.now(), printed: this.#printed.all, isDriven };
     const lines = pictureOf(this.#record, frame);
@@ -96,7 +96,7 @@ export class Live implements Show {
     }
   }
 
-  /** To where the last picture began. A window that became narrower has broken its lines. */
+  /** Moves to where the last picture began, counting the lines that a narrower window has wrapped. */
   #back(): string {
     const columns = process.stdout.columns || 80;
     const rows = this.#drawn.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.columns / columns)), 0);

@@ -1,7 +1,7 @@
 /** `signalbox pipeline status` and `pipeline list`. */
 import { type Command, Option } from 'commander';
 import { currentPhase, hasEnded, PIPELINE_STATES, type PipelineRecord, spoken } from '../../core/index.ts';
-import type { ListedPipeline } from '../../runtime/pipelines/pipelines.ts';
+import type { ListedPipeline } from '../../runtime/pipelines/terms.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
@@ -25,9 +25,9 @@ export function addLooking(command: Command): void {
 
 function status(command: Command): void {
   command
-    .description('how a pipeline stands, what it waits for, and what its phases printed')
+    .description('show the state of a pipeline, what it waits for, and what its phases printed')
     .argument('<id>', 'of the pipeline', pipelineId)
-    .option('--log [phase]', 'what its commands printed, of all phases or of one')
+    .option('--log [phase]', 'print the output of its commands, of all phases or of one')
     .addHelpText(
       'after',
       `
@@ -84,7 +84,7 @@ function printStatus(view: PipelineView): void {
   if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(printable(line));
 }
 
-/** As they are where nobody looks; without what could do something to a terminal where somebody does. */
+/** Prints logs unchanged into a file, and without control characters on a terminal. */
 function printLogs(logs: readonly PhaseLog[]): void {
   const isTerminal = screen().isTTY === true;
   const paint = paintFor(screen());
@@ -98,9 +98,9 @@ function printLogs(logs: readonly PhaseLog[]): void {
 
 function list(command: Command): void {
   command
-    .description('all pipelines, in the order in which they were started')
-    .addOption(new Option('--status <status>', 'only those that are').choices(PIPELINE_STATES))
-    .option('--names', 'just their ids, one in a line')
+    .description('list all pipelines in the order in which they were started')
+    .addOption(new Option('--status <status>', 'only pipelines with this status').choices(PIPELINE_STATES))
+    .option('--names', 'print only the ids, one per line')
     .addHelpText(
       'after',
       '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
@@ -131,7 +131,7 @@ function listLines(records: readonly ListedPipeline[], layout: Layout): readonly
     const over = phases.filter((phase) => phase.state === 'done' || phase.state === 'skipped').length;
     const why = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
     const isLeft = !isDriven && !hasEnded(record);
-    const note = [...(isLeft ? ['nobody drives it'] : []), ...(why === '' ? [] : [why])].join('; ');
+    const note = [...(isLeft ? ['not driven'] : []), ...(why === '' ? [] : [why])].join('; ');
     const cells = [
       id,
       state,

@@ -82,7 +82,7 @@ describe('the picture of a pipeline', () => {
       '      deploy.pre: lock "deploy" is held by agent:7',
       '      deploy.pre: issue 4 is open',
       '      tests: no branch "x" (cannot pass as things stand)',
-      '      looks again after lock:released; every 2 s at',
+      '      checks again after lock:released; every 2 s at',
       '        issue:4; in any case every 30 s',
     ]);
   });
@@ -115,7 +115,7 @@ describe('the picture of a pipeline', () => {
       '      │ oh no',
       '  · deploy',
     ]);
-    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  running · 12 s · nobody drives it');
+    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  running · 12 s · not driven');
   });
 
   it('keeps to the window: no line is wider, and what has no room is counted', () => {

@@ -1,5 +1,5 @@
 /**
- * A pipeline as a picture: its phases with what became of each, and at the one it is at, what it prints or waits for.
+ * Draws a pipeline: the state of each phase, and what the current phase prints or waits for.
  *
  *     release-7  blocked · 12 s
  *       ✓ plan     3 s
@@ -15,24 +15,24 @@ import { blockedLines, lengthOf } from './words.ts';
 
 export interface Frame {
   readonly width: number;
-  /** Infinity where everything has room. */
+  /** Infinity if there is no limit. */
   readonly height: number;
   readonly paint: Paint;
   readonly now: number;
-  /** The last lines that the phase it is at has printed. */
+  /** The last lines that the current phase has printed. */
   readonly printed: readonly string[];
-  /** Somebody drives it. */
+  /** Whether a process drives it. */
   readonly isDriven: boolean;
 }
 
-/** One line of it: what is to be seen, and how much room that takes. */
+/** One line of the picture, and its width. */
 export interface PictureLine {
   readonly text: string;
   readonly columns: number;
 }
 
 const MOST_PRINTED = 8;
-/** Said in full, since it says what to do. */
+/** Not shortened, because it says what to do. */
 const MOST_REASON_LINES = 12;
 
 const COLOURS: Readonly<Record<string, Colour>> = {
@@ -55,7 +55,7 @@ function headerOf(record: PipelineRecord, frame: Frame): readonly PictureLine[] 
   const isLeft = !frame.isDriven && !hasEnded(record);
   const told = cancel !== undefined && !hasEnded(record) ? 'cancelling' : state;
   const name = fit(printable(id), Math.max(8, frame.width - 40));
-  const rest = `${told} · ${spoken(lengthOf(record, frame.now))}${isLeft ? ' · nobody drives it' : ''}`;
+  const rest = `${told} · ${spoken(lengthOf(record, frame.now))}${isLeft ? ' · not driven' : ''}`;
   const { paint } = frame;
   const first = {
     text: `${paint('bold', name)}  ${painted(paint, COLOURS[state], rest)}`,
@@ -65,7 +65,7 @@ function headerOf(record: PipelineRecord, frame: Frame): readonly PictureLine[] 
   return [first, ...why.map((text) => line(`  ${text}`, frame, state === 'done' ? 'dim' : 'red'))];
 }
 
-/** The phase itself, and what there is to say about it. */
+/** A phase's line, and the lines below it. */
 function phaseLines(record: PipelineRecord, phase: PhaseRecord, at: number, frame: Frame): readonly PictureLine[] {
   const isCurrent = at === record.step.phase && !hasEnded(record) && record.state !== 'pending';
   const longest = Math.min(30, Math.max(...record.phases.map(({ name }) => columnsOf(printable(name)))));
@@ -102,7 +102,7 @@ function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, 
     return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `after run ${runs}` : '');
   }
   if (isCurrent && record.step.when !== 'during')
-    return record.step.when === 'after' ? 'looks at its last guards' : 'looks at its guards';
+    return record.step.when === 'after' ? 'checks its last guards' : 'checks its guards';
   switch (state) {
     case 'waiting':
       return '';
@@ -130,7 +130,7 @@ function currentLines(record: PipelineRecord, frame: Frame): readonly PictureLin
   return printedLines(frame);
 }
 
-/** Of a pipeline that failed, the last words of the phase it failed in. */
+/** The last output of the current phase, or of the phase in which the pipeline failed. */
 function endLines(record: PipelineRecord, at: number, frame: Frame): readonly PictureLine[] {
   const hasFailed = at === record.step.phase && (record.state === 'failed' || record.state === 'cancelled');
   return hasFailed ? printedLines(frame) : [];
@@ -141,7 +141,7 @@ function printedLines(frame: Frame): readonly PictureLine[] {
   return printed.slice(-MOST_PRINTED).map((text) => line(`      │ ${printable(withoutEscapes(text))}`, frame, 'dim'));
 }
 
-/** As much of it as there is room for, around where the pipeline is; the rest is counted. */
+/** Shows as many phases around the current one as fit; counts the rest. */
 function windowOf(
   phases: readonly (readonly PictureLine[])[],
   record: PipelineRecord,
@@ -153,7 +153,7 @@ function windowOf(
   if (count(0, phases.length) <= room) return phases.flat();
   const at = record.step.phase;
   let [from, to] = [at, at + 1];
-  // Two lines are for what is left out.
+  // Two lines count the phases left out.
   for (let grew = true; grew;) {
     grew = false;
     if (to < phases.length && count(from, to + 1) <= room - 2) grew = ++to > 0;

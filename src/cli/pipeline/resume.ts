@@ -1,8 +1,8 @@
-/** `signalbox pipeline resume`: goes on with a pipeline that nobody drives. */
+/** `signalbox pipeline resume`: continues a pipeline that no process drives. */
 import { type Command, Option } from 'commander';
 import { resolve } from 'node:path';
 import { durationArgument, given } from '../arguments.ts';
-import type { RunbookWithFunctions } from '../../runtime/pipelines/pipelines.ts';
+import type { RunbookWithFunctions } from '../../runtime/pipelines/terms.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { askedBy, pipelineId, questionArgument } from './arguments.ts';
 import { drive } from './drive.ts';
@@ -22,39 +22,44 @@ interface Flags {
 
 export function addResume(command: Command): void {
   command
-    .description('go on with a pipeline whose driver died, was stopped, or left it')
+    .description('continue a pipeline whose driver died, was stopped, or left it blocked')
     .argument('<id>', 'of the pipeline', pipelineId)
-    .addOption(new Option('--rerun', 'run the phase again that was interrupted or has failed').conflicts('skip'))
-    .option('--skip', 'take that phase as done')
+    .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts('skip'))
+    .option('--skip', 'treat that phase as done')
     .addOption(
-      new Option('--question <number>', 'which question that answers (default: the one that is open now)').argParser(
-        questionArgument,
-      ),
+      new Option(
+        '--question <number>',
+        'the question that --rerun or --skip answers (default: the open one)',
+      ).argParser(questionArgument),
     )
-    .option('--wait', 'stand by while somebody else drives it, and take over when that one is gone')
-    .option('--runbook <file>', 'the program with the functions among its phases')
+    .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
+    .option('--runbook <file>', 'the program that defines the functions of its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
-    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
-    .option('--holder <id>', 'who decides, for people (default: $SIGNALBOX_HOLDER)')
+    .option(
+      '--grace <duration>',
+      'time between TERM and KILL when a command is stopped (default: 5s)',
+      durationArgument,
+    )
+    .option('--holder <id>', 'who decides (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
       `
 Examples:
   signalbox pipeline resume release-7
   signalbox pipeline resume release-7 --rerun
-  signalbox pipeline resume release-7 --wait        a standby, should its driver die
+  signalbox pipeline resume release-7 --wait        stands by, in case its driver dies
 
 A phase that had begun is run again by itself only if it is marked idempotent. Otherwise nobody knows how far it came:
 look, then say --rerun or --skip. That answers the question that is open when you say it (or the one of --question),
 never one that comes up later: if it was answered meanwhile, nothing is done, with 1.
 
-Exit codes: 0 done · 1 failed, cancelled, or there is none · 69 store unreachable
-            75 it waits for a person, or somebody else drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
+Exit codes: 0 done · 1 failed, cancelled, or not found · 69 store unreachable
+            75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
     )
     .action(async (id: string, flags: Flags) => {
       const decision = flags.rerun ? ('rerun' as const) : flags.skip ? ('skip' as const) : undefined;
       if (flags.question !== undefined && decision === undefined) {
-        throw new CliExit(EXIT.usage, '--question says what is answered: add --rerun or --skip');
+        throw new CliExit(EXIT.usage, '--question needs an answer: add --rerun or --skip');
       }
       const functions = flags.runbook === undefined ? undefined : await functionsIn(flags.runbook);
       const cwd = flags.dir === undefined ? undefined : resolve(flags.dir);

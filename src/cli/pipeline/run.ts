@@ -30,15 +30,19 @@ export function addRun(command: Command): void {
     .option('-e, --env <name=value>', 'a variable for its commands, guards and holds (repeatable)', variable)
     .option(
       '--poll <duration>',
-      'how often to look at files, branches, issues and commands (default: 2s)',
+      'how often to check files, branches, issues and commands (default: 2s)',
       durationArgument,
     )
-    .option('--command-timeout <duration>', 'so long may a command of a guard take (default: 60s)', durationArgument)
-    .option('--no-wait', 'leave it when it is blocked, with exit code 75')
-    .option('--issues <tracker>', 'which issues guards mean: a JSON file, or github:OWNER/NAME')
+    .option('--command-timeout <duration>', "time limit of a guard's command (default: 60s)", durationArgument)
+    .option('--no-wait', 'exit with 75 when it is blocked, instead of waiting')
+    .option('--issues <tracker>', 'the issue tracker of its guards: a JSON file, or github:OWNER/NAME')
     .option('-C, --dir <dir>', 'where its commands run (default: here)')
-    .option('--grace <duration>', 'between TERM and KILL, for a command that is to end (default: 5s)', durationArgument)
-    .option('--holder <id>', 'who starts it, for people (default: $SIGNALBOX_HOLDER)')
+    .option(
+      '--grace <duration>',
+      'time between TERM and KILL when a command is stopped (default: 5s)',
+      durationArgument,
+    )
+    .option('--holder <id>', 'who starts it (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
       `
@@ -49,11 +53,11 @@ Examples:
   signalbox pipeline run nightly.yaml --no-wait || test $? -eq 75
   signalbox pipeline run release.mjs --json | jq -r 'select(.type == "output") | .text'
 
-On a terminal its phases are shown as they go; elsewhere one line for each change, and what its commands print.
-Ctrl-C ends the command that runs and leaves the pipeline to be resumed; again, it is killed.
+On a terminal it shows the phases as they run; elsewhere it prints one line per change, and the commands' output.
+Ctrl-C stops the running command and leaves the pipeline to be resumed; a second Ctrl-C kills the command.
 
-Exit codes: 0 done · 1 failed, cancelled, or there is one of this id · 64 a wrong runbook or usage
-            69 store unreachable · 75 blocked, and not waited for · 76 its driver's hold was lost · 130 Ctrl-C`,
+Exit codes: 0 done · 1 failed, cancelled, or the id is taken · 64 a wrong runbook or usage
+            69 store unreachable · 75 blocked, with --no-wait · 76 its driver's hold was lost · 130 Ctrl-C`,
     )
     .action(async (file: string, flags: Flags) => {
       const loaded = await loadRunbook(file);

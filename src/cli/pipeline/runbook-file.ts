@@ -1,4 +1,4 @@
-/** A runbook as somebody names it on the command line: a YAML or JSON file, `-` for stdin, or a program that defines one. */
+/** Reads a runbook named on the command line: a YAML or JSON file, `-` for stdin, or a program that defines one. */
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseRunbook } from '../../core/index.ts';
@@ -11,12 +11,12 @@ export type LoadedRunbook =
   | { readonly ok: true; readonly file: string; readonly defined: DefinedRunbook }
   | { readonly ok: false; readonly file: string; readonly problems: readonly FileProblem[] };
 
-/** Of a program, only what is wrong is known, and not always where. */
+/** For a program, the place of the mistake is not always known. */
 export type FileProblem = PlacedProblem | { readonly message: string; readonly line?: number };
 
 const PROGRAMS = ['.mjs', '.js', '.cjs', '.mts', '.ts', '.cts'];
 
-/** Never throws on anything that can be in a file. */
+/** Never throws because of a file's contents. */
 export async function loadRunbook(named: string): Promise<LoadedRunbook> {
   const file = named === '-' ? '<stdin>' : named;
   const answer = PROGRAMS.includes(extname(named)) ? await fromProgram(named) : await fromDocument(named, file);
@@ -50,14 +50,14 @@ async function fromProgram(named: string): Promise<DefinedRunbook | readonly Fil
   }
 }
 
-const EXPORT = 'its default export is no runbook; accepted is: export default defineRunbook({ name, phases })';
+const EXPORT = 'its default export is not a runbook; accepted is: export default defineRunbook({ name, phases })';
 
-/** Made by `defineRunbook` of whichever signalbox the program found; or just what one would give to it. */
+/** The result of `defineRunbook`, possibly of another installed signalbox, or its plain argument. */
 function definedIn(exported: unknown): DefinedRunbook | readonly FileProblem[] {
   if (typeof exported !== 'object' || exported === null) return [{ message: EXPORT }];
   if ('runbook' in exported && 'functions' in exported) return exported as DefinedRunbook;
   if ('phases' in exported) return defineRunbook(exported as RunbookDefinition);
-  // What a CommonJS module calls its default is one level further down.
+  // The default export of a CommonJS module is one level further down.
   return 'default' in exported ? definedIn(exported.default) : [{ message: EXPORT }];
 }
 

@@ -1,4 +1,4 @@
-/** How the one who drives a pipeline is told about it: a picture on a terminal, lines elsewhere, JSON for programs. */
+/** Shows a pipeline to the user who drives it: a picture on a terminal, lines elsewhere, JSON for programs. */
 import type { Command } from 'commander';
 import type { PipelineRecord } from '../../core/index.ts';
 import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
@@ -10,11 +10,11 @@ import { changesOf } from './words.ts';
 
 export interface Show {
   changed(record: PipelineRecord): void;
-  /** What the command of a phase prints, as it comes. */
+  /** Output of a phase's command, as it arrives. */
   printed(phase: string, text: string): void;
-  /** Something for people, such as that it is being stopped. */
+  /** A message for people, such as that the pipeline is being stopped. */
   say(line: string): void;
-  /** How it stands when we leave it. */
+  /** The state in which we leave it. */
   over(record: PipelineRecord | undefined): void;
 }
 
@@ -25,7 +25,7 @@ export function showFor(command: Command): Show {
   return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true);
 }
 
-/** A line without an end is not waited for longer than this. */
+/** How long to wait for the end of a line before printing it. */
 const LONGEST_LINE = 65_536;
 
 class Lines implements Show {
@@ -65,7 +65,7 @@ class Lines implements Show {
     this.#open.clear();
   }
 
-  /** Several at once: output may come by the megabyte. */
+  /** Prints several lines at once, because output may come by the megabyte. */
   #print(phase: string, lines: readonly string[]): void {
     const shown = this.#isTerminal ? lines.map((line) => printable(withoutEscapes(line))) : lines;
     const prefix = printable(phase);
@@ -83,10 +83,10 @@ class JsonLines implements Show {
   }
 
   say(): void {
-    // Programs see it by the changes.
+    // Programs see it in the changes.
   }
 
   over(): void {
-    // The result is told by the one who knows it.
+    // The caller prints the result.
   }
 }

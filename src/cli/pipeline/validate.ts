@@ -1,4 +1,4 @@
-/** `signalbox pipeline validate`: whether runbooks make sense, and where they do not. */
+/** `signalbox pipeline validate`: checks runbooks and reports every mistake with its place. */
 import type { Command } from 'commander';
 import { MOST_TOLD } from '../../document/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -8,7 +8,7 @@ import { type LoadedRunbook, loadRunbook, toldOf } from './runbook-file.ts';
 
 export function addValidate(command: Command): void {
   command
-    .description('check runbooks, and say where they are wrong')
+    .description('check runbooks, and report every mistake with its place')
     .argument('<file...>', 'YAML or JSON, a program that exports defineRunbook(…), or - for stdin')
     .addHelpText(
       'after',
@@ -19,7 +19,7 @@ Examples:
   signalbox pipeline validate - < release.yaml
   signalbox pipeline validate release.mjs --json
 
-Every mistake is told as FILE:LINE:COLUMN: what is wrong; what is accepted. Nothing of the runbook runs, but a
+It prints every mistake as FILE:LINE:COLUMN: what is wrong; what is accepted. Nothing of the runbook runs, but a
 program is loaded. Exit code 64 if any file is wrong.`,
     )
     .action(async (files: readonly string[]) => {
@@ -35,7 +35,7 @@ program is loaded. Exit code 64 if any file is wrong.`,
     });
 }
 
-/** On stderr, as compilers do, so that editors find the places. */
+/** Prints mistakes to stderr in the form that compilers use, so that editors find the places. */
 export function complainOf({ file, problems }: Extract<LoadedRunbook, { ok: false }>): void {
   for (const problem of problems.slice(0, MOST_TOLD)) complain(printable(toldOf(file, problem)));
   const more = problems.length - MOST_TOLD;

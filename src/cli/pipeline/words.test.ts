@@ -41,7 +41,7 @@ describe('changes in words', () => {
       'it waits',
       free,
       record({ state: 'blocked', blocked: holds }),
-      ['a: blocked: waits for lock/m', 'a:   goes on when it is let in'],
+      ['a: blocked: waits for lock/m', 'a:   continues when it gets them'],
     ],
     [
       'it still waits for the same',
@@ -49,7 +49,7 @@ describe('changes in words', () => {
       record({ state: 'blocked', blocked: { ...holds, since: AT + 1 } }),
       [],
     ],
-    ['it waits no longer', record({ state: 'blocked', blocked: holds }), free, ['a: goes on']],
+    ['it waits no longer', record({ state: 'blocked', blocked: holds }), free, ['a: continues']],
     [
       'it is run again later',
       during,
@@ -84,10 +84,10 @@ describe('changes in words', () => {
 describe('how to go on', () => {
   it('is a command that a shell takes as it is, whatever the id', () => {
     expect(howToGoOn(record({ id: "it's; rm -rf $HOME" }))[0]).toBe(
-      `go on with it: signalbox pipeline resume 'it'\\''s; rm -rf $HOME'`,
+      `continue it: signalbox pipeline resume 'it'\\''s; rm -rf $HOME'`,
     );
     expect(howToGoOn(record({ id: 'r7' }))).toEqual([
-      'go on with it: signalbox pipeline resume r7',
+      'continue it: signalbox pipeline resume r7',
       'or end it for good: signalbox pipeline cancel r7',
     ]);
   });
@@ -95,7 +95,7 @@ describe('how to go on', () => {
   it('is a choice, if a person has to decide', () => {
     expect(howToGoOn(record({ blocked: { on: 'person', why: 'x', since: AT, question: 4 } })).slice(0, 2)).toEqual([
       'run the phase again: signalbox pipeline resume r7 --rerun --question 4',
-      'or take it as done: signalbox pipeline resume r7 --skip --question 4',
+      'or treat it as done: signalbox pipeline resume r7 --skip --question 4',
     ]);
   });
 });

@@ -1,7 +1,7 @@
-/** A pipeline in words: what it waits for, what became of its phases, and how to go on with it. */
+/** Describes a pipeline in words: what it waits for, how its phases ended, and how to continue it. */
 import { type Blocked, currentPhase, type PhaseRecord, type PipelineRecord, spoken } from '../../core/index.ts';
 
-/** Every reason, each in a line of its own; then what would wake it. `now`: by the clock of the driver. */
+/** Every reason on its own line, then what would wake it. `now` is by the driver's clock. */
 export function blockedLines(blocked: Blocked, now: number): readonly string[] {
   switch (blocked.on) {
     case 'guard': {
@@ -12,7 +12,7 @@ export function blockedLines(blocked: Blocked, now: number): readonly string[] {
       return [...reasons, ...wakeLines(blocked)];
     }
     case 'holds':
-      return [`waits for ${blocked.resources.join(', ')}`, 'goes on when it is let in'];
+      return [`waits for ${blocked.resources.join(', ')}`, 'continues when it gets them'];
     case 'backoff': {
       const leftMs = blocked.since + blocked.againMs - now;
       return [`${blocked.why}; again ${leftMs > 0 ? `in ${spoken(leftMs)}` : 'now'}`];
@@ -30,10 +30,10 @@ function wakeLines({ wakeOn, polled, pollMs, againMs }: Extract<Blocked, { on: '
       : []),
     ...(againMs !== undefined ? [`in any case every ${spoken(againMs)}`] : []),
   ];
-  return ways.length === 0 ? [] : [`looks again ${ways.join('; ')}`];
+  return ways.length === 0 ? [] : [`checks again ${ways.join('; ')}`];
 }
 
-/** What has changed, in a few words for each: `merge: done after 3 s`. */
+/** One short line per change: `merge: done after 3 s`. */
 export function changesOf(before: PipelineRecord | undefined, after: PipelineRecord): readonly string[] {
   const name = `pipeline/${after.id}`;
   if (before === undefined && after.state === 'pending') return [`${name}: started`];
@@ -48,7 +48,7 @@ function placeOf(record: PipelineRecord): string {
 }
 
 function phaseChanges(before: PhaseRecord | undefined, after: PhaseRecord, isFirst: boolean): readonly string[] {
-  // What happened before we came is shown by `status`.
+  // `status` shows what happened before this process took over.
   if (isFirst) return [];
   const { name, state, runs, ended, warnings = [] } = after;
   const warned = warnings.filter((warning) => before?.warnings?.includes(warning) !== true);
@@ -69,7 +69,7 @@ function blockedChanges(before: PipelineRecord | undefined, after: PipelineRecor
     return blockedLines(blocked, blocked.since).map((line, at) => `${phase}: ${at === 0 ? 'blocked: ' : '  '}${line}`);
   }
   const isJustFree = before?.blocked !== undefined && after.state === 'running' && after.step.when !== 'during';
-  return isJustFree ? [`${phase}: goes on`] : [];
+  return isJustFree ? [`${phase}: continues`] : [];
 }
 
 function withoutSince(blocked: Blocked | undefined): string {
@@ -88,21 +88,21 @@ export function lengthOf({ startedAt, endedAt }: { startedAt?: number; endedAt?:
   return startedAt === undefined ? 0 : (endedAt ?? now) - startedAt;
 }
 
-/** What to do about a pipeline that is not over and that nobody drives. */
+/** Commands that continue or end a pipeline that no process drives. */
 export function howToGoOn({ id, blocked }: PipelineRecord): readonly string[] {
   const resume = `signalbox pipeline resume ${quoted(id)}`;
   const cancel = `or end it for good: signalbox pipeline cancel ${quoted(id)}`;
-  if (blocked?.on !== 'person') return [`go on with it: ${resume}`, cancel];
-  // With its number: typed later, it cannot answer another question that has come up meanwhile.
+  if (blocked?.on !== 'person') return [`continue it: ${resume}`, cancel];
+  // With the question's number: typed later, the command cannot answer a newer question by mistake.
   const question = `--question ${blocked.question}`;
   return [
     `run the phase again: ${resume} --rerun ${question}`,
-    `or take it as done: ${resume} --skip ${question}`,
+    `or treat it as done: ${resume} --skip ${question}`,
     cancel,
   ];
 }
 
-/** For the shell. */
+/** Quoted for the shell. */
 export function quoted(id: string): string {
   return /^[\w.:@%+/-]+$/.test(id) && !id.startsWith('-') ? id : `'${id.replaceAll("'", `'\\''`)}'`;
 }

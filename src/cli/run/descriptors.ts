@@ -1,6 +1,6 @@
 /**
- * Which descriptors beyond stderr this process was given, for its command: `5>log`, the job server of make. At its start
- * Node marks all of them to be closed, and opens some of its own among them, so they have to be told apart:
+ * Finds the descriptors beyond stderr that this process was given for its command: `5>log`, the job server of make. When
+ * Node starts, it marks all descriptors to be closed and opens some of its own among them, so we must tell them apart:
  *
  *     a file, a socket       given: Node has none at its start but /dev/null
  *     one end of a pipe      given: of its own pipes Node has both ends
@@ -15,11 +15,11 @@ const MOST_ANCESTORS = 8;
 
 export interface Descriptor {
   readonly number: number;
-  /** What it leads to, as the kernel names it. */
+  /** The kernel's name of what the descriptor refers to. */
   readonly target: string;
 }
 
-/** To be asked before anything is opened. Those that Node has not marked are passed on by themselves. */
+/** Must be called before anything is opened. Descriptors that Node has not marked are inherited anyway. */
 export function givenDescriptors(): readonly Descriptor[] {
   const all = descriptorsOf('self');
   const marked = all.filter(({ number }) => number > 2).map((one) => ({ ...one, flags: flagsOf(one.number) }));
@@ -35,7 +35,7 @@ export function givenDescriptors(): readonly Descriptor[] {
   return marked.filter((one) => (one.flags & CLOSED_ON_EXEC) !== 0 && isGiven(one));
 }
 
-/** Those that still lead to where they led. */
+/** The descriptors that still refer to the same file. */
 export function stillOpen(given: readonly Descriptor[]): readonly number[] {
   return given.filter(({ number, target }) => targetOf('self', number) === target).map(({ number }) => number);
 }

@@ -6,14 +6,14 @@ import { CliExit } from '../exit-code.ts';
 export type RunEnded = Ended & { readonly interrupted?: boolean };
 
 /**
- * By the exit code that shells have for it; only after Ctrl-C by the signal itself. A shell that runs a script looks
- * whether its command died of it, and else goes on with the script.
+ * Uses the exit code that shells use for a signal, and the signal itself only after Ctrl-C: a shell that runs a script
+ * stops only if its command died of that signal.
  */
 export function endLike(ended: RunEnded): void {
   if (ended.interrupted === true) {
     process.removeAllListeners('SIGINT');
     process.kill(process.pid, 'SIGINT');
-    // Reached by the first process of a container alone: the kernel spares pid 1 every signal that it does not handle.
+    // Only pid 1 of a container gets here: the kernel protects it from every signal that it does not handle.
   }
   const code = exitCodeOf(ended);
   if (code !== 0) throw new CliExit(code, '');

@@ -1,23 +1,23 @@
-/** Which file a command means: found out before anything is acquired, as a shell would find it. */
+/** Finds the file of a command like a shell does, before anything is acquired. */
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, statSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { originalVariables, type Text } from '../../host/index.ts';
 import { CliExit } from '../exit-code.ts';
 
-/** What shells look through where no path is set. */
+/** The path that shells use if PATH is not set. */
 const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
 
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
 /**
- * A path with a character for each byte, so that one that is no UTF-8 can be put together like any other: what matters
- * in it, the slashes and colons, is the same in both.
+ * A path with one character per byte, so that paths that are not UTF-8 can be handled like any other: slashes and colons
+ * are the same in both.
  */
 type BytePath = string;
 
-/** Throws, with the exit code that shells have for it, if there is none or if it cannot be executed. */
+/** Throws with the exit code of shells if there is no such file, or if it cannot be executed. */
 export function findProgram(command: Text, env: NodeJS.ProcessEnv, directory?: string): Text {
   const name = bytePath(command);
   const places = name.includes('/')
@@ -31,7 +31,7 @@ export function findProgram(command: Text, env: NodeJS.ProcessEnv, directory?: s
   const [file] = files;
   if (file === undefined) throw new CliExit(NOT_FOUND, `${String(command)}: command not found`);
   const why = statSync(bytesOf(file)).isDirectory() ? 'is a directory' : 'permission denied';
-  // A directory on the way that happens to have the name is not what was meant.
+  // A directory on the PATH with the same name is not the command.
   if (!name.includes('/') && why === 'is a directory')
     throw new CliExit(NOT_FOUND, `${String(command)}: command not found`);
   throw new CliExit(NOT_EXECUTABLE, `${String(command)}: ${why}`);
@@ -42,13 +42,13 @@ function pathOf(env: NodeJS.ProcessEnv): BytePath {
   return bytePath(original?.subarray('PATH='.length) ?? env['PATH'] ?? DEFAULT_PATH);
 }
 
-/** Where no directory is given, a relative path stays one: ours may have been deleted, or have a name that is no UTF-8. */
+/** A relative path stays relative: our directory may have been deleted, or have a name that is not UTF-8. */
 function placed(path: BytePath, directory: string | undefined): BytePath {
   if (isAbsolute(path)) return resolve(path);
   return directory === undefined ? path : resolve(bytePath(directory), path);
 }
 
-/** A directory on the path that may not be looked into is passed by, as shells do. */
+/** Skips a directory on the PATH that may not be read, like shells do. */
 function isThere(file: BytePath): boolean {
   try {
     return statSync(bytesOf(file), { throwIfNoEntry: false }) !== undefined;

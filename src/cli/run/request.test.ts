@@ -70,7 +70,7 @@ describe('what a run holds', () => {
   });
 
   it('has to be something', () => {
-    expect(() => requestOf(['true'], {})).toThrow('nothing to hold was named; accepted is --lock NAME and --sem NAME');
+    expect(() => requestOf(['true'], {})).toThrow('nothing to hold is named; accepted are --lock NAME and --sem NAME');
   });
 });
 

@@ -1,7 +1,7 @@
-/** What was asked for on the command line, checked before anything is opened. */
+/** Parses and checks the options of `run` before anything is opened. */
 import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Want } from '../../runtime/together.ts';
+import type { Want } from '../../runtime/holds/together.ts';
 import { parseDuration } from '../duration.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';
@@ -11,7 +11,7 @@ export interface RunRequest {
   readonly wants: readonly Want[];
   readonly argv: readonly [string, ...string[]];
   readonly store?: string;
-  /** Undefined: as long as it takes. */
+  /** Undefined: no limit. */
   readonly waitMs?: number;
   readonly priority?: number;
   readonly holder?: string;
@@ -22,7 +22,7 @@ export interface RunRequest {
   readonly tells: 'on-a-terminal' | 'always' | 'never';
 }
 
-/** As the options come from the command line. */
+/** The options as commander returns them. */
 export interface RunOptions {
   readonly lock?: readonly string[];
   readonly sem?: readonly string[];
@@ -40,14 +40,14 @@ export interface RunOptions {
 }
 
 const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
-/** A shorter lease could end between two renewals of a process that is merely busy. */
+/** A shorter lease could end between two renewals of a busy process. */
 const SHORTEST_TTL_MS = 100;
 
 export function requestOf(argv: readonly string[], options: RunOptions): RunRequest {
   const [program, ...args] = argv;
-  if (program === undefined || program === '') throw wrong('there is no command to run; it goes after --');
+  if (program === undefined || program === '') throw wrong('the command is missing; write it after --');
   const wants = [...(options.lock ?? []).map(lockOf), ...(options.sem ?? []).map(semaphoreOf)];
-  if (wants.length === 0) throw wrong('nothing to hold was named; accepted is --lock NAME and --sem NAME');
+  if (wants.length === 0) throw wrong('nothing to hold is named; accepted are --lock NAME and --sem NAME');
   const { onLost = 'term', holder, reason, store } = options;
   if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
   const ttlMs = duration('--ttl', options.ttl ?? '15s');
@@ -104,7 +104,7 @@ function duration(option: string, text: string): number {
 
 function numberOf(option: string, text: string): number {
   const number = Number(text);
-  if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}, which is no number`);
+  if (text.trim() === '' || !Number.isFinite(number)) throw wrong(`${option} is ${shown(text)}, which is not a number`);
   return number;
 }
 

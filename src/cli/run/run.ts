@@ -1,5 +1,5 @@
 /**
- * One run, from what was asked for to how it ended.
+ * One run, from its request to its exit code.
  *
  *     acquire all or nothing ── child at its gate ── its note written ── leftovers of others ended ── let go
  *        └─ a signal: leave                                                                            │
@@ -11,10 +11,10 @@ import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/environment.ts';
-import type { Hold } from '../../runtime/hold.ts';
-import { clearLeftovers } from '../../runtime/leftovers.ts';
-import { storeUrl } from '../../runtime/location.ts';
+import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
+import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
 import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -42,7 +42,7 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
   const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
   const voice = new Voice(request.tells);
-  // The timers and watches of a store keep no process alive.
+  // A store's timers and watches do not keep the process alive.
   const alive = setInterval(() => undefined, 2 ** 30);
   try {
     const url = storeUrl(request.store, env);
@@ -90,10 +90,10 @@ async function acquired(
   try {
     return await acquire(box, wants, outer, {
       holder,
-      // Not its arguments: there may be secrets among them.
+      // Not the arguments, which may contain secrets.
       metadata: { command: basename(argv[0]), pid: process.pid, host: hostname() },
       signal: signals.leaving,
-      // Those around us wait for us: without that, two runs that want what the other one's outer run holds would
+      // Outer runs wait for us. Without this, two runs that each want what the other's outer run holds would
       // wait for ever.
       ...(Object.keys(outer).length > 0 && { within: [...new Set(Object.values(outer).map((hold) => hold.holder))] }),
       onWaiting: () => voice.waiting(look),
@@ -108,12 +108,12 @@ async function acquired(
   }
 }
 
-/** What the library calls by its own names, people said in the words of the command line. */
+/** Translates the library's names into the options of the command line. */
 async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest, holder: string): Promise<unknown> {
   if (!(error instanceof NotAcquired)) return error;
   const { resource, refusal } = error;
   if (refusal.kind === 'timed-out') {
-    // If the store cannot be asked, the rest still holds.
+    // If the store does not answer, the rest of the message is still true.
     const who = await currentHolders(box, request.wants, resource, holder).catch(() => undefined);
     const told = `${who?.resource ?? resource}: not granted${within(request)}`;
     return new CliExit(EXIT.notAcquired, who === undefined ? told : `${told}; ${who.told}`);
@@ -123,7 +123,7 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
-/** Lets the child go, once it is written down and nothing of an earlier holder runs any more. */
+/** Lets the child go, once its note is written and nothing of an earlier holder runs. */
 async function begun(
   box: Signalbox,
   request: RunRequest,
@@ -142,14 +142,14 @@ async function begun(
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
       const cut = AbortSignal.any([lost, signals.leaving, ...(late === undefined ? [] : [late])]);
-      // Without a limit of its own it would wait for ever for what it may not end: the time of a lease has to do.
+      // Without a limit it would wait for ever for a process that it may not end; the lease's time is the limit.
       const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
       const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
       const [left] = await clearLeftovers(entered, clearing);
       if (signals.left !== undefined) throw new Failure('closed', 'left');
       if (left !== undefined && late?.aborted === true)
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
-      // The last look before it cannot be undone; whoever stops us here finds the note, and ends the child.
+      // The last check before the child starts. If we are stopped here, the next run finds the note and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
       if (gone !== undefined) throw tooLate(gone.resource);
       if (left !== undefined)
@@ -167,12 +167,12 @@ function within({ waitMs = 0 }: RunRequest): string {
   return waitMs === 0 ? '' : ` within ${spoken(waitMs)}`;
 }
 
-/** The command has not begun, so this is not 76: it may be tried again. */
+/** The command has not begun, so this is not 76: trying again is safe. */
 function tooLate(resource: string): CliExit {
   return new CliExit(EXIT.notAcquired, `${resource}: the hold was lost before the command could begin`);
 }
 
-/** An argument that is no UTF-8 reaches the command as it was typed, or the command does not begin. */
+/** An argument that is not UTF-8 reaches the command byte by byte, or the command does not begin. */
 export function originalArgv(argv: readonly [string, ...string[]]): readonly [Text, ...Text[]] {
   try {
     const [name = argv[0], ...rest] = originalArguments(argv);
@@ -184,7 +184,7 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
   }
 }
 
-/** A store that may not be used is, to whoever wants to run something, one that cannot be reached. */
+/** For a user of `run`, a store that may not be used is one that cannot be reached. */
 async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
   try {
     return await open(url, { sessionTtlMs });
@@ -193,7 +193,7 @@ async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
   }
 }
 
-/** What is opened after all is closed again by the end of this process. */
+/** If the store opens after all, the end of this process closes it. */
 function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
   const { leaving } = signals;
   const left = new Promise<never>((_, reject) => {
@@ -202,7 +202,7 @@ function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
   return Promise.race([opening, left]);
 }
 
-/** Where everything is held further out, that holder is the one. */
+/** If outer runs hold everything, theirs is the holder. */
 function holderOf(held: readonly ReturnType<typeof told>[], own: string): string {
   return held.some(({ holder }) => holder === own) ? own : (held[0]?.holder ?? own);
 }

@@ -1,9 +1,9 @@
 /**
- * What becomes of a signal that this process gets.
+ * Decides what to do with a signal that this process receives.
  *
- *     waiting    the command has not begun: leave the queue, and end as if by that signal
- *     running    passed on to the command. What a terminal sends, it has sent to the command as well
- *     ending     the command was told to end, or has, and left others behind: no more patience
+ *     waiting    the command has not begun: leave the queue and end as if by that signal
+ *     running    pass it on to the command, unless the terminal has sent it to the command as well
+ *     ending     the command is ending, or has left processes behind: hurry
  */
 import { constants } from 'node:os';
 import { stopOurselves } from './stopping.ts';
@@ -12,7 +12,7 @@ import { mayHearKeys } from './terminal.ts';
 export type Phase = 'waiting' | 'running' | 'ending';
 export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 
-/** Those that would end us if nobody listened. */
+/** Signals that would end this process if it did not handle them. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'];
 const LISTENED: readonly NodeJS.Signals[] = [...ENDING, 'SIGTSTP', 'SIGCONT'];
 const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
@@ -50,12 +50,12 @@ export class Signals {
     for (const signal of LISTENED) process.on(signal, this.#heard);
   }
 
-  /** Aborts when the command shall not begin any more. */
+  /** Aborts when the command must not begin any more. */
   get leaving(): AbortSignal {
     return this.#leaving.signal;
   }
 
-  /** Aborts when somebody has lost patience with what is still to end. */
+  /** Aborts when a further signal asks us to hurry. */
   get hurrying(): AbortSignal {
     return this.#hurrying.signal;
   }
@@ -87,7 +87,7 @@ export class Signals {
       case 'stop':
         return void stopOurselves('SIGTSTP', this.#heard);
       case 'leave':
-        // Asked a second time, we go at once: the store finds out that this process is gone.
+        // At the second signal we exit at once; the store notices that this process is gone.
         if (this.#left !== undefined) process.exit(128 + constants.signals[signal]);
         this.#left = signal;
         return this.#leaving.abort();

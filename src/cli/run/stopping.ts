@@ -1,28 +1,29 @@
 /**
- * Job control. Ctrl-Z stops us with the command, but not in the middle of a write to the store: nobody else could write
- * until we go on. And a command that stops itself, and only itself, stops us too: the shell waits for us and not for
- * it, and would sit there for ever. When the shell goes on with the job, it wakes both.
+ * Job control. Ctrl-Z stops us together with the command, but not in the middle of a write to the store, which would block
+ * every other process. A command that stops only itself stops us too: the shell waits for us and not for the command, and
+ * would wait for ever. When the shell continues the job, it wakes both.
  */
+import { systemClock } from '../../clock.ts';
 import { readStat } from '../../host/index.ts';
 
-/** So long the word that we shall stop may be on its way after the word that the command has stopped. */
+/** How long our own stop signal may lag behind the news that the command has stopped. */
 const OWN_WORD_MS = 20;
-/** What is heard so soon after we were woken was sent before we stopped. */
+/** A signal that arrives this soon after we were woken was sent before we stopped. */
 const OLD_WORD_MS = 100;
 
 let wokenAt = Number.NEGATIVE_INFINITY;
 
-/** As if nobody had listened to the signal. Returns when somebody has let us go on; false if we had just been woken. */
+/** Stops this process as if it did not handle the signal. Returns when it is continued; false if it had just been woken. */
 export function stopOurselves(signal: 'SIGTSTP' | 'SIGSTOP', listener?: (signal: NodeJS.Signals) => void): boolean {
-  if (performance.now() - wokenAt < OLD_WORD_MS) return false;
+  if (systemClock.monotonic() - wokenAt < OLD_WORD_MS) return false;
   if (listener !== undefined) process.removeListener(signal, listener);
   process.kill(process.pid, signal);
   if (listener !== undefined) process.on(signal, listener);
-  wokenAt = performance.now();
+  wokenAt = systemClock.monotonic();
   return true;
 }
 
-/** Answers how to end it. */
+/** Returns a function that ends the watching. */
 export function stopWithChild(pid: number): () => void {
   let timer: NodeJS.Timeout | undefined;
   const look = (): void => {

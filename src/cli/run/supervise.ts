@@ -1,4 +1,4 @@
-/** Lets the command go and looks after it: signals are passed on, a loss ends it, and afterwards nothing of it is left. */
+/** Starts the command and supervises it: passes signals on, ends it when a hold is lost, and ends what it leaves behind. */
 import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
@@ -9,7 +9,7 @@ import type { Signals } from './signals.ts';
 import { stopWithChild } from './stopping.ts';
 import type { Voice } from './voice.ts';
 
-/** Between TERM and KILL for those who had the grace before. */
+/** Time between TERM and KILL for processes that have already used up the grace. */
 const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
 const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
@@ -32,7 +32,7 @@ export async function supervise(
   signals.running((signal) => pass(child, signal));
   const noMoreStops = child.leads ? undefined : stopWithChild(child.pid);
   const losing = onceAborted(lost);
-  // Not earlier: it may stop itself before we have begun to listen.
+  // Checked after we began to listen: the command may have stopped itself before.
   child.letGo();
   try {
     const first = await Promise.race([child.ended, losing]);
@@ -51,18 +51,18 @@ export async function supervise(
   }
 }
 
-/** On a terminal the rest of our group is not ours; there the command itself is told. */
+/** On a terminal the process group is the shell's, so only the command gets the signal. */
 function pass(child: GatedChild, signal: NodeJS.Signals): void {
   if (child.hasEnded) return;
-  // A group that no shell looks after is deaf to TSTP: it could never be woken.
+  // A process group without a shell ignores TSTP, because nothing could wake it.
   const told = signal === 'SIGTSTP' ? 'SIGSTOP' : signal;
   const target = child.leads ? -child.pid : child.pid;
   try {
     process.kill(target, told);
-    // One that was stopped would never hear it.
+    // A stopped process would not receive it.
     if (MEANT_TO_END.includes(signal)) process.kill(target, 'SIGCONT');
   } catch {
-    // It has gone at this very moment.
+    // The process ended at this very moment.
   }
 }
 
@@ -74,7 +74,7 @@ async function afterLoss(
   lost: AbortSignal,
 ): Promise<void> {
   const what = lossTold(lost);
-  if (onLost === 'warn') return voice.say(`${what}; the command goes on`);
+  if (onLost === 'warn') return voice.say(`${what}; the command continues`);
   signals.ending();
   const kill = onLost === 'kill' || graceMs === 0;
   voice.say(`${what}; ending the command (${kill ? 'KILL' : `TERM, and KILL after ${spoken(graceMs)}`})`);
@@ -82,7 +82,7 @@ async function afterLoss(
   await end(child.offspring, patience);
 }
 
-/** What the command left behind delays the release, but not for longer than the grace. */
+/** Processes that the command left behind delay the release, but at most for the grace. */
 async function clearStragglers(
   { graceMs, onLost }: Terms,
   child: GatedChild,
@@ -95,25 +95,25 @@ async function clearStragglers(
   if (await isGoneWithin(offspring, true, graceMs, signals.hurrying, impatient)) return;
   const remains = remainsOf(offspring, true);
   const pids = remains.kind === 'some' ? remains.pids.join(', ') : '';
-  voice.say(`the command has ended and left processes behind: ${pids}; ending them`);
+  voice.say(`the command has ended but left processes behind: ${pids}; ending them`);
   child.isLeft = !(await end(offspring, {
     graceMs: Math.min(graceMs, LAST_MOMENT_MS),
     isOwn: true,
     hurrying: signals.hurrying,
     giveUpMs: GIVE_UP_MS,
   }));
-  if (child.isLeft) voice.say(`they cannot be ended: ${pids}`);
+  if (child.isLeft) voice.say(`cannot end these processes: ${pids}`);
 }
 
 async function released(holds: readonly Releasable[]): Promise<readonly string[]> {
-  // A hold that cannot be released ends with the lease; the command has ended, and how is what matters.
+  // A hold that cannot be released ends with its lease. What matters now is how the command ended.
   const outcomes = await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
   return outcomes.map((outcome) => outcome?.kind ?? 'unknown');
 }
 
 function lossTold(lost: AbortSignal): string {
   const reason = lost.reason as HoldLost | undefined;
-  // From inside, a store that does not answer and a while that one was stopped oneself look the same.
+  // To this process, a silent store and its own stop look the same.
   if (reason?.why === 'disconnected') return `${reason.message} (this process may have been stopped)`;
   return reason?.message ?? 'the hold was lost before it could be released';
 }

@@ -1,15 +1,16 @@
 /**
- * What `run` says, on stderr and never elsewhere. A wait is one line that is kept up to date on a terminal, and gone
- * when the command begins; elsewhere nothing is said about it, or, if asked for, a line whenever something changed.
+ * Prints the messages of `run` to stderr, never to stdout. On a terminal a wait is one line that is kept up to date and
+ * removed when the command begins. Elsewhere a wait is not reported, or with --verbose by a line per change.
  *
- * Written straight to the descriptor: a stream of Node's would make it non-blocking, for the command as well.
+ * It writes straight to the descriptor: Node's streams would make it non-blocking for the command as well.
  */
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { systemClock } from '../../clock.ts';
 import { complain, printable } from '../output.ts';
 
 const STDERR = 2;
-/** A wait that is over before anyone could read about it is not told. */
+/** A shorter wait is not reported, because no one could read the line. */
 const UNTOLD_MS = 150;
 const UPDATE_MS = 1000;
 const FALLBACK_COLUMNS = 80;
@@ -26,34 +27,34 @@ export class Voice {
     this.#tellsWaits = tells === 'always' || (tells === 'on-a-terminal' && this.#onTerminal);
   }
 
-  /** Something that has to be known, wherever it is read. */
+  /** Prints a message that matters everywhere, terminal or not. */
   readonly say = (text: string): void => {
     this.#erase();
     complain(`signalbox: ${printable(text)}`);
   };
 
-  /** `look` tells how things stand, for a person and, without what changes by itself, for a log. */
+  /** `look` describes the wait: with durations for a terminal, and without them for a log. */
   waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
     if (!this.#tellsWaits || this.#timer !== undefined) return;
-    this.#since = performance.now();
+    this.#since = systemClock.monotonic();
     let told = '';
     const update = (): void => {
       const timer = (this.#timer = setTimeout(update, UPDATE_MS));
-      look(performance.now() - this.#since).then(
+      look(systemClock.monotonic() - this.#since).then(
         (news) => {
           if (news === undefined || this.#timer !== timer) return;
           if (this.#onTerminal) this.#rewrite(news.line);
           else if (news.lasting !== told) this.say(news.lasting);
           told = news.lasting;
         },
-        // The wait itself will tell what is wrong.
+        // The wait itself reports what is wrong.
         () => undefined,
       );
     };
     this.#timer = setTimeout(update, UNTOLD_MS);
   }
 
-  /** The wait is over. */
+  /** Called when the wait is over. */
   done(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -77,11 +78,11 @@ function write(text: string): void {
   try {
     writeSync(STDERR, text);
   } catch {
-    // Nobody reads it; the command is what matters.
+    // The reader is gone. The command matters more.
   }
 }
 
-/** A terminal is opened anew by Node, so that asking it changes nothing for the command. */
+/** Node reopens a terminal, so using its stream changes nothing for the command. */
 function columnsOf(): number {
   return process.stderr.columns || FALLBACK_COLUMNS;
 }

@@ -1,10 +1,10 @@
-/** What is told to somebody who waits: for what, behind whom, since when and why that one has it. */
+/** Describes a wait: for what, behind whom, and since when and why the holder has it. */
 import type { Json } from '../../core/index.ts';
-import type { LockView } from '../../runtime/lock.ts';
-import type { HolderView } from '../../runtime/resource.ts';
-import type { SemaphoreView } from '../../runtime/semaphore.ts';
+import type { LockView } from '../../runtime/holds/lock.ts';
+import type { HolderView } from '../../runtime/holds/resource.ts';
+import type { SemaphoreView } from '../../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { Want } from '../../runtime/together.ts';
+import type { Want } from '../../runtime/holds/together.ts';
 import { spoken } from '../../core/index.ts';
 import { resourceOf } from './request.ts';
 
@@ -13,13 +13,13 @@ export interface Wait {
   /** From 1. */
   readonly place: number;
   readonly holders: readonly Pick<HolderView, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'>[];
-  /** Of those who wait. */
+  /** The waiters before us. */
   readonly ahead: readonly string[];
 }
 
 const MOST_NAMED = 2;
 
-/** Which of the wanted ones is waited for at this moment; undefined if none is. */
+/** The resource that the run is waiting for now; undefined if there is none. */
 export async function currentWait(
   box: Signalbox,
   wants: readonly Want[],
@@ -36,8 +36,8 @@ export async function currentWait(
 }
 
 /**
- * Who has what could not be had: first of all the one that was told, else the first that somebody has. `own`: the holder that
- * waited in vain. What it was granted too late for its answer is on its way back, and was in nobody's way.
+ * Finds who holds what the run could not get: the resource that the refusal named, else the first that is held. `own` is
+ * the holder that waited in vain; its own late grants are being given back and blocked no one.
  */
 export async function currentHolders(
   box: Signalbox,
@@ -62,8 +62,8 @@ function viewOf(box: Signalbox, want: Want): Promise<Pick<LockView | SemaphoreVi
 }
 
 /**
- * What matters most comes first: on a narrow terminal the end is cut off. Without `sinceMs` it is for a log: moments and
- * not durations, so that it is the same text for as long as nothing has changed.
+ * The most important part comes first, because a narrow terminal cuts off the end. Without `sinceMs` the text is for a log:
+ * it has times instead of durations, so that it stays the same until something changes.
  */
 export function waitTold({ resource, place, holders, ahead }: Wait, now: number, sinceMs?: number): string {
   const so = sinceMs === undefined ? '' : ` ${spoken(sinceMs)}`;
@@ -84,7 +84,7 @@ function heldBy(holders: Wait['holders'], ahead: readonly string[], since: (at: 
   return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** What `run` itself notes of its command. */
+/** The note that `run` keeps about its command. */
 function commandIn(metadata: Json | undefined): string | undefined {
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return undefined;
   const { command } = metadata as { readonly command?: Json };

@@ -1,9 +1,9 @@
-/** What the commands on tasks have in common. */
+/** The arguments that task commands share. */
 import { InvalidArgumentError } from 'commander';
 import { shown } from '../../failure.ts';
 import type { Json } from '../../core/index.ts';
 
-/** As it is printed elsewhere, `task/build-7` is the task `build-7`. */
+/** Accepts `task/build-7`, as other commands print it, for the task `build-7`. */
 export function taskId(text: string): string {
   return text.replace(/^task\/(?=.)/s, '');
 }
@@ -16,7 +16,7 @@ export function jsonArgument(text: string): Json {
   }
 }
 
-/** For options that may be said several times. */
+/** Collects an option that may be given several times. */
 export function all(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }

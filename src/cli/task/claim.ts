@@ -17,11 +17,15 @@ interface Flags {
 }
 
 export function addTaskClaim(command: Command): void {
-  addHolder(command.description('take a task, or the next one, and print its token'))
-    .argument('[id]', 'of the task; without it, the best one that fits', taskId)
-    .option('--ttl <duration>', 'pending again after so long without a renewal (default: 60s)', durationArgument)
+  addHolder(command.description('claim a task, or the next one, and print its token'))
+    .argument('[id]', 'of the task (default: the best pending task that this worker can do)', taskId)
+    .option(
+      '--ttl <duration>',
+      'the task is pending again after this time without a renewal (default: 60s)',
+      durationArgument,
+    )
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .option('--wait <duration>', 'wait so long for it (default: not at all)', durationArgument)
+    .option('--wait <duration>', 'wait at most this long for it (default: do not wait)', durationArgument)
     .addHelpText(
       'after',
       `
@@ -31,7 +35,7 @@ Examples:
   signalbox task claim --holder agent:7 --json | jq .data
 
 Prints the token; without an id, the token and the id. With --json also the data.
-Exit codes: 75 somebody else has it, or it is not its turn; 1 there is none, or it is done.`,
+Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it is done.`,
     )
     .action(async (id: string | undefined, flags: Flags) => {
       await withBox(command, async (box, signal) => {
@@ -51,12 +55,12 @@ Exit codes: 75 somebody else has it, or it is not its turn; 1 there is none, or 
           signal.throwIfAborted();
           handOver(shown(command, claim, id === undefined));
         } catch (error) {
-          // Nobody knows of it: it goes back.
+          // No one knows of this claim, so it is released.
           await box.tasks.release(claim.id, { token: claim.token });
           if (error instanceof CliExit) throw error;
           throw new CliExit(
             EXIT.notAcquired,
-            `task/${claim.id}: the token could not be handed over, so it was released`,
+            `task/${claim.id}: the token could not be printed, so the claim was released`,
           );
         }
       });
@@ -68,7 +72,7 @@ function shown(command: Command, { id, holder, token, ttlMs, attempt, data }: De
   return isNext ? `${token} ${named(id)}` : String(token);
 }
 
-/** That there is nothing to claim is an answer; that somebody else was faster is a refusal. */
+/** Whether the answer is negative (nothing to claim), rather than a refusal (another worker has it). */
 async function claimed(claiming: Promise<DetachedClaim>): Promise<DetachedClaim> {
   try {
     return await claiming;

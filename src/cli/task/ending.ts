@@ -1,4 +1,4 @@
-/** `signalbox task renew|release|complete|fail`: what becomes of a claim, for whoever knows its token or its holder. */
+/** `signalbox task renew|release|complete|fail`: ends or renews a claim, named by its token or its holder. */
 import type { Command } from 'commander';
 import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
 import type { EndOutcome } from '../../runtime/tasks/ending.ts';
@@ -26,7 +26,7 @@ function withClaim(command: Command): Command {
   return command
     .argument('<id>', 'of the task', taskId)
     .option('--token <number>', 'the token that claim printed', numberArgument)
-    .option('--holder <id>', 'who has it (default, without a token: $SIGNALBOX_HOLDER)');
+    .option('--holder <id>', 'who claimed it (default, without a token: $SIGNALBOX_HOLDER)');
 }
 
 function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
@@ -34,40 +34,44 @@ function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
   const claim = given({ holder: holder ?? fromEnvironment, token });
   if (Object.keys(claim).length > 0) return claim;
   const accepted = 'accepted: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
-  throw new CliExit(EXIT.usage, `task/${id}: whose claim it is has to be said\n  ${accepted}`);
+  throw new CliExit(
+    EXIT.usage,
+    `task/${id}: --token or --holder is missing: it says which claim is meant\n  ${accepted}`,
+  );
 }
 
 function renew(command: Command): void {
-  withClaim(command.description('keep a task for its full time again'))
+  withClaim(command.description('extend a claim by its full time'))
     .addHelpText(
       'after',
       `
 Example:
   signalbox task renew build-7 --token "$TOKEN"
 
-Exit codes: 76 it was lost, 77 somebody else has it.`,
+Exit codes: 76 the claim was lost, 77 another worker has the task.`,
     )
     .action(async (id: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
         const outcome = await box.tasks.renew(id, claimOf(id, flags));
         if (outcome.kind === 'lost') {
-          throw new CliExit(EXIT.lost, `task/${id}: it was lost, because its time was over; claim it anew`, {
+          throw new CliExit(EXIT.lost, `task/${id}: the claim was lost because its time was over; claim it again`, {
             outcome: outcome.kind,
           });
         }
         if (outcome.kind === 'not-owner') {
-          throw new CliExit(EXIT.notOwner, `task/${id}: somebody else has it`, { outcome: outcome.kind });
+          throw new CliExit(EXIT.notOwner, `task/${id}: another worker has it`, { outcome: outcome.kind });
         }
         if (isJson(command)) printJson({ task: id, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+        else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
         else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
       });
     });
 }
 
 function release(command: Command): void {
-  withClaim(command.description('give a task back, for somebody else'))
-    .option('--force', 'take it from whoever has it; for administrators, with --reason')
-    .option('--reason <text>', 'with --force: why; whoever had it is told')
+  withClaim(command.description('give a task back, so that another worker can claim it'))
+    .option('--force', 'take it from its owner; for administrators, with --reason')
+    .option('--reason <text>', 'with --force: why; the owner gets to see it')
     .addHelpText(
       'after',
       `
@@ -75,13 +79,13 @@ Examples:
   signalbox task release build-7 --token "$TOKEN"
   signalbox task release build-7 --force --reason 'worker:9 was switched off'
 
-Exit code 77, and nothing is changed, if somebody else has it or nobody does. With --force: 1 if nobody has it;
+Exit code 77, and no change, if you do not have it. With --force: 1 if no worker has it;
 --holder then says who frees it (default: $SIGNALBOX_HOLDER, or user:NAME).`,
     )
     .action(async (id: string, flags: ClaimFlags & { force?: true; reason?: string }) => {
       await withBox(command, async (box) => {
         if (flags.force !== true) {
-          if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason is for --force');
+          if (flags.reason !== undefined) throw new CliExit(EXIT.usage, '--reason needs --force');
           return tellEnd(command, id, await box.tasks.release(id, claimOf(id, flags)));
         }
         if ((flags.reason ?? '') === '') throw new CliExit(EXIT.usage, '--force needs a --reason');
@@ -91,7 +95,8 @@ Exit code 77, and nothing is changed, if somebody else has it or nobody does. Wi
         };
         const outcome = await box.tasks.forceRelease(id, by);
         if (outcome.kind === 'not-claimed') {
-          const why = outcome.status === undefined ? 'there is no such task' : `nobody has it: it is ${outcome.status}`;
+          const why =
+            outcome.status === undefined ? 'there is no such task' : `no worker has it: it is ${outcome.status}`;
           throw new CliExit(EXIT.no, `task/${id}: ${why}`, { outcome: outcome.kind });
         }
         const { owner } = outcome;
@@ -102,8 +107,8 @@ Exit code 77, and nothing is changed, if somebody else has it or nobody does. Wi
 }
 
 function complete(command: Command): void {
-  withClaim(command.description('it is done'))
-    .option('--result <json>', 'what came of it, as JSON', jsonArgument)
+  withClaim(command.description('end a task as complete'))
+    .option('--result <json>', 'the result, as JSON', jsonArgument)
     .addHelpText(
       'after',
       `
@@ -111,7 +116,7 @@ Examples:
   signalbox task complete build-7 --token "$TOKEN"
   signalbox task complete build-7 --holder agent:7 --result '{"image":"app:7"}'
 
-Whoever comes too late changes nothing: exit code 77.`,
+If the claim was lost before, nothing changes: exit code 77.`,
     )
     .action(async (id: string, flags: ClaimFlags & { result?: Json }) => {
       await withBox(command, async (box) =>
@@ -121,9 +126,9 @@ Whoever comes too late changes nothing: exit code 77.`,
 }
 
 function fail(command: Command): void {
-  withClaim(command.description('it could not be done'))
+  withClaim(command.description('end a task as failed, or have it tried again'))
     .requiredOption('--reason <text>', 'why')
-    .option('--no-retry', 'do not try it again, however often was said')
+    .option('--no-retry', 'do not try it again, even if retries are left')
     .addHelpText(
       'after',
       `
@@ -131,8 +136,8 @@ Examples:
   signalbox task fail build-7 --token "$TOKEN" --reason 'out of memory'
   signalbox task fail build-7 --token "$TOKEN" --reason 'no such commit' --no-retry
 
-It is pending again while retries are left (task publish --retries), and has failed then.
-Whoever comes too late changes nothing: exit code 77.`,
+While retries are left (task publish --retries) it is pending again; after that it has failed.
+If the claim was lost before, nothing changes: exit code 77.`,
     )
     .action(async (id: string, flags: ClaimFlags & { reason: string; retry: boolean }) => {
       await withBox(command, async (box) =>
@@ -156,6 +161,6 @@ function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
 }
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {
-  const whose = owner === undefined ? `nobody has it: it is ${status}` : `${owner} has it, and it is ${status}`;
+  const whose = owner === undefined ? `no worker has it: it is ${status}` : `${owner} has it, and it is ${status}`;
   return new CliExit(EXIT.notOwner, `task/${id}: not yours; ${whose}`, { outcome: kind, owner: owner ?? null, status });
 }

@@ -19,7 +19,7 @@ export function addLooking(command: Command): void {
 
 function show(command: Command): void {
   command
-    .description('what a task is, how it stands, and who does it')
+    .description('show a task: its data, its status and its owner')
     .argument('<id>', 'of the task', taskId)
     .addHelpText(
       'after',
@@ -35,9 +35,9 @@ function show(command: Command): void {
 
 function list(command: Command): void {
   command
-    .description('all tasks, in the order in which they were published')
-    .addOption(new Option('--status <status>', 'only those that are').choices(STATUSES))
-    .option('--names', 'just their ids, one in a line')
+    .description('list all tasks in the order in which they were published')
+    .addOption(new Option('--status <status>', 'only tasks with this status').choices(STATUSES))
+    .option('--names', 'print only the ids, one per line')
     .addHelpText('after', '\nExamples:\n  signalbox task list\n  signalbox task list --status failed --names')
     .action(async ({ status, names }: { status?: TaskStatus; names?: true }) => {
       const options = status === undefined ? {} : { status };
@@ -89,7 +89,7 @@ export function listLines(tasks: readonly TaskView[], layout: Layout): string[] 
 function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: TaskView): string {
   const notes = [
     blockedBy.length === 0 ? '' : `blocked: ${blockedBy.map(blockerTold).join('; ')}`,
-    status === 'running' && owner !== undefined && !isLeased ? 'its owner is on no lease' : '',
+    status === 'running' && owner !== undefined && !isLeased ? 'its owner has no lease' : '',
     status === 'failed' || status === 'pending' ? (reason ?? '') : '',
     capabilities.length === 0 ? '' : `needs ${capabilities.join(', ')}`,
   ];
@@ -124,9 +124,11 @@ function taskLines(task: TaskView): string[] {
 
 function retriesTold({ retries }: TaskView): string {
   if (retries === 0) return '';
-  return `, with ${retries === 1 ? '1 retry' : `${retries} retries`} should it fail`;
+  return `, with ${retries === 1 ? '1 retry' : `${retries} retries`} if it fails`;
 }
 
 function leaseTold({ status, isLeased }: TaskView): string {
-  return status === 'running' && !isLeased ? ', on no lease: if it is gone, free it with task release --force' : '';
+  return status === 'running' && !isLeased
+    ? ', without a lease: if that worker is gone, free the task with task release --force'
+    : '';
 }

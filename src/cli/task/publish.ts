@@ -18,14 +18,14 @@ interface Flags {
 
 export function addPublish(command: Command): void {
   command
-    .description('say what is to be done')
+    .description('publish a task for workers to claim')
     .argument('<id>', 'of the new task', taskId)
-    .option('--data <json>', 'what is to be done, as JSON (default: {})', jsonArgument)
-    .option('--capability <name>', 'only for workers that have it (repeatable)', all, none)
+    .option('--data <json>', 'the data for the worker, as JSON (default: {})', jsonArgument)
+    .option('--capability <name>', 'only workers with this capability may claim it (repeatable)', all, none)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
-    .option('--depends-on <id>', 'not before this task is complete (repeatable)', all, none)
-    .option('--retries <number>', 'try it again so often after it has failed (default: 0)', numberArgument)
-    .option('--holder <id>', 'who publishes it, for people (default: $SIGNALBOX_HOLDER)')
+    .option('--depends-on <id>', 'cannot be claimed before this task is complete (repeatable)', all, none)
+    .option('--retries <number>', 'how often to try it again after it has failed (default: 0)', numberArgument)
+    .option('--holder <id>', 'who publishes it (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
       `
@@ -34,7 +34,7 @@ Examples:
   signalbox task publish scan --data '{"path":"src"}' --capability code-analysis:rust --retries 2
   signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
 
-What the options say becomes part of the data. Exit code 1 if there is a task of this id; it is not changed.`,
+The options become part of the data. Exit code 1 if the id is taken; that task is not changed.`,
     )
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
@@ -49,7 +49,7 @@ What the options say becomes part of the data. Exit code 1 if there is a task of
         });
         const outcome = await box.tasks.publish(id, data, options);
         if (outcome.kind === 'exists') {
-          throw new CliExit(EXIT.no, `task/${id}: there is one already, and it is ${outcome.status}`, {
+          throw new CliExit(EXIT.no, `task/${id}: this id is taken, by a task that is ${outcome.status}`, {
             task: id,
             outcome: outcome.kind,
             status: outcome.status,

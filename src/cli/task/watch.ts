@@ -1,6 +1,6 @@
-/** `signalbox task watch`: what happens to tasks, as it happens. */
+/** `signalbox task watch`: prints what happens to tasks, as it happens. */
 import type { Command } from 'commander';
-import type { SignalboxEvent } from '../../runtime/events.ts';
+import type { SignalboxEvent } from '../../runtime/observe/events.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, followEvents, timeOf } from '../events.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';
@@ -9,10 +9,10 @@ import { taskId } from './arguments.ts';
 
 export function addWatch(command: Command): void {
   command
-    .description('print what happens to tasks, one in a line')
-    .argument('[id]', 'just of this one', taskId)
-    .option('-n, --count <number>', 'stop after so many', countArgument)
-    .option('--for <duration>', 'stop after so long', durationArgument)
+    .description('print what happens to tasks, one event per line')
+    .argument('[id]', 'only of this task', taskId)
+    .option('-n, --count <number>', 'stop after this many events', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
     .addHelpText(
       'after',
       `
@@ -44,7 +44,7 @@ function jsonOf({ type, resource, holder, at, id, ...details }: SignalboxEvent):
 
 function lineOf({ type, resource, holder, at, id: _, ...details }: SignalboxEvent): string {
   const paint = paintFor(screen());
-  if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  something was missed; see task list`;
+  if (type === 'resync') return `${timeOf(at)}  ${paint('yellow', 'resync')}  some events were missed; see task list`;
   const told = Object.entries(details).map(
     ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
   );

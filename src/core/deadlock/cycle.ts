@@ -1,16 +1,16 @@
 /**
- * A shortest circle among those who will never move. A waiter waits for everyone ahead of it in the line and, if there
- * is no room for it, for everyone who holds a part of what it wants.
+ * Finds a shortest cycle among the waiters that will never move. A waiter waits for everyone ahead of it in the line and, if
+ * there is no room for it, for every holder of a part of what it wants.
  */
 import type { Demand } from './line.ts';
 import { fits, type Pool } from './pool.ts';
 import { waitersOf } from './reduce.ts';
 
-/** One who waits for `blockedBy`, who has the next link, or the first. */
+/** A waiter and the holder that blocks it, which is the waiter of the next link, or of the first. */
 export interface Link {
   readonly pool: Pool;
   readonly demand: Demand;
-  /** Who waits by this demand: the one who asks, or one around it. */
+  /** The holder that waits: the one that asks, or one around it. */
   readonly waiter: string;
   readonly blockedBy: string;
 }
@@ -24,13 +24,13 @@ interface Wait {
 
 type Waits = ReadonlyMap<string, readonly Wait[]>;
 
-/** The pools must be reduced: only then is everyone who is left in a line, or holds something, stuck. */
+/** The pools must be reduced: only then is every remaining waiter and holder stuck. */
 export function shortestCycle(pools: readonly Pool[]): readonly Link[] | undefined {
   const waits = waitsByHolder(pools);
   const holders = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
   let shortest: readonly Link[] | undefined;
   for (const [start, own] of waits) {
-    // One who has nothing and waits in one line only is waited for in that line only, and a line is no circle.
+    // A waiter that holds nothing and waits in one line only is waited for in that line only, and a line is not a cycle.
     if (own.length === 1 && !holders.has(start)) continue;
     shortest = cycleThrough(start, waits, shortest?.length ?? Infinity) ?? shortest;
     if (shortest !== undefined && shortest.length <= 2) break;
@@ -38,7 +38,7 @@ export function shortestCycle(pools: readonly Pool[]): readonly Link[] | undefin
   return shortest;
 }
 
-/** Goes in breadth, so that the first way back is a shortest one; gives up at `limit` links. */
+/** Searches breadth first, so that the first way back is a shortest one; gives up at `limit` links. */
 function cycleThrough(start: string, waits: Waits, limit: number): readonly Link[] | undefined {
   const linkTo = new Map<string, Link>();
   const seen: Seen = { line: new Map(), held: new Set(), stale: new Set() };

@@ -1,7 +1,7 @@
 /**
- * Deadlocks, over all locks and semaphores. A circle of those who wait for one another is not enough: where a semaphore
- * has one more holder who is running, a slot will come. So first everything is taken away that can still move
- * (`reduce.ts`), and only what is left is looked through for circles (`cycle.ts`).
+ * Finds deadlocks over all locks and semaphores. A cycle of waiters is not enough: if one more holder of a semaphore is
+ * running, a slot will become free. So everything that can still move is removed first (`reduce.ts`), and only the rest is
+ * searched for cycles (`cycle.ts`).
  */
 import type { Moment, Request } from '../machine.ts';
 import type { Cycle } from '../queue.ts';
@@ -16,8 +16,8 @@ export interface Deadlock {
 }
 
 /**
- * One victim for each circle: once these are refused, everyone else will be served. `arrival` tells of two requests,
- * perhaps for different resources, which came later; without it their places in their own queues have to do.
+ * One victim for each cycle: once these are refused, everyone else will be served. `arrival` says which of two requests,
+ * perhaps for different resources, came later; without it, their places in their own queues decide.
  */
 export function findDeadlocks(
   resources: readonly Resource[],
@@ -40,9 +40,9 @@ export function findDeadlocks(
 }
 
 /**
- * Whether a request that was just queued can have closed a circle: then somebody waits for its holder, because of what
- * else that one holds or waits for, or because the request goes before others. A grant that went past those who wait
- * can close one too, if its holder waits elsewhere.
+ * Whether a request that was just queued can have closed a cycle: only if a waiter waits for its holder, because of what else
+ * the holder holds or waits for, or because the request goes before others. A grant that passed waiters can close one too,
+ * if its holder waits elsewhere.
  */
 export function needsLook(resources: readonly Resource[], request: Request): boolean {
   return resources.some(({ state: { record, waiting } }) => {

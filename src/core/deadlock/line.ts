@@ -1,6 +1,6 @@
 /**
- * The line: who will be served after whom. Nobody can be served before those ahead, whatever the others do, so the
- * order is known beforehand, and with it who waits for whom.
+ * The line: the order in which waiters will be served. No waiter can be served before those ahead of it, whatever the others
+ * do, so the order is known beforehand, and with it who waits for whom.
  */
 import { type Passed, PATIENCE, type Waiting } from '../queue.ts';
 
@@ -17,8 +17,8 @@ export interface Demand {
 }
 
 /**
- * What `nextInLine` says again and again, in one go. The other requests of a holder that a grant answers along with
- * its own are left out: they wait for nobody else.
+ * The result of calling `nextInLine` repeatedly. A holder's other requests that the same grant answers are left out: they
+ * wait for no other holder.
  */
 export function inOrderOfService(demands: readonly Demand[], lastPassed: Passed | null): readonly Demand[] {
   const ranked = demands.toSorted(

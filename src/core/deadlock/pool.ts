@@ -1,6 +1,6 @@
 /**
- * A resource as the search for deadlocks sees it: so much of it there is, so much each holder has, and so much each
- * waiter wants. A lock is a resource of which a reader wants one part, and a writer all there are.
+ * A resource for the search for deadlocks: its size, how much each holder has, and how much each waiter wants. A lock is a
+ * resource of which a reader wants one part, and a writer all of them.
  *
  *     lock of 5 parts      held: a 1, b 1      line: b wants 5 (upgrades, so it goes first), c wants 5
  */
@@ -16,15 +16,15 @@ export interface Resource {
   readonly state: Lock | Semaphore;
 }
 
-/** Made for one look, which changes it as it goes. */
+/** Made for one search, which changes it. */
 export interface Pool {
   readonly name: string;
   readonly capacity: number;
   readonly held: Map<string, number>;
-  /** Where a person decides what becomes of stale holds, they are in the way of everyone but those who steal. */
+  /** If a person decides about stale holds, they block everyone except requests that steal. */
   readonly stale: Map<string, number>;
   used: number;
-  /** Those who wait, in the order in which they will be served. */
+  /** The waiters, in the order in which they will be served. */
   readonly line: readonly Demand[];
   /** How many of the line were served. */
   served: number;
@@ -41,7 +41,7 @@ export function poolOf({ name, state }: Resource, refused: ReadonlySet<Request>,
     if (!isStale(hold, at)) {
       add(held, hold.holder, amount);
     } else if (record.onStale === 'alert' && !waiters.has(hold.holder)) {
-      // One who asks anew for what it lost waits for a person, not for itself.
+      // A holder that asks again for what it lost waits for a person, not for itself.
       add(stale, hold.holder, amount);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * Reduction: whoever waits for nothing will finish and release all it holds; then whoever is next in line and fits is
- * served, and finishes too once nothing is left that it waits for; and so on. What is left over will never move.
+ * Reduction: a holder that waits for nothing will finish and release everything. Then the next waiter in line that fits is
+ * served, and finishes too once it waits for nothing else; and so on. What is left over will never move.
  *
  *     a holds x          b holds y, waits for x          c waits for y and z, d holds z, waits for y behind c
  *     └─ finishes ─────▶ └─ is served and finishes ────▶ └─ is served y, and then neither can go on: deadlock
@@ -31,7 +31,7 @@ export function reduce(pools: readonly Pool[]): void {
       }
     }
   };
-  // Who can be served as things stand is served before anyone leaves: one who steals takes what is stale now.
+  // Waiters that can be served now are served before anyone leaves: a request that steals takes what is stale now.
   for (const pool of pools) serve(pool);
   for (const holder of places.keys()) if (!waits.has(holder)) finish(holder);
   // A pool that is added while this runs gets its turn too.
@@ -41,7 +41,7 @@ export function reduce(pools: readonly Pool[]): void {
   }
 }
 
-/** Only one who has, or waits for, a second thing can be part of what closes a circle. */
+/** Only a holder that has, or waits for, a second thing can be part of a cycle. */
 export function canDeadlock(pools: readonly Pool[]): boolean {
   const places = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
   for (const [holder, waits] of waitsByHolder(pools)) if (waits > 1 || places.has(holder)) return true;
@@ -56,12 +56,12 @@ function waitsByHolder(pools: readonly Pool[]): Map<string, number> {
   return waits;
 }
 
-/** The one who asks, and those around it who go on only when that one has come to its end. */
+/** The holder that asks, and the holders around it, which continue only when it has ended. */
 export function waitersOf({ holder, request: { within } }: Demand): readonly string[] {
   return within === undefined ? [holder] : [holder, ...within.filter((around) => around !== holder)];
 }
 
-/** Where a holder has something, or will have once it is served. */
+/** The pools in which a holder has something, or will have once it is served. */
 function poolsByHolder(pools: readonly Pool[]): Map<string, Pool[]> {
   const places = new Map<string, Pool[]>();
   for (const pool of pools) {

@@ -35,7 +35,7 @@ export type CommandLine = string | readonly string[];
 
 /** Every leaf, by the key it has in JSON, with what it takes. */
 export interface LeafArguments {
-  /** A lock that nobody ever used is free. */
+  /** A lock that was never used is free. */
   readonly lockFree: string;
   readonly lockHeld: string | { readonly name: string; readonly by?: string };
   readonly semaphoreAvailable: { readonly name: string; readonly slots: number };

@@ -1,6 +1,6 @@
 /**
- * Evaluation, in three-valued (Kleene) logic: what is not known is neither true nor false, and does not matter where
- * the rest decides already.
+ * Evaluates conditions in three-valued (Kleene) logic: an unknown answer is neither true nor false, and does not matter if
+ * the other answers decide.
  *
  *             a child ✗    a child ✓    a child ?, none decides    otherwise
  *     all         ✗                                 ?                  ✓         ✓ passed
@@ -21,13 +21,13 @@ import { inputOf } from './required-inputs.ts';
 export type Verdict =
   /** The reasons are the facts that made it pass. */
   | { readonly kind: 'passed'; readonly reasons: readonly string[] }
-  /** Everything that stands in the way, not only the first. */
+  /** Every reason why it does not pass, not only the first. */
   | { readonly kind: 'failed'; readonly reasons: readonly string[]; readonly outlook: Outlook }
   | { readonly kind: 'needsInput'; readonly missing: readonly Missing[] };
 
 export interface Missing {
   readonly key: InputKey;
-  /** Why it could not be told; absent if nobody has looked yet. */
+  /** Why it could not be found out; absent if it was not gathered yet. */
   readonly error?: string;
 }
 
@@ -39,7 +39,7 @@ export function evaluate(condition: Condition, inputs: Inputs): Verdict {
 export function judge(condition: Condition, inputs: Inputs, isDenied: boolean): Verdict {
   if ('all' in condition) return all(condition.all.map((child) => judge(child, inputs, isDenied)));
   if ('any' in condition) return any(condition.any.map((child) => judge(child, inputs, isDenied)));
-  // What depends on nothing in the world will be as it is.
+  // A condition without inputs can never change.
   if ('not' in condition) return not(judge(condition.not, inputs, !isDenied), leavesOf(condition.not).length === 0);
   return judgeLeaf(condition, inputs, isDenied);
 }

@@ -1,4 +1,4 @@
-/** What is wrong with a guard that a program made; what people write is read by `parse.ts`. */
+/** Says what is wrong with a guard that a program made; `parse.ts` reads those that people write. */
 import { patternProblem } from '../event-names.ts';
 import { nameProblem } from '../name.ts';
 import { isRecord } from '../shape.ts';

@@ -1,4 +1,4 @@
-/** The guard: a condition that gates a step, and what is to be done while it does not hold. */
+/** The guard: a condition that gates a step, and what to do while it does not hold. */
 import type { Condition } from './condition.ts';
 import { evaluate, type Missing } from './evaluate.ts';
 import type { Outlook } from './findings.ts';
@@ -8,7 +8,7 @@ import { wakePatterns } from './wake.ts';
 export interface Guard {
   readonly id: string;
   readonly condition: Condition;
-  /** `block` unless said otherwise. */
+  /** `block` by default. */
   readonly onFailure?: OnFailure;
   /** Event patterns such as `lock:released`, `task:*` and `*`; derived from the condition unless given. */
   readonly wakeOn?: readonly string[];
@@ -17,9 +17,9 @@ export interface Guard {
 export type OnFailure =
   /** Wait until it passes. */
   | 'block'
-  /** Say so and go on. */
+  /** Warn and continue. */
   | 'warn'
-  /** Look again after so many milliseconds. */
+  /** Check again after this many milliseconds. */
   | { readonly retry: number }
   /** Give up with this message. */
   | { readonly fail: string };

@@ -1,5 +1,5 @@
 /**
- * Inputs: what has to be looked up before a condition can be judged. Every leaf asks for exactly one.
+ * Inputs: what must be looked up before a condition can be judged. Every leaf needs exactly one.
  *
  *     condition ──requiredInputs──▶ Input[] ──gatherers, outside core──▶ Inputs ──evaluate──▶ Verdict
  *
@@ -9,7 +9,7 @@
  */
 import type { CommandLine, IssueFields, IssueSearch, IssueStatus } from './condition.ts';
 
-/** What a gatherer is told, by kind of input. */
+/** The argument of a gatherer, by kind of input. */
 export interface InputRequests {
   readonly lock: { readonly name: string };
   readonly semaphore: { readonly name: string };
@@ -30,7 +30,7 @@ export interface InputRequests {
   readonly command: { readonly cmd: CommandLine };
 }
 
-/** What a gatherer answers. Plain JSON; null says that it looked and there is no such thing. */
+/** The result of a gatherer: plain JSON. Null means that there is no such thing. */
 export interface InputValues {
   /** In the order they hold it; a stale holder still holds it until it is reclaimed. */
   readonly lock: { readonly holders: readonly { readonly holder: string; readonly stale: boolean }[] } | null;
@@ -63,7 +63,7 @@ export interface WorktreeState {
   readonly path: string;
   /** Nothing uncommitted and nothing begun. Untracked files count as changes, ignored ones do not. */
   readonly clean: boolean;
-  /** What somebody has begun in it and not finished; then it is not clean. */
+  /** An unfinished operation; the worktree is not clean then. */
   readonly doing?: WorktreeOperation;
 }
 

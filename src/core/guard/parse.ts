@@ -1,4 +1,4 @@
-/** Parsing: from JSON or YAML that somebody wrote to a condition, or to everything that is wrong with it. */
+/** Parses a condition from JSON or YAML, or reports everything that is wrong with it. */
 import { type Condition, issueStatuses, type LeafKind } from './condition.ts';
 import { readFilePattern } from './file-pattern.ts';
 import {
@@ -29,7 +29,7 @@ export const MAX_CONDITIONS = 1_000;
 const TREE = `a tree of at most ${MAX_CONDITIONS} conditions, nested at most ${MAX_DEPTH} deep`;
 const CONDITION = 'one condition such as {"lockFree":"main"}; several go into a list under "all"';
 
-/** Never throws on anything that JSON or YAML can say. */
+/** Never throws, whatever the JSON or YAML contains. */
 export function parseCondition(value: unknown): ParsedCondition {
   const problems = checkTree(value);
   return problems.length === 0 ? { ok: true, condition: value as Condition } : { ok: false, problems };
@@ -42,7 +42,7 @@ function checkTree(root: unknown): readonly Problem[] {
   function check(value: unknown, path: Path, depth: number): void {
     conditions++;
     if (conditions > MAX_CONDITIONS) {
-      // Told once: whoever wrote so many needs no list of the rest.
+      // Reported once; a list of all the others would not help.
       if (conditions === MAX_CONDITIONS + 1) problems.push(unaccepted(value, path, TREE));
       return;
     }
@@ -64,7 +64,7 @@ function checkTree(root: unknown): readonly Problem[] {
     } else if (Object.hasOwn(leafShapes, key)) {
       for (const problem of leafShapes[key as LeafKind](argument, path)) problems.push(problem);
     } else {
-      problems.push({ path, message: unknown(key, conditionKeys, 'is no condition') });
+      problems.push({ path, message: unknown(key, conditionKeys, 'is not a condition') });
     }
   }
 

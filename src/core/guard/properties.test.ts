@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Condition, entryOf, issueStatuses, type Leaf } from './condition.ts';
 import { evaluate, type Verdict } from './evaluate.ts';
-import { type Evaluator, type Law, laws, type Sample } from './evaluate-laws.ts';
+import { type Evaluator, type Law, laws, type Sample } from '../../../test/laws/evaluation.ts';
 import { explain, renderExplanation } from './explain.ts';
 import type { Gathered, Input, InputKind, Inputs, InputValues } from './inputs.ts';
 import { parseCondition } from './parse.ts';
@@ -187,17 +187,20 @@ const planted: Readonly<Record<string, Logic>> = {
 
 describe('the laws notice a planted bug', () => {
   test('and let the right logic through', () => {
-    expect(lawsBrokenBy(evaluatorOf(kleene))).toEqual([]);
+    const evaluator = evaluatorOf(kleene);
+    const broken = Object.entries(laws).filter(([, law]) => isBrokenBy(law, evaluator));
+    expect(broken.map(([law]) => law)).toEqual([]);
   });
 
   test.each(Object.entries(planted))('%s', (_, logic) => {
-    expect(lawsBrokenBy(evaluatorOf(logic))).not.toEqual([]);
+    const evaluator = evaluatorOf(logic);
+    // The first one will do.
+    expect(Object.values(laws).some((law) => isBrokenBy(law, evaluator))).toBe(true);
   });
 });
 
-function lawsBrokenBy(evaluator: Evaluator): readonly string[] {
-  const broken = Object.entries(laws).filter(([, law]) => fc.check(upheld(law, evaluator), RUNS).failed);
-  return broken.map(([law]) => law);
+function isBrokenBy(law: Law, evaluator: Evaluator): boolean {
+  return fc.check(upheld(law, evaluator), { ...RUNS, endOnFailure: true }).failed;
 }
 
 describe('whatever the condition', () => {

@@ -1,4 +1,4 @@
-/** Which regular expressions a condition looks for, and in what: they may take long, and whoever is impatient tries them first. */
+/** Lists the regular expressions of a condition and the texts they search. They may take long, so the runtime tries them apart. */
 import { type Condition, leavesOf } from './condition.ts';
 import { readFilePattern } from './file-pattern.ts';
 import type { InputKey } from './inputs.ts';

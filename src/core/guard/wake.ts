@@ -1,6 +1,6 @@
 /**
- * Waking: after which events a guard that did not pass is worth another look, and what must be polled because
- * nobody announces its changes.
+ * Waking: after which events a guard that did not pass should be checked again, and what must be polled because its changes
+ * send no events.
  *
  * A name too few here makes a guard wait forever; a name too many costs one more evaluation, which may run commands.
  */
@@ -15,8 +15,8 @@ export function wakePatterns(condition: Condition): readonly string[] {
 }
 
 /**
- * The inputs whose changes nobody announces. Besides these, whatever could not be gathered has to be tried again:
- * a store that comes back sends no event.
+ * The inputs whose changes send no events. Besides these, inputs that could not be gathered must be tried again: a store that
+ * comes back sends no event.
  */
 export function polledInputs(condition: Condition): readonly Input[] {
   return requiredInputs({ all: leavesOf(condition).filter((leaf) => wakesOf(leaf) === 'polled') });
@@ -30,7 +30,7 @@ export function matches(pattern: string, eventType: string): boolean {
 export interface Waking {
   /** It is woken by events about these alone; undefined if by any. */
   readonly resources: ReadonlySet<string> | undefined;
-  /** Whether it is worth another look after the events of one revision, in their order. */
+  /** Whether to check it again after the events of one revision, in their order. */
   isWokenBy(events: readonly ToldEvent[]): boolean;
 }
 

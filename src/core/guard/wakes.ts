@@ -1,4 +1,4 @@
-/** What may wake each leaf: after which events about what it asks for it may have come to hold, or ceased to. */
+/** Lists for each leaf the events after which it may have come to hold, or ceased to hold. */
 import type { Event } from '../machine.ts';
 import { isSlots, slotNumbers } from '../slots.ts';
 import { entryOf, type Leaf, type LeafArguments, type LeafKind } from './condition.ts';
@@ -28,7 +28,7 @@ export function wakesOf(leaf: Leaf): Wakes | 'polled' {
   return typeof wakes === 'function' ? wakes(argument) : wakes;
 }
 
-/** Any of these events, about whomever it is, or about this holder. */
+/** Any of these events, about any holder or about this one. */
 function any(patterns: readonly string[], holder?: string): Wake {
   const isOne = (event: ToldEvent): boolean =>
     patterns.includes(event.type) && (holder === undefined || event.holder === holder);
@@ -82,14 +82,14 @@ const wakesByLeaf: WakesByLeaf = {
   lockFree: { holds: lockLeftFree, ceases: any(lockTaken) },
   lockHeld: (held) => {
     const by = typeof held === 'string' ? undefined : held.by;
-    // Whoever asks for one holder wants to know that this one is out, whoever comes next.
+    // A condition on one holder cares that this holder is out, whoever comes next.
     return { holds: any(lockTaken, by), ceases: by === undefined ? lockLeftFree : any(lockFreed, by) };
   },
   semaphoreAvailable: { holds: slotsLeftFree, ceases: any(['semaphore:acquired', 'semaphore:resized']) },
   // A pipeline that is blocked before a phase is in it, and out of the one before.
   pipelineInPhase: {
     holds: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', 'pipeline:resumed']),
-    // Before it has started, nobody can say that it is not in a phase.
+    // Before it has started, whether it is in a phase is unknown.
     ceases: any(['pipeline:started', 'pipeline:phase', 'pipeline:blocked', ...pipelineEnded]),
   },
   pipelineComplete: { holds: any(['pipeline:done']), ceases: any(['pipeline:started']) },

@@ -1,10 +1,11 @@
-/** What the manager can be asked, and whether that makes sense. What is left out it fills in by itself. */
+/** The commands of the manager, and their checks. The manager fills in what is left out. */
 import type { Claim } from '../hold.ts';
 import type { LockCommand, LockMode } from '../lock.ts';
 import type { Json } from '../machine.ts';
 import { nameProblem } from '../name.ts';
 import { type Asked, requestProblem } from '../request.ts';
 import type { SemaphoreCommand } from '../semaphore.ts';
+import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 import type { ManagerClock, ResourceName } from './manager.ts';
 
@@ -59,21 +60,21 @@ export type TogetherPart =
   | { readonly resource: `lock/${string}`; readonly mode?: LockMode }
   | { readonly resource: `semaphore/${string}`; readonly weight?: number; readonly capacity?: number };
 
-/** Somebody is alive: everything that a holder holds and waits for, or that hangs on a lease, lives on. */
+/** A sign of life: keeps everything alive that a holder holds and waits for, or that depends on a lease. */
 export type Renew =
   | { readonly kind: 'renew'; readonly holder: string }
   | { readonly kind: 'renew'; readonly lease: string };
 
-/** What is wrong with a command, whoever sent it; undefined if nothing is. */
+/** Says what is wrong with a command; undefined if nothing is. */
 export function commandProblem(command: ManagerCommand): string | undefined {
-  if (!isObject(command)) return `command is ${shown(command)}; accepted is an object`;
+  if (!isRecord(command as unknown)) return `command is ${shown(command)}; accepted is an object`;
   if (command.kind === 'renew') return requestProblem(command, 'lease' in command ? ['lease'] : ['holder']);
   if (command.kind === 'acquire-together') return togetherProblem(command);
   return resourceProblem(command.resource) ?? askProblem(command);
 }
 
 export function clockProblem(clock: ManagerClock): string | undefined {
-  return isObject(clock) && Number.isFinite(clock.now)
+  return isRecord(clock) && Number.isFinite(clock.now)
     ? undefined
     : `clock is ${shown(clock)}; accepted is { now: MILLISECONDS }`;
 }
@@ -125,15 +126,11 @@ function askProblem(command: ResourceCommand): string | undefined {
 function togetherProblem(command: AcquireTogether): string | undefined {
   if (!Array.isArray(command.parts)) return `parts is ${shown(command.parts)}; accepted is a list`;
   for (const part of command.parts) {
-    if (!isObject(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
+    if (!isRecord(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
     const problem = resourceProblem(part.resource) ?? requestProblem(withoutWeight(part));
     if (problem !== undefined) return problem;
   }
   return requestProblem(command, ['holder']);
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null;
 }
 
 /** A number that cannot be a weight is for the semaphore to refuse, which says `impossible`. */

@@ -1,4 +1,4 @@
-/** What people want to see of a resource: who holds it, since when, why, whether it was heard of, and who waits. */
+/** Describes a resource for people: who holds it, since when, why, when it was last renewed, and who waits. */
 import { type Hold, isStale, type OnStale } from '../hold.ts';
 import type { LockMode } from '../lock.ts';
 import type { Json, Token } from '../machine.ts';
@@ -14,7 +14,7 @@ export interface HoldView {
   readonly token: Token;
   readonly acquiredAt: number;
   readonly lastHeartbeat: number;
-  /** When it goes stale unless it is heard of before. */
+  /** When it goes stale without a renewal. */
   readonly staleAt: number;
   readonly stale: boolean;
   readonly reason?: string;

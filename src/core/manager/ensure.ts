@@ -1,4 +1,4 @@
-/** Making resources before anybody uses them, with settings of their own. */
+/** Creates resources before their first use, with their settings. */
 import type { OnStale } from '../hold.ts';
 import { freeLock } from '../lock.ts';
 import { nameProblem } from '../name.ts';
@@ -14,7 +14,7 @@ export interface ResourceSettings {
   readonly onStale?: OnStale;
 }
 
-/** There is such a lock, with these settings; what it is held by stays as it is. */
+/** Makes sure that the lock exists with these settings; its holds stay. */
 export function ensureLock(
   manager: Manager,
   name: string,
@@ -28,7 +28,7 @@ export function ensureLock(
   return configured(turn, `lock/${name}`, settings, clock);
 }
 
-/** There is such a semaphore, unless there is one with another capacity: to change that, `resize` has to be said. */
+/** Makes sure that the semaphore exists. One with another capacity is refused: `resize` changes it. */
 export function ensureSemaphore(
   manager: Manager,
   name: string,

@@ -1,4 +1,4 @@
-/** The registered guards: which there are, what wakes them, and what the manager can tell them. */
+/** The registered guards: their list, what wakes them, and the inputs that the manager knows. */
 import {
   type Condition,
   type Guard,
@@ -39,7 +39,7 @@ export function unregisterGuard(manager: Manager, id: string): Handled {
   return changed({ ...manager, guards: withoutEntries(manager.guards, [id]) }, { kind: 'unregistered' });
 }
 
-/** The guards that are worth another look after these events, in order of their ids. */
+/** The guards to check again after these events, in order of their ids. */
 export function wokenBy(manager: Manager, events: readonly Event[]): readonly Guard[] {
   const woken = Object.values(manager.guards).filter((guard) =>
     wakesOn(guard).some((pattern) => events.some(({ type }) => matches(pattern, type))),
@@ -49,11 +49,11 @@ export function wokenBy(manager: Manager, events: readonly Event[]): readonly Gu
 
 export interface BuiltInputs {
   readonly inputs: Inputs;
-  /** What somebody else has to gather: branches, files, issues. */
+  /** The inputs that the caller must gather: branches, files, issues. */
   readonly missing: readonly Input[];
 }
 
-/** What the manager itself knows of what a guard, or a condition, needs to be judged. */
+/** The inputs of a guard or condition that the manager itself knows. */
 export function buildInputs(manager: Manager, of: Guard | Condition, clock: ManagerClock): BuiltInputs {
   const required = requiredInputs('condition' in of ? of.condition : of);
   const inputs: { [Kind in 'lock' | 'semaphore' as InputKey<Kind>]: { readonly value: InputValues[Kind] } } = {};

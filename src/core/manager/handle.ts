@@ -36,7 +36,7 @@ import {
   type Turn,
 } from './turn.ts';
 
-/** Changes nothing, and says so by an outcome, where the command makes no sense. */
+/** A command that makes no sense changes nothing and returns an outcome that says so. */
 export function handle(manager: Manager, command: ManagerCommand, clock: ManagerClock): Handled {
   const problem = clockProblem(clock) ?? commandProblem(command);
   if (problem !== undefined) return invalid(manager, problem);
@@ -74,7 +74,7 @@ function carryOutOne(turn: Turn, resource: ResourceName, command: Command, terms
   return named(resource, outcome);
 }
 
-/** Of many semaphores, which one nobody has used yet. */
+/** Names the semaphore that was never used. */
 function named(resource: ResourceName, outcome: Outcome): Outcome {
   if (outcome.kind !== 'impossible' || outcome.why !== UNUSED) return outcome;
   return { ...outcome, why: UNUSED.replace('this semaphore', resource) };
@@ -137,14 +137,14 @@ function leasesOf(manager: Manager, holder: string): ReadonlySet<string> {
   return new Set(own.filter((one) => one.holder === holder).map(({ lease }) => lease));
 }
 
-/** Whoever asks again for what it has, or says that it still wants it, is alive. */
+/** A holder that asks again for what it has, or repeats its request, is alive. */
 function heard(turn: Turn, outcome: Outcome): void {
   if (outcome.kind === 'refreshed' || outcome.kind === 'extended' || outcome.kind === 'already-held') {
     renewLease(turn, outcome.hold.lease);
   }
 }
 
-/** A request, or a grant to somebody who waits elsewhere, may have closed a circle. */
+/** A request, or a grant to a holder that waits elsewhere, may have closed a cycle. */
 export function refuseDeadlocked(turn: Turn): void {
   const { arrivals } = turn.manager;
   const deadlocks = findDeadlocks(resourcesOf(turn.manager), turn.at, (id) => lookUp(arrivals, id) ?? 0);
@@ -153,7 +153,7 @@ export function refuseDeadlocked(turn: Turn): void {
   }
 }
 
-/** The answer to the very request that is being handled is its outcome. */
+/** The answer to the request that is being handled is its outcome. */
 function answeredMeanwhile(turn: Turn, resource: ResourceName, id: string | undefined): Outcome | undefined {
   const place = turn.answers.findIndex((answer) => answer.id === id && answer.resource === resource);
   return turn.answers.splice(place, place < 0 ? 0 : 1)[0]?.outcome;

@@ -340,7 +340,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
       { post: { lockfree: 'm' } },
       [
         expect.stringMatching(
-          /^phases\.0\.post\.lockfree: "lockfree" is no condition; did you mean lockFree\?/,
+          /^phases\.0\.post\.lockfree: "lockfree" is not a condition; did you mean lockFree\?/,
         ) as string,
       ],
     ],

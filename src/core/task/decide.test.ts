@@ -27,7 +27,7 @@ function published(data: unknown = {}, more: Partial<Task> = {}): Task {
 }
 
 /** As the store has it after the write, which was its revision 10. */
-function after(task: Task, { owner, status, book }: TaskWrite, revision = 10): Task {
+function after(task: Task, { owner, status, bookkeeping }: TaskWrite, revision = 10): Task {
   const before = task.owner ?? { holder: REQUEST.holder, token: revision, mod: revision, lease: 'l' };
   const owners = {
     claim: { holder: REQUEST.holder, token: revision, mod: revision, lease: 'l' },
@@ -38,7 +38,7 @@ function after(task: Task, { owner, status, book }: TaskWrite, revision = 10): T
     ...task,
     owner: owners[owner],
     status: { word: status, mod: revision },
-    book: { entry: book, mod: revision },
+    bookkeeping: { entry: bookkeeping, mod: revision },
   };
 }
 
@@ -75,7 +75,7 @@ describe('a claim', () => {
       kind: 'write',
       owner: 'claim',
       status: 'running',
-      book: {
+      bookkeeping: {
         attempts: 1,
         claim: { id: 'p.1', holder: 'worker:1', at: 100 },
         events: [{ type: 'task:claimed', at: 100, holder: 'worker:1', attempts: 1 }],
@@ -132,7 +132,7 @@ describe('a claim', () => {
     const orphan = { ...claimed(), owner: undefined };
     expect(isOrphaned(orphan)).toBe(true);
     const write = decideClaim(orphan, { ...REQUEST, id: 'q.1', holder: 'next' }, nothing) as TaskWrite;
-    expect(write.book).toMatchObject({
+    expect(write.bookkeeping).toMatchObject({
       attempts: 2,
       events: [
         { type: 'task:requeued', holder: 'worker:1', attempts: 1 },
@@ -171,15 +171,15 @@ describe('the end of a claim', () => {
     expect(decideEnd(claimed(), { token: 10 }, { how: 'complete', result: [1] }, at)).toMatchObject({
       owner: 'keep-unleased',
       status: 'complete',
-      book: { attempts: 1, result: [1], ended: { token: 10, request: 'r', how: 'completed' }, endedAt: 200 },
+      bookkeeping: { attempts: 1, result: [1], ended: { token: 10, request: 'r', how: 'completed' }, endedAt: 200 },
     });
   });
 
   it('by releasing leaves it as if it had not been tried', () => {
-    const { book, ...write } = decideEnd(claimed(), { token: 10 }, { how: 'release' }, at) as TaskWrite;
+    const { bookkeeping, ...write } = decideEnd(claimed(), { token: 10 }, { how: 'release' }, at) as TaskWrite;
     expect(write).toEqual({ kind: 'write', owner: 'delete', status: 'pending' });
-    expect(book.attempts).toBe(0);
-    expect(book.claim).toBeUndefined();
+    expect(bookkeeping.attempts).toBe(0);
+    expect(bookkeeping.claim).toBeUndefined();
   });
 
   it('by failing lets it be tried again until the limit', () => {
@@ -188,7 +188,7 @@ describe('the end of a claim', () => {
     for (let attempt = 1; attempt <= 2; attempt++) {
       task = after(task, decideClaim(task, REQUEST, nothing) as TaskWrite, 10 * attempt);
       const write = decideEnd(task, {}, { how: 'fail', reason: 'x', retry: true }, at) as TaskWrite;
-      kinds.push([write.owner, write.status, write.book.attempts, write.book.events[0]?.type]);
+      kinds.push([write.owner, write.status, write.bookkeeping.attempts, write.bookkeeping.events[0]?.type]);
       task = after(task, write, 10 * attempt + 1);
     }
     expect(kinds).toEqual([
@@ -205,7 +205,7 @@ describe('a repair', () => {
     expect(decideRepair({ ...claimed(), owner: undefined }, 300)).toMatchObject({
       owner: 'delete',
       status: 'pending',
-      book: { attempts: 1, events: [{ type: 'task:requeued', at: 300, holder: 'worker:1' }] },
+      bookkeeping: { attempts: 1, events: [{ type: 'task:requeued', at: 300, holder: 'worker:1' }] },
     });
     for (const task of [
       published(),

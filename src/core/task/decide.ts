@@ -9,10 +9,10 @@ import {
   isFinished,
   isOrphaned,
   isOwned,
-  NO_BOOK,
+  NO_BOOKKEEPING,
   statusOf,
   type Task,
-  type TaskBook,
+  type TaskBookkeeping,
   type TaskClaimEntry,
   type TaskEnd,
   type TaskStatus,
@@ -31,12 +31,12 @@ export type ClaimRefusal =
   | { readonly kind: 'blocked'; readonly by: readonly Blocker[] }
   | { readonly kind: 'unfit'; readonly lacking: readonly string[] };
 
-/** What to put: the owner key, the status and the book. `events` are in the book. */
+/** What to put: the owner key, the status and the bookkeeping. `events` are in the bookkeeping. */
 export interface TaskWrite {
   readonly kind: 'write';
   readonly owner: 'claim' | 'delete' | 'keep-unleased';
   readonly status: TaskStatus;
-  readonly book: TaskBook;
+  readonly bookkeeping: TaskBookkeeping;
 }
 
 /** Which claim is meant; what is given of it must be its own. */
@@ -70,24 +70,28 @@ export function decideClaim(
   if (by.length > 0) return { kind: 'blocked', by };
   const missing = lacking(task.data.terms, request.capabilities);
   if (missing.length > 0) return { kind: 'unfit', lacking: missing };
-  return claimed(task.book?.entry ?? NO_BOOK, request, isOrphaned(task) ? requeued(task, request.at) : []);
+  return claimed(
+    task.bookkeeping?.entry ?? NO_BOOKKEEPING,
+    request,
+    isOrphaned(task) ? requeued(task, request.at) : [],
+  );
 }
 
 /** The claim of a task of which nothing is known but that nobody has touched it since it was published. */
 export function claimUntouched(request: ClaimRequest): TaskWrite {
-  return claimed(NO_BOOK, request, []);
+  return claimed(NO_BOOKKEEPING, request, []);
 }
 
-function claimed(book: TaskBook, request: ClaimRequest, before: readonly Event[]): TaskWrite {
+function claimed(bookkeeping: TaskBookkeeping, request: ClaimRequest, before: readonly Event[]): TaskWrite {
   const { id, holder, at, detached } = request;
   // The same request again: what it had claimed went before it knew, and nobody has tried.
-  const attempts = book.claim?.id === id ? book.attempts : book.attempts + 1;
+  const attempts = bookkeeping.claim?.id === id ? bookkeeping.attempts : bookkeeping.attempts + 1;
   return {
     kind: 'write',
     owner: 'claim',
     status: 'running',
-    book: {
-      ...book,
+    bookkeeping: {
+      ...bookkeeping,
       attempts,
       claim: { id, holder, at, ...(detached === true && { detached }) },
       events: [...before, { type: 'task:claimed', at, holder, attempts }],
@@ -104,8 +108,8 @@ export function decideEnd(
 ): NotOwner | TaskWrite {
   const { owner } = task;
   if (owner === undefined || !isOwned(task) || isFinished(task) || !isMeant(owner, claim)) return notOwner(task);
-  const before = task.book?.entry ?? NO_BOOK;
-  const over = (how: TaskEnd): TaskBook => ({
+  const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  const over = (how: TaskEnd): TaskBookkeeping => ({
     ...before,
     ended: { token: owner.token, request, how },
     endedAt: now,
@@ -149,22 +153,27 @@ export function notOwner(task: Task): NotOwner {
   return { kind: 'not-owner', owner: isOwned(task) ? task.owner?.holder : undefined, status: statusOf(task) };
 }
 
-function pending({ claim: _, ...book }: TaskBook): TaskWrite {
-  return { kind: 'write', owner: 'delete', status: 'pending', book };
+function pending({ claim: _, ...bookkeeping }: TaskBookkeeping): TaskWrite {
+  return { kind: 'write', owner: 'delete', status: 'pending', bookkeeping };
 }
 
-function finished(status: 'complete' | 'failed', book: TaskBook): TaskWrite {
-  return { kind: 'write', owner: 'keep-unleased', status, book };
+function finished(status: 'complete' | 'failed', bookkeeping: TaskBookkeeping): TaskWrite {
+  return { kind: 'write', owner: 'keep-unleased', status, bookkeeping };
 }
 
 /** Its owner is gone: the status says so too from now on, and everybody is told. Undefined if there is nothing to do. */
 export function decideRepair(task: Task, now: number): TaskWrite | undefined {
   if (task.data === undefined || !isOrphaned(task)) return undefined;
-  const { claim: _, ...book } = task.book?.entry ?? NO_BOOK;
-  return { kind: 'write', owner: 'delete', status: 'pending', book: { ...book, events: requeued(task, now) } };
+  const { claim: _, ...bookkeeping } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  return {
+    kind: 'write',
+    owner: 'delete',
+    status: 'pending',
+    bookkeeping: { ...bookkeeping, events: requeued(task, now) },
+  };
 }
 
 function requeued(task: Task, at: number): readonly Event[] {
-  const { claim, attempts = 0 } = task.book?.entry ?? NO_BOOK;
+  const { claim, attempts = 0 } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
   return [{ type: 'task:requeued', at, holder: claim?.holder ?? '', attempts }];
 }

@@ -27,7 +27,7 @@ export interface Task {
   readonly data: TaskData | undefined;
   readonly owner: TaskOwner | undefined;
   readonly status: { readonly word: string; readonly mod: number } | undefined;
-  readonly book: { readonly entry: TaskBook; readonly mod: number } | undefined;
+  readonly bookkeeping: { readonly entry: TaskBookkeeping; readonly mod: number } | undefined;
 }
 
 export interface TaskData {
@@ -49,7 +49,7 @@ export interface TaskOwner {
 }
 
 /** What is kept about a task beside what everybody may read and write. */
-export interface TaskBook {
+export interface TaskBookkeeping {
   /** How often it was claimed, without those who gave it back unharmed. */
   readonly attempts: number;
   /** Which request published it. */
@@ -85,10 +85,10 @@ export type Blocker =
   | { readonly why: 'missing'; readonly task: string }
   | { readonly why: 'unreadable'; readonly problem: string };
 
-export const NO_BOOK: TaskBook = { attempts: 0, events: [] };
+export const NO_BOOKKEEPING: TaskBookkeeping = { attempts: 0, events: [] };
 
 export function unpublished(id: string): Task {
-  return { id, data: undefined, owner: undefined, status: undefined, book: undefined };
+  return { id, data: undefined, owner: undefined, status: undefined, bookkeeping: undefined };
 }
 
 /** What it is in truth: whoever died running it cannot have said so. */
@@ -112,13 +112,13 @@ export function isOrphaned(task: Task): boolean {
   return task.status?.word === 'running' && !isOwned(task);
 }
 
-/** What is known of how it was claimed; undefined if its owner is another program, which keeps no book. */
+/** What is known of how it was claimed; undefined if its owner is another program, which keeps no bookkeeping. */
 export function claimEntryOf(task: Task): TaskClaimEntry | undefined {
-  const { owner, book } = task;
-  if (owner === undefined || book === undefined) return undefined;
-  // A claim writes both keys at once, and nothing else is written in the book until it ends.
-  const isOwners = isFinished(task) ? book.entry.ended?.token === owner.token : book.mod === owner.token;
-  return isOwners ? book.entry.claim : undefined;
+  const { owner, bookkeeping } = task;
+  if (owner === undefined || bookkeeping === undefined) return undefined;
+  // A claim writes both keys at once, and nothing else is written in the bookkeeping until it ends.
+  const isOwners = isFinished(task) ? bookkeeping.entry.ended?.token === owner.token : bookkeeping.mod === owner.token;
+  return isOwners ? bookkeeping.entry.claim : undefined;
 }
 
 /** `status` answers undefined for a task that does not exist. */

@@ -2,6 +2,7 @@
 import type { Json } from '../machine.ts';
 import { nameProblem } from '../name.ts';
 import { documentProblem, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../request.ts';
+import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 
 export interface Terms {
@@ -32,7 +33,7 @@ export type ReadTerms =
   | { readonly terms: Terms; readonly problem: string };
 
 export function termsOf(data: unknown): ReadTerms {
-  if (!isObject(data)) return { terms: NO_TERMS };
+  if (!isRecord(data)) return { terms: NO_TERMS };
   const problem = FIELDS.map((field) => CHECKS[field](data[field])).find((found) => found !== undefined);
   if (problem !== undefined) return { terms: NO_TERMS, problem };
   const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data as Partial<Terms>;
@@ -55,10 +56,10 @@ export function withTerms(
   said: Partial<Terms>,
 ): { readonly data: Json; readonly problem?: undefined } | { readonly problem: string } {
   const given = FIELDS.filter((field) => said[field] !== undefined);
-  if (given.length > 0 && !isObject(data)) {
+  if (given.length > 0 && !isRecord(data)) {
     return { problem: `data is ${shown(data)}; to carry ${given.join(', ')} it has to be an object` };
   }
-  const twice = given.find((field) => isObject(data) && data[field] !== undefined);
+  const twice = given.find((field) => isRecord(data) && data[field] !== undefined);
   if (twice !== undefined) return { problem: `${twice} is in the data and said beside it; say it once` };
   const whole = given.length === 0 ? data : { ...(data as object), ...only(said, given) };
   const problem = documentProblem(whole, 'data', LARGEST_DATA_BYTES) ?? termsOf(whole).problem;
@@ -67,10 +68,6 @@ export function withTerms(
 
 function only(said: Partial<Terms>, fields: readonly (keyof Terms)[]): object {
   return Object.fromEntries(fields.map((field) => [field, said[field]]));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 type Check = (value: unknown) => string | undefined;

@@ -1,7 +1,7 @@
 /** From a URL to a bus, for programs that want nothing else of a store. */
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Store } from '../../store/index.ts';
-import { withDeadlines } from '../deadline.ts';
+import { withDeadlines } from '../session/bounded-store.ts';
 import { isStore, storeAt } from '../open.ts';
 import { anObject, milliseconds, refuseWrongValues } from '../options.ts';
 import { Bus } from './bus.ts';

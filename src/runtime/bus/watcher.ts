@@ -3,8 +3,8 @@
  * forgotten or the handler fell too far behind, it is told so and then the difference.
  */
 import type { Clock } from '../../clock.ts';
-import type { Changes, KeyRange, KeyValue, Operation, ReadResult, Revision, Store } from '../../store/index.ts';
-import { follow } from '../follow.ts';
+import { type Changes, type KeyRange, type KeyValue, readPages, type Revision, type Store } from '../../store/index.ts';
+import { follow } from '../session/follow.ts';
 import { keyOf } from './keys.ts';
 
 export type BusEvent =
@@ -161,19 +161,10 @@ export class Watcher {
   async #list(): Promise<{ readonly pairs: KeyValue[]; readonly first: Revision }> {
     const pairs: KeyValue[] = [];
     let first: Revision | undefined;
-    let from = this.#range.key;
-    for (;;) {
-      const read: Operation = { do: 'read', key: from, end: this.#range.end, limit: PAGE };
-      const { results, revision } = await this.#store.transaction(
-        { compare: [], success: [read], failure: [] },
-        this.#signal,
-      );
-      const page = results[0] as ReadResult;
-      first ??= revision;
+    for await (const page of readPages(this.#store, this.#range, PAGE, this.#signal)) {
+      first ??= page.revision;
       pairs.push(...page.pairs);
-      const last = page.pairs.at(-1);
-      if (!page.more || last === undefined) return { pairs, first };
-      from = `${last.key}\0`;
     }
+    return { pairs, first: first ?? 0 };
   }
 }

@@ -17,13 +17,13 @@ import {
   requiredInputs,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Events } from '../events.ts';
+import type { Events } from '../observe/events.ts';
 import { abortSignal, aName, anObject, flag, milliseconds } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { Board } from './board.ts';
+import { WakeHub } from './wake-hub.ts';
 import { withoutEndless } from './endless.ts';
 import { Gatherer } from './gather.ts';
-import { LeftBehind } from './left-behind.ts';
+import type { LeftBehind } from './left-behind.ts';
 import type { Looks } from './looks.ts';
 import { Reads } from './reads.ts';
 import type { GuardLook } from './wait.ts';
@@ -54,13 +54,6 @@ export interface WatchOptions {
   readonly own?: string;
 }
 
-export interface ExecutorSettings {
-  /** What guards look at besides the store; loaded when one needs it. */
-  readonly adapters: () => Promise<Adapters>;
-  /** Whether this process may free stale holds. */
-  readonly mayReclaim: boolean;
-}
-
 export const DEFAULT_POLL_MS = 2_000;
 
 export const CHECK = { signal: abortSignal, own: aName, adapters: anObject, isQuiet: flag };
@@ -69,15 +62,21 @@ export const WATCH = { pollMs: milliseconds, adapters: anObject, own: aName };
 export class Executor implements GuardExecutor {
   readonly #runtime: Runtime;
   readonly #gatherer: Gatherer;
-  readonly #board: Board;
+  readonly #wakeHub: WakeHub;
   readonly #adapters: () => Promise<Adapters>;
 
-  constructor(runtime: Runtime, events: Events, looks: Looks, settings: ExecutorSettings) {
-    const leftBehind = new LeftBehind(runtime, settings.mayReclaim);
+  /** `adapters`: what guards look at besides the store; loaded when one needs it. */
+  constructor(
+    runtime: Runtime,
+    events: Events,
+    leftBehind: LeftBehind,
+    looks: Looks,
+    adapters: () => Promise<Adapters>,
+  ) {
     this.#runtime = runtime;
     this.#gatherer = new Gatherer(new Reads(runtime.store, runtime.stopped), looks, leftBehind.saw);
-    this.#board = new Board(runtime, events, leftBehind);
-    this.#adapters = settings.adapters;
+    this.#wakeHub = new WakeHub(runtime, events, leftBehind);
+    this.#adapters = adapters;
   }
 
   async check(guards: readonly Guard[], options: CheckOptions = {}): Promise<readonly GuardOutcome[]> {
@@ -114,7 +113,7 @@ export class Executor implements GuardExecutor {
     if (!Number.isFinite(pollMs) || pollMs <= 0) {
       throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
     }
-    return this.#board.watch(guards, { pollMs, keepsAlive, own });
+    return this.#wakeHub.watch(guards, { pollMs, keepsAlive, own });
   }
 
   /** `given`: what is known already. */
@@ -133,7 +132,7 @@ export class Executor implements GuardExecutor {
     });
     const gathered = withoutEndless({ all: conditions }, looked);
     const failed = wanted.filter(({ key }) => gathered[key] === undefined || 'error' in gathered[key]);
-    if (failed.length > 0) this.#board.failed(failed.map(({ key }) => key));
+    if (failed.length > 0) this.#wakeHub.failed(failed.map(({ key }) => key));
     return gathered;
   }
 

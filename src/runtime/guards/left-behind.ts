@@ -3,11 +3,12 @@
  * next one who wants the lock, or by maintenance. Somebody who only waits for it to be free does not ask for it, so
  * without this it would wait until the next round of maintenance, and that of others.
  */
-import type { Held, RecordEvent } from '../events.ts';
-import { Unheard } from '../pending.ts';
+import type { Held, RecordEvent } from '../observe/events.ts';
+import { BackgroundCommand } from '../write/pending-command.ts';
+import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 
-export class LeftBehind {
+export class LeftBehind implements RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #mayReclaim: boolean;
   /** How many watches ask for each lock and semaphore. */
@@ -18,8 +19,14 @@ export class LeftBehind {
   constructor(runtime: Runtime, mayReclaim: boolean) {
     this.#runtime = runtime;
     this.#mayReclaim = mayReclaim;
-    runtime.onLeaseGone = () => this.free();
-    runtime.onBackstop = () => void this.#keepPresent();
+  }
+
+  leasesEnded(): void {
+    this.free();
+  }
+
+  backstop(): void {
+    void this.#keepPresent();
   }
 
   /** With a session, since only who has one hears of those that end, and takes its turn at maintenance. */
@@ -69,7 +76,7 @@ export class LeftBehind {
     for (const [resource, { leases }] of this.#held) {
       if (!leases.some(mayBeGone)) continue;
       this.#held.delete(resource);
-      this.#runtime.deskOf(resource).submit(new Unheard({ kind: 'maintain' }));
+      this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'maintain' }));
     }
   }
 

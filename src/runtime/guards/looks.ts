@@ -2,10 +2,10 @@
 import { type Hold, type InputValues, isStale, type Lock, type Semaphore } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
-import { lockMachine, semaphoreMachine } from '../machines.ts';
+import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import type { Tasks } from '../tasks/tasks.ts';
-import { recordOf } from '../view.ts';
-import { type Held, heldIn } from '../events.ts';
+import { recordOf } from '../write/snapshot.ts';
+import { type Held, heldIn } from '../observe/events.ts';
 import type { Reads } from './reads.ts';
 
 export interface Looks {

@@ -4,7 +4,7 @@
  *
  * Nobody joins a read that is on its way: it may have been answered before the event that woke the one who asks.
  */
-import type { KeyValue, Operation, ReadResult, Store } from '../../store/index.ts';
+import { type KeyValue, Operations, type Store } from '../../store/index.ts';
 
 /** A transaction holds so many operations. */
 const MOST_AT_ONCE = 128;
@@ -47,9 +47,10 @@ export class Reads {
 
   async #readAll(wanted: readonly (readonly [key: string, Wanted])[]): Promise<void> {
     try {
-      const success = wanted.map(([key]): Operation => ({ do: 'read', key }));
-      const { results } = await this.#store.transaction({ compare: [], success, failure: [] }, this.#stopped);
-      wanted.forEach(([, { resolve }], place) => resolve((results[place] as ReadResult).pairs[0]));
+      const look = new Operations();
+      const places = wanted.map(([key, { resolve }]) => ({ resolve, pair: look.read({ key }) }));
+      const { results } = await this.#store.transaction(look.always(), this.#stopped);
+      for (const { resolve, pair } of places) resolve(pair.in(results).pairs[0]);
     } catch (error) {
       for (const [, { reject }] of wanted) reject(error);
     }

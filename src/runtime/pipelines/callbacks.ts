@@ -2,7 +2,7 @@
  * The callbacks of whoever drives a pipeline. One that throws must not stop the drive: a phase that had begun would be left
  * to a person. The pipeline goes on, and the first error is thrown to the caller once it is over.
  */
-import type { DriveOptions } from './pipelines.ts';
+import type { DriveOptions } from './terms.ts';
 
 type Told = Pick<DriveOptions, 'onChange' | 'onOutput'>;
 

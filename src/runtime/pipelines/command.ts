@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { once } from 'node:events';
 import { LARGEST_OUTPUTS_BYTES, parseOutputs, type PhaseResult } from '../../core/index.ts';
 import { end, exitCodeOf, GatedChild, isGoneWithin, isTooLarge, NotStarted, tooLargeTold } from '../../host/index.ts';
-import type { Children, Entered } from '../children.ts';
-import type { HoldTold } from '../held-records.ts';
-import type { Hold } from '../hold.ts';
-import { clearLeftovers } from '../leftovers.ts';
+import type { Children, Entered } from '../processes/children.ts';
+import type { HoldTold } from '../holds/held-records.ts';
+import type { Hold } from '../holds/hold.ts';
+import { clearLeftovers } from '../processes/leftovers.ts';
 import { Stop } from './stop.ts';
 
 /** After the last process of the command has gone, somebody outside may still have its output open. */
@@ -99,7 +99,7 @@ export class PhaseCommand {
     const entered = await this.#enter(child, terms);
     if (entered === undefined) return Stop.of(stop).result;
     if (entered.kind === 'lost') return { kind: 'failed', why: `${entered.resource} was lost before it could begin` };
-    let isLeft = false;
+    let isStillThere = false;
     try {
       const [left] = await clearLeftovers(entered, { children, graceMs, tell, cut: stop });
       if (stop.aborted) return Stop.of(stop).result;
@@ -107,10 +107,10 @@ export class PhaseCommand {
       if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
       if (left !== undefined) return { kind: 'failed', why: `${left}; it has not begun beside that` };
       const [result, isGone] = await this.#let(child, terms);
-      isLeft = !isGone;
+      isStillThere = !isGone;
       return result;
     } finally {
-      if (!isLeft) await children.forget(entered.keys).catch(() => undefined);
+      if (!isStillThere) await children.forget(entered.keys).catch(() => undefined);
     }
   }
 

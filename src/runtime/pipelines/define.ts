@@ -8,9 +8,9 @@
  */
 import { type Condition, type LockMode, parseRunbook, type Path, type Problem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { EventPattern } from '../events.ts';
+import type { EventPattern } from '../observe/events.ts';
 import type { PhaseFunction } from './functions.ts';
-import type { RunbookWithFunctions } from './pipelines.ts';
+import type { RunbookWithFunctions } from './terms.ts';
 
 export interface RunbookDefinition {
   readonly name: string;

@@ -18,17 +18,17 @@ import {
 } from '../../core/index.ts';
 import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
-import type { LockHold } from '../lock.ts';
+import type { LockHold } from '../holds/lock.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { unlessStopped } from '../write.ts';
-import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../together.ts';
-import { type Book, variablesOf } from './book.ts';
+import { unlessStopped } from '../write/write-once.ts';
+import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../holds/together.ts';
+import { type RunSpec, variablesOf } from './run-spec.ts';
 import type { PipelineFeed } from './feed.ts';
 import { refuseUnlessRunnable } from './functions.ts';
 import { pipelineResource } from './keys.ts';
-import type { Answered, Ask, Ledger } from './ledger.ts';
-import { MARGIN } from '../session.ts';
+import type { Answered, Ask, RecordStore } from './record-store.ts';
+import { MARGIN } from '../session/session.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { Stop } from './stop.ts';
 
@@ -59,8 +59,8 @@ const REENTRY_PAUSE_MS = 200;
 
 export class PipelineDriver {
   readonly #parts: DriverParts;
-  readonly #ledger: Ledger;
-  readonly #book: Book;
+  readonly #records: RecordStore;
+  readonly #spec: RunSpec;
   readonly #hold: LockHold;
   readonly #terms: DriveTerms;
   readonly #holder: string;
@@ -70,13 +70,13 @@ export class PipelineDriver {
   #held: HoldSet | undefined;
   #decision: DriveTerms['decision'];
 
-  constructor(parts: DriverParts, ledger: Ledger, book: Book, hold: LockHold, terms: DriveTerms) {
+  constructor(parts: DriverParts, records: RecordStore, spec: RunSpec, hold: LockHold, terms: DriveTerms) {
     this.#parts = parts;
-    this.#ledger = ledger;
-    this.#book = book;
+    this.#records = records;
+    this.#spec = spec;
     this.#hold = hold;
     this.#terms = terms;
-    this.#holder = pipelineHolder(ledger.id);
+    this.#holder = pipelineHolder(records.id);
     const { signal } = terms;
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
   }
@@ -84,12 +84,12 @@ export class PipelineDriver {
   /** Until it is over, blocked for a person, stopped, or somebody else's. */
   async drive(): Promise<PipelineRecord | undefined> {
     const { feed, runtime } = this.#parts;
-    const unlisten = await feed.listen(this.#ledger.id, {
+    const unlisten = await feed.listen(this.#records.id, {
       saw: (seen) => {
-        if (this.#ledger.saw(seen)) this.#heard();
+        if (this.#records.saw(seen)) this.#heard();
       },
       missed: () =>
-        void this.#ledger.read(this.#hold.signal).then(
+        void this.#records.read(this.#hold.signal).then(
           () => this.#heard(),
           () => undefined,
         ),
@@ -104,7 +104,7 @@ export class PipelineDriver {
       this.#decision = this.#terms.decision;
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
-      return this.#ledger.record;
+      return this.#records.record;
     } catch (error) {
       // Whatever could not be done after that, could not be done because of that.
       throw this.#hold.lost ?? error;
@@ -119,7 +119,7 @@ export class PipelineDriver {
   async #carryOut(effect: Effect): Promise<Effect | undefined> {
     switch (effect.kind) {
       case 'evaluate':
-        if (effect.when === 'before') refuseUnlessRunnable(this.#ledger.id, effect.phase, this.#parts.functions);
+        if (effect.when === 'before') refuseUnlessRunnable(this.#records.id, effect.phase, this.#parts.functions);
         return this.#evaluate(effect);
       case 'acquire':
         return this.#acquire(effect);
@@ -146,7 +146,7 @@ export class PipelineDriver {
         const outcomes: readonly GuardOutcome[] | undefined = await this.#lookAgain(guards, phase, before);
         if (outcomes === undefined) return undefined;
         before = outcomes;
-        const { pollMs } = this.#book;
+        const { pollMs } = this.#spec;
         const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes, pollMs });
         // Those of the next phase are to be looked at next: these have passed.
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
@@ -204,8 +204,8 @@ export class PipelineDriver {
       guard: id,
       phase: phase.name,
     }));
-    runtime.emit(pipelineResource(this.#ledger.id), told);
-    const adapters = this.#terms.adapters(variablesOf(this.#book, this.#ledger.record, phase));
+    runtime.emit(pipelineResource(this.#records.id), told);
+    const adapters = this.#terms.adapters(variablesOf(this.#spec, this.#records.record, phase));
     const terms = { signal: this.#over, own: this.#holder, adapters, isQuiet: true };
     try {
       return await this.#parts.guards.check(guards, terms);
@@ -230,7 +230,7 @@ export class PipelineDriver {
     const attempt = await this.#patiently(() => this.#parts.tryAcquireAll(holds, options));
     if (attempt === undefined) return undefined;
     if (attempt.kind === 'acquired' && (await this.#took(attempt.holds))) {
-      return { kind: 'begin', phase, attempt: this.#ledger.record?.step.attempt ?? 1 };
+      return { kind: 'begin', phase, attempt: this.#records.record?.step.attempt ?? 1 };
     }
     if (attempt.kind === 'refused') {
       const never = attempt.refusals.find(({ refusal }) => ['impossible', 'capacity-mismatch'].includes(refusal.kind));
@@ -262,7 +262,7 @@ export class PipelineDriver {
       when: 'before',
       outcomes,
       isHeld: true,
-      pollMs: this.#book.pollMs,
+      pollMs: this.#spec.pollMs,
     });
     if (effect.kind !== 'begin') await this.#release();
     return effect;
@@ -287,7 +287,7 @@ export class PipelineDriver {
   }
 
   #holdOptions(phase: string): TogetherOptions {
-    const { id } = this.#ledger;
+    const { id } = this.#records;
     const within = this.#parts.around();
     return {
       holder: this.#holder,
@@ -300,11 +300,11 @@ export class PipelineDriver {
   // The command
 
   async #begin({ phase, attempt }: Extract<Effect, { kind: 'begin' }>): Promise<Effect | undefined> {
-    const place = this.#ledger.record?.step.phase ?? 0;
-    const runs = (this.#ledger.record?.phases[place]?.runs ?? 0) + 1;
+    const place = this.#records.record?.step.phase ?? 0;
+    const runs = (this.#records.record?.phases[place]?.runs ?? 0) + 1;
     const held = this.#held?.holds ?? [];
     const at = { place, run: runs, attempt };
-    const run = new PhaseRun(this.#parts, this.#ledger, this.#book, phase, at, [this.#hold, ...held]);
+    const run = new PhaseRun(this.#parts, this.#records, this.#spec, phase, at, [this.#hold, ...held]);
     try {
       const tokens = Object.fromEntries(held.map(({ resource, token }) => [resource, token]));
       const begun = await this.#tell({ kind: 'begun', tokens });
@@ -402,7 +402,7 @@ export class PipelineDriver {
   }
 
   async #ask(command: Ask): Promise<Answered> {
-    const answered = await this.#ledger.ask(command, this.#hold.signal);
+    const answered = await this.#records.ask(command, this.#hold.signal);
     if (answered.outcome.kind === 'replaced') this.#taken.abort();
     this.#show(answered.record);
     return answered;
@@ -423,7 +423,7 @@ export class PipelineDriver {
   /** Somebody else wrote the record. */
   #heard(): void {
     if (!this.#isDriving) return;
-    const { record } = this.#ledger;
+    const { record } = this.#records;
     const isOurs = record !== undefined && record.driver?.token === this.#hold.token;
     this.#show(record);
     if (!isOurs || record.cancel !== undefined || hasEnded(record)) this.#taken.abort();

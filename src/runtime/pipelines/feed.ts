@@ -2,7 +2,7 @@
 import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
-import { follow } from '../follow.ts';
+import { follow } from '../session/follow.ts';
 import type { RecordDocument } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isCount, isObject, isTime, readEach } from '../stored.ts';

@@ -2,7 +2,7 @@
  * The keys of pipelines. Their states lie beside those of members, and are told about like records.
  *
  *     s/pipeline/<id>          its record, with the events of the write that made it
- *     b/<id>                   its book: the runbook, and where and how it runs. Written once
+ *     b/<id>                   its spec: the runbook, and where and how it runs. Written once
  *     l/<id>/<phase>/<run>     what the command of a phase printed, of long output the beginning and the end
  */
 import { nameProblem } from '../../core/index.ts';
@@ -18,13 +18,13 @@ const LONGEST_ID = 180;
 
 export interface PipelineKeys {
   readonly state: string;
-  readonly book: string;
+  readonly spec: string;
   readonly logs: string;
 }
 
 export function pipelineKeys(id: string): PipelineKeys {
   const path = encodeURIComponent(id);
-  return { state: PIPELINES + path, book: `b/${path}`, logs: `l/${path}/` };
+  return { state: PIPELINES + path, spec: `b/${path}`, logs: `l/${path}/` };
 }
 
 export function pipelineOfState(key: string): string {

@@ -1,12 +1,12 @@
 /** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
 import type { Timer } from '../../clock.ts';
 import { type PipelineRecord, shown } from '../../core/index.ts';
-import type { Compare, KeyValue, Operation, ReadResult } from '../../store/index.ts';
+import { type Compare, type KeyValue, type Operation, readRange } from '../../store/index.ts';
 import { KeptOutput, PrintedText } from '../../host/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, isCount, readEach } from '../stored.ts';
-import { send } from '../write.ts';
+import { send } from '../write/write-once.ts';
 import { logKey, type PipelineKeys, pipelineKeys } from './keys.ts';
 import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';
 
@@ -174,8 +174,8 @@ export async function recoverLog(runtime: Runtime, record: PipelineRecord): Prom
   if (found === undefined) return;
   const keys = pipelineKeys(record.id);
   const key = logKey(keys, place, run);
-  const { results } = await send(runtime, { compare: [], success: [{ do: 'read', key }], failure: [] });
-  const [log = { phase, run, text: '', leftOut: 0, bytes: 0 }] = readEach((results[0] as ReadResult).pairs, phaseLogIn);
+  const { pairs } = await readRange(runtime.store, { key }, runtime.stopped);
+  const [log = { phase, run, text: '', leftOut: 0, bytes: 0 }] = readEach(pairs, phaseLogIn);
   const whole = continued(log, found);
   const compare: Compare[] = [{ key: keys.state, target: 'version', is: '>', than: 0 }];
   if (whole !== log) {

@@ -1,16 +1,16 @@
 /** One run of a phase: its command, or its function, with all that it finds in its environment. */
 import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from '../../core/index.ts';
 import { randomHex } from '../../host/index.ts';
-import type { Children } from '../children.ts';
-import { asTold, childEnvironment, type OuterHolds, told } from '../environment.ts';
-import type { Hold } from '../hold.ts';
+import type { Children } from '../processes/children.ts';
+import { asTold, childEnvironment, type OuterHolds, told } from '../processes/environment.ts';
+import type { Hold } from '../holds/hold.ts';
 import type { Runtime } from '../runtime.ts';
-import { type Book, variablesOf } from './book.ts';
+import { type RunSpec, variablesOf } from './run-spec.ts';
 import { PhaseCommand } from './command.ts';
 import type { PhaseFunction } from './functions.ts';
 import { callInside } from './inside.ts';
 import { pipelineKeys } from './keys.ts';
-import type { Ledger } from './ledger.ts';
+import type { RecordStore } from './record-store.ts';
 import { PhaseLogWriter } from './log.ts';
 import { Spool, spoolName } from './spool.ts';
 import { Stop } from './stop.ts';
@@ -42,8 +42,8 @@ export interface RunPlace {
 
 export class PhaseRun {
   readonly #parts: RunParts;
-  readonly #ledger: Ledger;
-  readonly #book: Book;
+  readonly #records: RecordStore;
+  readonly #spec: RunSpec;
   readonly #phase: Phase;
   readonly #at: RunPlace;
   /** The driver's first. */
@@ -52,16 +52,23 @@ export class PhaseRun {
   #isOver = false;
 
   /** A command is started already, but not let go. */
-  constructor(parts: RunParts, ledger: Ledger, book: Book, phase: Phase, at: RunPlace, holds: readonly Hold[]) {
+  constructor(
+    parts: RunParts,
+    records: RecordStore,
+    spec: RunSpec,
+    phase: Phase,
+    at: RunPlace,
+    holds: readonly Hold[],
+  ) {
     this.#parts = parts;
-    this.#ledger = ledger;
-    this.#book = book;
+    this.#records = records;
+    this.#spec = spec;
     this.#phase = phase;
     this.#at = at;
     this.#holds = holds;
     if (!('shell' in phase.run)) return;
     const mark = randomHex(8);
-    this.#command = new PhaseCommand(phase.run.shell, this.#environment(mark), mark, book.cwd);
+    this.#command = new PhaseCommand(phase.run.shell, this.#environment(mark), mark, spec.cwd);
   }
 
   /** Does nothing after `run`. */
@@ -76,11 +83,11 @@ export class PhaseRun {
     const { runtime, onOutput, children, outer, graceMs, hurrying } = this.#parts;
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
-    const { record } = this.#ledger;
+    const { record } = this.#records;
     // Nobody else could look at it where nobody else can open the store.
     const isShared = this.#parts.url !== undefined && record !== undefined;
     const spool = isShared ? Spool.open(spoolName(record, at.place, at.run)) : undefined;
-    const log = new PhaseLogWriter(runtime, pipelineKeys(this.#ledger.id), at, (text) => onOutput(name, text), spool);
+    const log = new PhaseLogWriter(runtime, pipelineKeys(this.#records.id), at, (text) => onOutput(name, text), spool);
     try {
       if (this.#command === undefined) return await this.#call(stop, log);
       return await this.#command.run({
@@ -103,8 +110,11 @@ export class PhaseRun {
     const { name } = this.#phase;
     const call = this.#parts.functions.get(name);
     if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
+    // After a stall of the event loop this is the first to notice that another process drives the pipeline by now.
+    const lost = this.#holds.find((hold) => !hold.isValid);
+    if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
     try {
-      const pipeline = this.#ledger.id;
+      const pipeline = this.#records.id;
       const token = this.#holds[0]?.token ?? 0;
       const context = {
         pipeline,
@@ -112,7 +122,7 @@ export class PhaseRun {
         attempt: this.#at.attempt,
         signal: stop,
         env: this.#variables(),
-        outputs: this.#ledger.record?.outputs ?? {},
+        outputs: this.#records.record?.outputs ?? {},
         token,
         tokens: Object.fromEntries(this.#holds.slice(1).map(({ resource, token }) => [resource, token])),
         log: (text: string) => log.add(text.endsWith('\n') ? text : `${text}\n`),
@@ -127,12 +137,12 @@ export class PhaseRun {
   }
 
   #variables(): Readonly<Record<string, string>> {
-    return variablesOf(this.#book, this.#ledger.record, this.#phase);
+    return variablesOf(this.#spec, this.#records.record, this.#phase);
   }
 
   #environment(mark: string): NodeJS.ProcessEnv {
     const { url, env, outer } = this.#parts;
-    const { id } = this.#ledger;
+    const { id } = this.#records;
     const own = {
       ...env,
       ...this.#variables(),

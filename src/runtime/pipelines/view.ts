@@ -1,6 +1,6 @@
 /** A pipeline, for people and programs that look at it. */
 import type { PipelineRecord } from '../../core/index.ts';
-import type { Book } from './book.ts';
+import type { RunSpec } from './run-spec.ts';
 import type { PhaseLog } from './log.ts';
 
 export interface PipelineView extends PipelineRecord {
@@ -10,7 +10,7 @@ export interface PipelineView extends PipelineRecord {
   readonly host: string;
 }
 
-export function viewOf(record: PipelineRecord, book: Book | undefined, isDriven: boolean): PipelineView {
+export function viewOf(record: PipelineRecord, book: RunSpec | undefined, isDriven: boolean): PipelineView {
   return { ...record, isDriven, cwd: book?.cwd ?? '', host: book?.host ?? '' };
 }
 

@@ -6,7 +6,7 @@ import type { Revision } from '../../store/index.ts';
 import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
-import type { Held } from '../holdings.ts';
+import type { Held } from '../holds/holdings.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Claimed } from './claiming.ts';
 import {
@@ -45,14 +45,14 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.#runtime = runtime;
     this.#wrote = wrote;
     this.#task = task;
-    this.#claim = task.book?.entry.claim?.id as string;
+    this.#claim = task.bookkeeping?.entry.claim?.id as string;
     this.id = task.id;
     this.token = token;
     this.holder = task.owner?.holder as string;
     this.data = ownCopy(task.data?.json as Json);
-    this.attempt = task.book?.entry.attempts as number;
+    this.attempt = task.bookkeeping?.entry.attempts as number;
     this.process = process;
-    runtime.holds.set(this.#claim, this);
+    runtime.holdings.holds.set(this.#claim, this);
   }
 
   get resource(): string {
@@ -120,8 +120,7 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** For the runtime: the claim has ended. */
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
-    this.#runtime.mayOwe = true;
-    this.#runtime.holds.delete(this.#claim);
+    this.#runtime.holdings.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
       this.#heard = loss;
       return;
@@ -143,7 +142,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     const sent = this.#send(ending);
     this.#ending = sent;
     sent.then(
-      () => this.#runtime.holds.delete(this.#claim),
+      () => this.#runtime.holdings.holds.delete(this.#claim),
       () => {
         this.#ending = undefined;
         if (this.#heard !== undefined) this.lose(this.#heard);

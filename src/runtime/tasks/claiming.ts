@@ -19,11 +19,11 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { ReadResult, Revision, TransactionResult } from '../../store/index.ts';
+import { pairIn, type Revision, type TransactionResult } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { isTrouble } from '../persistence.ts';
-import { type Decision, type Intent, persistently, send, write } from '../write.ts';
+import { isTrouble } from '../write/recovery.ts';
+import { type NextStep, type Intent, persistently, send, writeOnce } from '../write/write-once.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -43,7 +43,7 @@ export interface Claimed {
 export type Attempt = (ClaimRefusal & { readonly revision: number }) | Claimed;
 
 /** What a claim stands on, made anew where it has to be. */
-export interface Footing {
+export interface ClaimLease {
   ground(): Promise<ClaimGround>;
   /** From now on nothing that was sent before can land. */
   fence(): Promise<void>;
@@ -63,12 +63,12 @@ export interface Known {
 
 export async function attemptClaim(
   runtime: Runtime,
-  footing: Footing,
+  claimLease: ClaimLease,
   id: string,
   request: ClaimRequest,
   known?: Known,
 ): Promise<Attempt> {
-  return write(runtime, new ClaimIntent(runtime, footing, id, request, known));
+  return writeOnce(runtime, new ClaimIntent(runtime, claimLease, id, request, known));
 }
 
 /** What a claim rests on. */
@@ -81,15 +81,15 @@ interface ClaimView {
 class ClaimIntent implements Intent<ClaimView, Attempt> {
   readonly until: number;
   readonly #runtime: Runtime;
-  readonly #footing: Footing;
+  readonly #claimLease: ClaimLease;
   readonly #id: string;
   readonly #request: ClaimRequest;
   readonly #known: Known | undefined;
 
-  constructor(runtime: Runtime, footing: Footing, id: string, request: ClaimRequest, known: Known | undefined) {
+  constructor(runtime: Runtime, claimLease: ClaimLease, id: string, request: ClaimRequest, known: Known | undefined) {
     this.until = runtime.giveUpAt();
     this.#runtime = runtime;
-    this.#footing = footing;
+    this.#claimLease = claimLease;
     this.#id = id;
     this.#request = request;
     this.#known = known;
@@ -98,10 +98,10 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   async read(isFirst: boolean): Promise<ClaimView> {
     // With what it depends on, so that a refusal can say why.
     const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
-    return { known, ground: await this.#footing.ground() };
+    return { known, ground: await this.#claimLease.ground() };
   }
 
-  decide({ known, ground }: ClaimView): Decision<ClaimView, Attempt> {
+  decide({ known, ground }: ClaimView): NextStep<ClaimView, Attempt> {
     if (known === undefined) return this.#blindly(ground);
     const { task, status, readAt } = known;
     const decided = decideClaim(task, this.#request, status);
@@ -122,51 +122,59 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     };
   }
 
-  #blindly(ground: ClaimGround): Decision<ClaimView, Attempt> {
+  #blindly(ground: ClaimGround): NextStep<ClaimView, Attempt> {
     const write = claimUntouched(this.#request);
     return {
       kind: 'write',
       transaction: blindClaimTransaction(this.#id, write, this.#request.holder, ground),
       landed: ({ results, revision }) => {
         const before = taskIn(this.#id, results);
-        // What the book said of its publication is not in what we have put; it goes back when the claim ends.
-        return this.#landed(before, { ...write, book: { ...before.book?.entry, ...write.book } }, revision, ground);
+        // What the bookkeeping said of its publication is not in what we have put; it goes back when the claim ends.
+        return this.#landed(
+          before,
+          { ...write, bookkeeping: { ...before.bookkeeping?.entry, ...write.bookkeeping } },
+          revision,
+          ground,
+        );
       },
       overtaken: (result) => this.#learnt(result, ground),
     };
   }
 
-  #landed(before: Task, { status, book }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
+  #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
     const { holder } = this.#request;
     const owner = { holder, token: revision, mod: revision, lease: ground.leaseId };
     const task: Task = {
       ...before,
       owner,
       status: { word: status, mod: revision },
-      book: { entry: book, mod: revision },
+      bookkeeping: { entry: bookkeeping, mod: revision },
     };
     return { kind: 'claimed', task, token: revision, ground };
   }
 
-  /** From the failure branch: the task, then the anchor. */
+  /** What the failure branch read. */
   #learnt(result: TransactionResult, ground: ClaimGround): Promise<ClaimView> | undefined {
     const task = taskIn(this.#id, result.results);
     if (ground.anchor !== undefined) {
-      const [anchor] = (result.results[4] as ReadResult).pairs;
-      this.#footing.saw(ground, anchor?.version, result.revision);
+      this.#claimLease.saw(ground, pairIn(result.results, ground.anchor.key)?.version, result.revision);
     }
     if ((task.data?.terms.dependsOn.length ?? 0) > 0) return undefined;
     const known: Known = { task, status: () => undefined, readAt: result.revision };
-    return this.#footing.ground().then((newer) => ({ known, ground: newer }));
+    return this.#claimLease.ground().then((newer) => ({ known, ground: newer }));
   }
 
   gone({ ground }: ClaimView): void {
-    this.#footing.gone(ground);
+    this.#claimLease.gone(ground);
   }
 
   found({ known, ground }: ClaimView): Claimed | undefined {
     const { task } = known ?? {};
-    if (task?.book?.entry.claim?.id !== this.#request.id || task.owner === undefined || statusOf(task) !== 'running') {
+    if (
+      task?.bookkeeping?.entry.claim?.id !== this.#request.id ||
+      task.owner === undefined ||
+      statusOf(task) !== 'running'
+    ) {
       return undefined;
     }
     // Made on a lease that is not ours any more, it is none.
@@ -176,14 +184,14 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   /** Looks first: what a detached claim stands on would be gone with the fence, and a claim that has landed with it. */
   readonly fence = (done: () => void, failed: (error: unknown) => void): void => {
     const fenced = async (): Promise<void> => {
-      if (this.found(await this.read(false)) === undefined) await this.#footing.fence();
+      if (this.found(await this.read(false)) === undefined) await this.#claimLease.fence();
     };
     fenced().then(done, failed);
   };
 
   /** It may have landed: then nobody knows of it but the store. */
   abandoned(_doubt: Failure, error: unknown): unknown {
-    void abandon(this.#runtime, this.#footing, this.#id, this.#request.id);
+    void abandon(this.#runtime, this.#claimLease, this.#id, this.#request.id);
     return isTrouble(error) ? unknown(error) : error;
   }
 }
@@ -203,13 +211,13 @@ export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
 }
 
 /** A claim that nobody waits for any more goes back as soon as the store is there again, or ends with its lease. */
-export async function abandon(runtime: Runtime, footing: Footing, id: string, claim: string): Promise<void> {
+export async function abandon(runtime: Runtime, claimLease: ClaimLease, id: string, claim: string): Promise<void> {
   const until = runtime.clock.monotonic() + runtime.options.sessionTtlMs;
   await persistently(runtime, until, async () => {
-    await footing.fence();
+    await claimLease.fence();
     const { tasks } = await readTasks(runtime, [id]);
     const [task] = tasks as [Task];
-    if (task.owner === undefined || task.book?.entry.claim?.id !== claim) return;
+    if (task.owner === undefined || task.bookkeeping?.entry.claim?.id !== claim) return;
     const at = { request: claim, now: runtime.clock.now() };
     const write = decideEnd(task, { token: task.owner.token }, { how: 'release' }, at);
     if (write.kind === 'write') await send(runtime, endTransaction(task, write));

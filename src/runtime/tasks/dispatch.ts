@@ -6,44 +6,44 @@ import { claimEntryOf, type ClaimRequest, isOrphaned, isOwned, type Task } from 
 import type { Revision } from '../../store/index.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { Board, type BoardListener, type Turn } from './board.ts';
+import { TaskCache, type TaskCacheListener, type Turn } from './task-cache.ts';
 import { TaskClaim } from './claim.ts';
 import { type Attempt, attemptClaim, type Known } from './claiming.ts';
 import { DetachedClaims } from './detached.ts';
 import { TaskFeed } from './feed.ts';
-import { SessionFooting } from './footing.ts';
+import { SessionClaimLease } from './claim-lease.ts';
 import { taskResource } from './keys.ts';
-import type { TaskWaitOptions } from './patience.ts';
+import type { TaskWaitOptions } from './wait-deadline.ts';
 import { Repairs } from './repairs.ts';
 import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
-import { Telling } from './telling.ts';
-import { type Made, NEXT, refusalIn, Waiting } from './waiting.ts';
+import { Notifier } from './notifier.ts';
+import { type Made, NEXT, refusalIn, TaskWaiters } from './task-waiters.ts';
 
 /** A claim that lost its session before anything was claimed is tried under the next one. */
 const MOST_SESSIONS = 3;
 
-export class Dispatch implements BoardListener {
+export class Dispatch implements TaskCacheListener {
   readonly feed: TaskFeed;
-  readonly board: Board;
+  readonly cache: TaskCache;
   readonly repairs: Repairs;
-  readonly telling: Telling;
+  readonly notifier: Notifier;
   readonly detached: DetachedClaims;
   readonly #runtime: Runtime;
-  readonly #waiting: Waiting;
+  readonly #waiting: TaskWaiters;
 
   constructor(runtime: Runtime, repairs: boolean) {
     this.#runtime = runtime;
     this.feed = new TaskFeed(runtime);
-    this.board = new Board(runtime, this.feed, this);
-    this.repairs = new Repairs(runtime, this.board, repairs);
-    this.telling = new Telling(this.board);
-    this.#waiting = new Waiting(runtime, this.board);
+    this.cache = new TaskCache(runtime, this.feed, this);
+    this.repairs = new Repairs(runtime, this.cache, repairs);
+    this.notifier = new Notifier(this.cache);
+    this.#waiting = new TaskWaiters(runtime, this.cache);
     this.detached = new DetachedClaims(runtime, this.#waiting, (id) => this.#known(id));
   }
 
   close(): void {
     this.#waiting.close();
-    this.telling.stop();
+    this.notifier.stop();
     this.repairs.stop();
   }
 
@@ -62,7 +62,7 @@ export class Dispatch implements BoardListener {
     return this.#waiting.patiently(
       taskResource(id),
       options,
-      (patience) => this.#waiting.named(id, options, patience, (task) => this.#attempt(task, options)),
+      (deadline) => this.#waiting.named(id, options, deadline, (task) => this.#attempt(task, options)),
       (claim) => claim.release(),
     );
   }
@@ -76,8 +76,8 @@ export class Dispatch implements BoardListener {
     return this.#waiting.patiently(
       NEXT,
       options,
-      async (patience) => {
-        const patient = options.waitMs === 0 ? undefined : patience;
+      async (deadline) => {
+        const patient = options.waitMs === 0 ? undefined : deadline;
         const claim = await this.#waiting.next(options.capabilities, patient, (id) => this.#attempt(id, options));
         if (claim === undefined) throw new NotAcquired(NEXT, { kind: 'none' });
         return claim;
@@ -90,18 +90,18 @@ export class Dispatch implements BoardListener {
   async #attempt(id: string, options: ClaimOptions): Promise<Made<TaskClaim>> {
     for (let sessions = 1; ; sessions++) {
       const session = await this.#runtime.ready();
-      const footing = new SessionFooting(this.#runtime, session);
+      const claimLease = new SessionClaimLease(this.#runtime, session);
       const request = this.#request(this.#runtime.nextId(session), options);
       let attempt: Attempt;
       try {
-        attempt = await attemptClaim(this.#runtime, footing, id, request, this.#known(id));
+        attempt = await attemptClaim(this.#runtime, claimLease, id, request, this.#known(id));
       } catch (error) {
         if (isSessionLost(error) && sessions < MOST_SESSIONS) continue;
         throw error;
       }
       if (attempt.kind !== 'claimed') return { attempt, made: undefined };
       // The last thing before control goes back to who asked: after a stall, this may be the first to notice.
-      if (!footing.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
+      if (!claimLease.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
       const made = new TaskClaim(this.#runtime, attempt, session.id, (revision) => this.wrote(revision));
       return { attempt, made };
     }
@@ -112,11 +112,11 @@ export class Dispatch implements BoardListener {
   }
 
   #known(id: string): Known | undefined {
-    const task = this.board.isStarted ? this.board.get(id) : undefined;
-    return task && { task, status: (other) => this.board.status(other) };
+    const task = this.cache.isStarted ? this.cache.get(id) : undefined;
+    return task && { task, status: (other) => this.cache.status(other) };
   }
 
-  // What the board tells
+  // What the cache tells
 
   found(task: Task): void {
     if (isOrphaned(task)) this.repairs.look(task.id);
@@ -126,17 +126,17 @@ export class Dispatch implements BoardListener {
     const { before, after, revision } = turn;
     this.#loseIfOurs(before, after);
     if (isOrphaned(after)) this.repairs.look(after.id);
-    this.telling.turned(turn);
+    this.notifier.turned(turn);
     this.#waiting.turned(after.id, revision);
   }
 
   unblocked(task: Task): void {
-    this.telling.tell({ why: 'unblocked', task: this.telling.view(task) });
+    this.notifier.tell({ why: 'unblocked', task: this.notifier.view(task) });
     this.#waiting.turned(task.id, Number.POSITIVE_INFINITY);
   }
 
   missed(): void {
-    this.telling.tell({ why: 'resync' });
+    this.notifier.tell({ why: 'resync' });
   }
 
   settled(): void {
@@ -145,12 +145,12 @@ export class Dispatch implements BoardListener {
 
   /** Somebody who keeps to no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    if (this.#runtime.holds.size === 0) return;
+    if (this.#runtime.holdings.holds.size === 0) return;
     // Written over, the key is as old as before.
     if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
     const claim = claimEntryOf(before);
     if (claim === undefined) return;
-    this.#runtime.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
+    this.#runtime.holdings.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
 }
 

@@ -7,14 +7,14 @@ import {
   type NotOwner,
   notOwner,
   type Task,
-  type TaskBook,
+  type TaskBookkeeping,
   type Token,
 } from '../../core/index.ts';
 import type { Operation, Revision } from '../../store/index.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { write } from '../write.ts';
+import { writeOnce } from '../write/write-once.ts';
 import { endTransaction } from './writing.ts';
 
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
@@ -40,16 +40,16 @@ export async function endClaim(
   request = runtime.options.newId(),
 ): Promise<EndOutcome> {
   let sentFor: Token | undefined;
-  return write<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
+  return writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
     read: async (isFirst) => {
       if (isFirst && known !== undefined) return { task: known, isFresh: false };
       return { task: (await readTasks(runtime, [id])).tasks[0] as Task, isFresh: true };
     },
     decide: ({ task, isFresh }, doubt) => {
-      const ended = task.book?.entry.ended;
+      const ended = task.bookkeeping?.entry.ended;
       // An earlier attempt, whose answer got lost, has done it; or an earlier call under the same name.
       if (ended?.request === request) {
-        return { kind: 'answer', answer: outcomeOf(task, task.book?.entry as TaskBook) };
+        return { kind: 'answer', answer: outcomeOf(task, task.bookkeeping?.entry as TaskBookkeeping) };
       }
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       if (decided.kind === 'write') {
@@ -60,7 +60,7 @@ export async function endClaim(
           landed: async ({ revision }) => {
             wrote(revision);
             await cleanUp(runtime, task, ending);
-            return outcomeOf(task, decided.book);
+            return outcomeOf(task, decided.bookkeeping);
           },
           overtaken: ({ results }) => ({ task: taskIn(id, results), isFresh: true }),
         };
@@ -75,7 +75,7 @@ export async function endClaim(
   });
 }
 
-function outcomeOf({ data }: Task, { ended, attempts }: TaskBook): EndOutcome {
+function outcomeOf({ data }: Task, { ended, attempts }: TaskBookkeeping): EndOutcome {
   switch (ended?.how) {
     case 'completed':
       return { kind: 'completed' };
@@ -119,7 +119,7 @@ async function cleanUp(runtime: Runtime, task: Task, ending: Ending): Promise<vo
   const { owner } = task;
   const claim = claimEntryOf(task);
   if (claim === undefined) return;
-  runtime.holds.get(claim.id)?.lose(lossOf(ending));
+  runtime.holdings.holds.get(claim.id)?.lose(lossOf(ending));
   // Nothing hangs on the lease of a detached claim any more.
   const lease = claim.detached === true ? (owner?.lease ?? null) : null;
   if (lease !== null) await runtime.store.revokeLease(lease).catch(() => undefined);

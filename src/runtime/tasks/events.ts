@@ -1,5 +1,5 @@
 /**
- * What happened to tasks, read off the changes of their keys. What signalbox writes carries its events in the book; workers
+ * What happened to tasks, read off the changes of their keys. What signalbox writes carries its events in the bookkeeping; workers
  * that are not signalbox only write the three plain keys, and what they did shows in these.
  */
 import type { Event } from '../../core/index.ts';
@@ -32,10 +32,12 @@ export class TaskEvents {
   #eventsOf(id: string, changed: Changed, now: number): readonly Event[] {
     const { owner, signalbox } = changed;
     if (signalbox?.kind !== 'put') return this.#derived(id, changed, now);
-    const { book } = withPart(unpublished(id), signalbox.pair);
+    const { bookkeeping } = withPart(unpublished(id), signalbox.pair);
     // The token is the revision at which the owner's key came to be: the writer could not know it.
     const token = owner?.kind === 'put' ? { token: owner.pair.createRevision } : {};
-    return (book?.entry.events ?? []).map((event) => (event.type === 'task:requeued' ? event : { ...token, ...event }));
+    return (bookkeeping?.entry.events ?? []).map((event) =>
+      event.type === 'task:requeued' ? event : { ...token, ...event },
+    );
   }
 
   #derived(id: string, { data, owner, status }: Changed, at: number): readonly Event[] {

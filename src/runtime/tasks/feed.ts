@@ -1,6 +1,6 @@
 /** The one watch on tasks that a process has, for all who want to hear of them. */
 import type { Changes, Revision } from '../../store/index.ts';
-import { follow } from '../follow.ts';
+import { follow } from '../session/follow.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS } from './keys.ts';
 

@@ -1,17 +1,26 @@
 /** From keys to tasks. */
 import {
   type Json,
-  NO_BOOK,
+  NO_BOOKKEEPING,
   type Task,
-  type TaskBook,
+  type TaskBookkeeping,
   type TaskData,
   type Terms,
   termsOf,
   unpublished,
 } from '../../core/index.ts';
-import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../../store/index.ts';
+import {
+  always,
+  type KeyValue,
+  type Operation,
+  type OperationResult,
+  pairIn,
+  readPages,
+  type ReadResult,
+  type Revision,
+} from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import { bookOf } from './book.ts';
+import { bookkeepingOf } from './bookkeeping.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
 /** So many keys are read at first; then so many that an answer has about this size. Each read costs etcd a walk over all. */
@@ -31,7 +40,7 @@ export function withPart(task: Task, pair: KeyValue): Task {
     case 'status':
       return { ...task, status: { word: pair.value.text, mod: pair.modRevision } };
     case 'signalbox':
-      return { ...task, book: new ReadBook(pair) };
+      return { ...task, bookkeeping: new ReadBook(pair) };
     case undefined:
       return task;
   }
@@ -85,24 +94,24 @@ function contentOf(pair: KeyValue): Content {
 class ReadBook {
   readonly mod: Revision;
   readonly #pair: KeyValue;
-  #entry: TaskBook | undefined;
+  #entry: TaskBookkeeping | undefined;
 
   constructor(pair: KeyValue) {
     this.mod = pair.modRevision;
     this.#pair = pair;
   }
 
-  get entry(): TaskBook {
+  get entry(): TaskBookkeeping {
     this.#entry ??= readBook(this.#pair);
     return this.#entry;
   }
 }
 
-function readBook(pair: KeyValue): TaskBook {
+function readBook(pair: KeyValue): TaskBookkeeping {
   try {
-    return bookOf(pair.value.json);
+    return bookkeepingOf(pair.value.json);
   } catch {
-    return NO_BOOK;
+    return NO_BOOKKEEPING;
   }
 }
 
@@ -110,21 +119,19 @@ export function readsOf(id: string): readonly Operation[] {
   return Object.values(taskKeys(id)).map((key) => ({ do: 'read', key }));
 }
 
-/** From the results of `readsOf`, which begin at `first`. */
-export function taskIn(id: string, results: readonly OperationResult[], first = 0): Task {
-  const reads = results.slice(first, first + 4) as readonly ReadResult[];
-  return reads.flatMap(({ pairs }) => pairs).reduce(withPart, unpublished(id));
+/** From results that the reads of `readsOf` are among. */
+export function taskIn(id: string, results: readonly OperationResult[]): Task {
+  const parts = Object.values(taskKeys(id)).flatMap((key) => pairIn(results, key) ?? []);
+  return parts.reduce(withPart, unpublished(id));
 }
 
 export async function readTasks(
   runtime: Runtime,
   ids: readonly string[],
 ): Promise<{ readonly tasks: readonly Task[]; readonly revision: Revision }> {
-  const { store, stopped } = runtime;
-  const success = ids.flatMap(readsOf);
-  const { results, revision } = await store.transaction({ compare: [], success, failure: [] }, stopped);
+  const { results, revision } = await runtime.store.transaction(always(ids.flatMap(readsOf)), runtime.stopped);
   runtime.saw(revision);
-  return { tasks: ids.map((id, place) => taskIn(id, results, 4 * place)), revision };
+  return { tasks: ids.map((id) => taskIn(id, results)), revision };
 }
 
 /** One page of all keys of tasks; each may be of a later revision than the one before. */
@@ -137,18 +144,17 @@ export interface Page {
 
 export async function* taskPages(runtime: Runtime): AsyncIterable<Page> {
   const { store, stopped } = runtime;
-  let from: string | undefined = ALL_TASKS.key;
-  let limit = FIRST_PAGE;
-  while (from !== undefined) {
-    const read: Operation = { do: 'read', key: from, end: ALL_TASKS.end, limit };
-    const { results, revision } = await store.transaction({ compare: [], success: [read], failure: [] }, stopped);
-    const { pairs, more } = results[0] as ReadResult;
-    const last: string | undefined = more ? pairs.at(-1)?.key : undefined;
-    yield { last, revision, pairs };
-    const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
-    limit = Math.max(1, Math.min(LARGEST_PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
-    from = last === undefined ? undefined : `${last}\0`;
+  for await (const { pairs, more, revision } of readPages(store, ALL_TASKS, nextLimit, stopped)) {
+    yield { last: more ? pairs.at(-1)?.key : undefined, revision, pairs };
   }
+}
+
+/** As many as fit into one answer if they are about as long as those on the last page. */
+function nextLimit(page: ReadResult | undefined): number {
+  if (page === undefined) return FIRST_PAGE;
+  const { pairs } = page;
+  const characters = pairs.reduce((sum, { value }) => sum + value.text.length, 0) / Math.max(1, pairs.length);
+  return Math.max(1, Math.min(LARGEST_PAGE, Math.floor(PAGE_CHARACTERS / Math.max(1, characters))));
 }
 
 /** All tasks, read page by page. */

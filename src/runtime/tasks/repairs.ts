@@ -6,10 +6,10 @@
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Board } from './board.ts';
+import type { TaskCache } from './task-cache.ts';
 import { readTasks, taskIn } from './reading.ts';
-import { write } from '../write.ts';
-import { hashOf } from './spread.ts';
+import { writeOnce } from '../write/write-once.ts';
+import { hashOf } from './candidate-picker.ts';
 import { repairTransaction } from './writing.ts';
 
 /** Whoever waits for a task has had time to claim it. */
@@ -18,14 +18,14 @@ const SPREAD_MS = 450;
 
 export class Repairs {
   readonly #runtime: Runtime;
-  readonly #board: Board;
+  readonly #cache: TaskCache;
   readonly #isOn: boolean;
   #salt: string | undefined;
   readonly #due = new Map<string, Timer>();
 
-  constructor(runtime: Runtime, board: Board, isOn: boolean) {
+  constructor(runtime: Runtime, cache: TaskCache, isOn: boolean) {
     this.#runtime = runtime;
-    this.#board = board;
+    this.#cache = cache;
     this.#isOn = isOn;
   }
 
@@ -47,11 +47,11 @@ export class Repairs {
     for (const timer of this.#due.values()) timer.cancel();
   }
 
-  /** All that the board knows of, at once; answers how many there were. */
+  /** All that the cache knows of, at once; answers how many there were. */
   async all(): Promise<number> {
-    await this.#board.start();
+    await this.#cache.start();
     let repaired = 0;
-    for (const task of [...this.#board.values()]) {
+    for (const task of [...this.#cache.values()]) {
       if (isOrphaned(task) && (await this.repair(task.id))) repaired += 1;
     }
     return repaired;
@@ -60,8 +60,8 @@ export class Repairs {
   /** Whether it was this one who did it. */
   async repair(id: string): Promise<boolean> {
     const runtime = this.#runtime;
-    return write<Task | undefined, boolean>(runtime, {
-      read: async (isFirst) => (isFirst ? this.#board.get(id) : (await readTasks(runtime, [id])).tasks[0]),
+    return writeOnce<Task | undefined, boolean>(runtime, {
+      read: async (isFirst) => (isFirst ? this.#cache.get(id) : (await readTasks(runtime, [id])).tasks[0]),
       decide: (task) => {
         const repair = task === undefined ? undefined : decideRepair(task, runtime.clock.now());
         if (task === undefined || repair === undefined) return { kind: 'answer', answer: false };

@@ -1,5 +1,6 @@
 /** What a signalbox offers for tasks: publish, claim, finish, look, and hear of them. */
 import {
+  claimEntryOf,
   type ClaimName,
   type ClaimRefusal,
   documentProblem,
@@ -19,9 +20,9 @@ import {
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { TransactionResult } from '../../store/index.ts';
-import type { Subscription } from '../events.ts';
+import type { Subscription } from '../subscription.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
-import { DETACHED_TTL_MS, type RenewOutcome } from '../resource.ts';
+import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import { Dispatch } from './dispatch.ts';
 import type { TaskClaim } from './claim.ts';
@@ -35,9 +36,9 @@ import {
   type TaskReleaseOutcome,
 } from './ending.ts';
 import { taskResource } from './keys.ts';
-import type { TaskWaitOptions } from './patience.ts';
+import type { TaskWaitOptions } from './wait-deadline.ts';
 import { readAllTasks, readTasks, taskIn } from './reading.ts';
-import { write } from '../write.ts';
+import { writeOnce } from '../write/write-once.ts';
 import type { TaskHandler } from './subscription.ts';
 import { type TaskView, viewOf } from './view.ts';
 import { publishTransaction } from './writing.ts';
@@ -108,13 +109,19 @@ export class Tasks {
     const at = runtime.clock.now();
     const publication = runtime.options.newId();
     const events = [{ type: 'task:published', at, holder: by ?? '' }];
-    const book = { attempts: 0, publication, publishedAt: at, ...(by !== undefined && { publishedBy: by }), events };
-    const transaction = publishTransaction(id, data, book, !hasTerms(termsOf(data).terms));
+    const bookkeeping = {
+      attempts: 0,
+      publication,
+      publishedAt: at,
+      ...(by !== undefined && { publishedBy: by }),
+      events,
+    };
+    const transaction = publishTransaction(id, data, bookkeeping, !hasTerms(termsOf(data).terms));
     const published: PublishOutcome = { kind: 'published', id };
-    return write<Task | undefined, PublishOutcome>(runtime, {
+    return writeOnce<Task | undefined, PublishOutcome>(runtime, {
       // The first time it is not known to exist: the write compares it.
       read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
-      found: (task) => (task?.book?.entry.publication === publication ? published : undefined),
+      found: (task) => (task?.bookkeeping?.entry.publication === publication ? published : undefined),
       decide: (task, doubt) => {
         if (task?.data === undefined) {
           const landed = ({ revision }: TransactionResult): PublishOutcome => {
@@ -124,7 +131,7 @@ export class Tasks {
           return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
         }
         // Whoever claims it without having read it overwrites who published it, until the claim ends.
-        const isUnsigned = task.book?.entry.publication === undefined && isSame(task.data.json, data);
+        const isUnsigned = task.bookkeeping?.entry.publication === undefined && isSame(task.data.json, data);
         if (doubt !== undefined && isUnsigned) throw inDoubt(id, doubt);
         return { kind: 'answer', answer: { kind: 'exists', id, status: statusOf(task) } };
       },
@@ -168,7 +175,7 @@ export class Tasks {
     return this.#dispatch.detached.claim(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
-  /** Keeps a detached claim for its full time again. */
+  /** Keeps a detached claim for its full time again. One that rests on a session is kept by its own process alone. */
   async renew(id: string, claim: ClaimName): Promise<RenewOutcome> {
     const { task } = await readKnown(this.#runtime, this.#checkName(id, claim));
     const { owner } = task;
@@ -177,8 +184,12 @@ export class Tasks {
       (claim.holder ?? owner.holder) === owner.holder && (claim.token === undefined || claim.token === owner.token);
     if (!isMeant) return { kind: 'not-owner' };
     const { store, stopped } = this.#runtime;
-    const kept = owner.lease === null ? null : await store.keepLeaseAlive(owner.lease, stopped);
-    return kept === null ? { kind: 'lost' } : { kind: 'refreshed', ttlMs: kept.ttlMs };
+    if (owner.lease === null) return { kind: 'lost' };
+    const isAttached = claimEntryOf(task)?.detached !== true;
+    const kept = isAttached
+      ? await store.leaseState(owner.lease, stopped)
+      : await store.keepLeaseAlive(owner.lease, stopped);
+    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
   }
 
   /** For whoever knows the claim by its token, its holder, or both. Nothing changes unless that is the owner. */
@@ -265,7 +276,7 @@ export class Tasks {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
     refuseWrongValues(options, { pending: flag });
-    return this.#dispatch.telling.subscribe(handler, options.pending === true);
+    return this.#dispatch.notifier.subscribe(handler, options.pending === true);
   }
 
   /** For the runtime. */

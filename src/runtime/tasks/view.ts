@@ -41,10 +41,10 @@ export interface TaskView {
 
 /** `status` of the tasks that it depends on. */
 export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
-  const { data, owner, book } = task;
+  const { data, owner, bookkeeping } = task;
   const now = statusOf(task);
   const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data?.terms ?? {};
-  const entry = book?.entry;
+  const entry = bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
     id: task.id,

@@ -1,13 +1,13 @@
 /**
  * Everybody in this process who wants the next task. They stand in one line and never fight among each other; against those
- * in other processes they spread out (see `spread.ts`).
+ * in other processes they spread out (see `candidate-picker.ts`).
  */
 import type { Timer } from '../../clock.ts';
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Board } from './board.ts';
+import type { TaskCache } from './task-cache.ts';
 import type { Attempt, Claimed } from './claiming.ts';
-import { Spread } from './spread.ts';
+import { CandidatePicker } from './candidate-picker.ts';
 
 export interface Worker {
   readonly capabilities: readonly string[];
@@ -23,21 +23,21 @@ export interface Worker {
 
 export class Workers {
   readonly #runtime: Runtime;
-  readonly #board: Board;
-  #made: Spread | undefined;
+  readonly #cache: TaskCache;
+  #made: CandidatePicker | undefined;
   readonly #line: Worker[] = [];
-  /** Being claimed by us, or found to be somebody else's at a revision that the board has not come to yet. */
+  /** Being claimed by us, or found to be somebody else's at a revision that the cache has not come to yet. */
   readonly #skipped = new Map<string, { until: Revision; heard: Revision }>();
   #pausing: Timer | undefined;
 
-  constructor(runtime: Runtime, board: Board) {
+  constructor(runtime: Runtime, cache: TaskCache) {
     this.#runtime = runtime;
-    this.#board = board;
+    this.#cache = cache;
   }
 
   /** Not before somebody wants a task: most processes never do. */
-  get #spread(): Spread {
-    this.#made ??= new Spread(this.#runtime.options.newId());
+  get #picker(): CandidatePicker {
+    this.#made ??= new CandidatePicker(this.#runtime.options.newId());
     return this.#made;
   }
 
@@ -51,7 +51,7 @@ export class Workers {
     if (place >= 0) this.#line.splice(place, 1);
   }
 
-  /** The board has heard of this task. */
+  /** The cache has heard of this task. */
   heard(id: string, revision: Revision): void {
     const skipped = this.#skipped.get(id);
     if (skipped === undefined) return;
@@ -62,7 +62,7 @@ export class Workers {
   /** There may be something new. All who wait elsewhere hear of it too. */
   wake(): void {
     if (this.#line.length === 0 || this.#pausing !== undefined) return;
-    const pauseMs = this.#board.lines.size >= this.#spread.width ? 0 : this.#spread.pauseMs();
+    const pauseMs = this.#cache.lines.size >= this.#picker.width ? 0 : this.#picker.pauseMs();
     if (pauseMs === 0) return this.#serve();
     this.#pausing = this.#runtime.clock.timer(pauseMs, () => {
       this.#pausing = undefined;
@@ -72,8 +72,8 @@ export class Workers {
 
   #serve(): void {
     for (const worker of [...this.#line]) {
-      const best = this.#board.lines.best(worker.capabilities, this.#spread.width, (id) => this.#skipped.has(id));
-      const id = this.#spread.pick(best);
+      const best = this.#cache.lines.best(worker.capabilities, this.#picker.width, (id) => this.#skipped.has(id));
+      const id = this.#picker.pick(best);
       if (id !== undefined) {
         this.leave(worker);
         void this.#try(worker, id);
@@ -98,13 +98,13 @@ export class Workers {
     }
     const revision = attempt.kind === 'claimed' ? attempt.token : attempt.revision;
     skipped.until = revision;
-    // The board may have come past it already.
+    // The cache may have come past it already.
     if (skipped.heard >= revision) this.#skipped.delete(id);
     if (attempt.kind === 'claimed') {
-      this.#spread.won();
+      this.#picker.won();
       return worker.give(attempt);
     }
-    this.#spread.lost();
+    this.#picker.lost();
     if (worker.isOver) return;
     this.#line.unshift(worker);
     this.#serve();

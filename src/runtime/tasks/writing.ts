@@ -12,7 +12,7 @@ export interface ClaimGround {
   readonly anchor?: { readonly key: string; readonly epoch: number };
 }
 
-/** The failure branch reads the task, then the anchor if there is one, then what it depends on. */
+/** The failure branch reads the task, and the anchor if there is one. */
 export function claimTransaction(task: Task, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
   const keys = taskKeys(task.id);
   const dependencies = (task.data?.terms.dependsOn ?? []).map((id) => taskKeys(id).status);
@@ -22,7 +22,7 @@ export function claimTransaction(task: Task, write: TaskWrite, holder: string, g
       ...alive(ground),
       asRead(keys.data, task.data),
       asRead(keys.status, task.status),
-      asRead(keys.signalbox, task.book),
+      asRead(keys.signalbox, task.bookkeeping),
       ...dependencies.map((key): Compare => ({ key, target: 'value', is: '=', than: 'complete' })),
     ],
     success: claimPuts(task.id, write, holder, ground),
@@ -32,7 +32,7 @@ export function claimTransaction(task: Task, write: TaskWrite, holder: string, g
 
 /**
  * The same without knowing anything of it: lands on a task that was published here, asks nothing of its worker, and was
- * not touched since. Only such a task has a book of version 1 and no status (see `publishTransaction`).
+ * not touched since. Only such a task has a bookkeeping of version 1 and no status (see `publishTransaction`).
  */
 export function blindClaimTransaction(id: string, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
   const keys = taskKeys(id);
@@ -40,7 +40,7 @@ export function blindClaimTransaction(id: string, write: TaskWrite, holder: stri
   const never = (key: string): Compare => ({ key, target: 'version', is: '=', than: 0 });
   return {
     compare: [never(keys.owner), ...alive(ground), once(keys.data), never(keys.status), once(keys.signalbox)],
-    // Read before it is written: what was in the book goes back into it when the claim ends.
+    // Read before it is written: what was in the bookkeeping goes back into it when the claim ends.
     success: [...readsOf(id), ...claimPuts(id, write, holder, ground)],
     failure: claimReads(id, ground),
   };
@@ -54,12 +54,17 @@ function asRead(key: string, part: { readonly mod: number } | undefined): Compar
   return { key, target: 'mod', is: '=', than: part?.mod ?? 0 };
 }
 
-function claimPuts(id: string, { status, book }: TaskWrite, holder: string, { leaseId }: ClaimGround): Operation[] {
+function claimPuts(
+  id: string,
+  { status, bookkeeping }: TaskWrite,
+  holder: string,
+  { leaseId }: ClaimGround,
+): Operation[] {
   const keys = taskKeys(id);
   return [
     { do: 'put', key: keys.owner, value: Value.text(holder), lease: leaseId },
     { do: 'put', key: keys.status, value: Value.text(status) },
-    { do: 'put', key: keys.signalbox, value: encode(book) },
+    { do: 'put', key: keys.signalbox, value: encode(bookkeeping) },
   ];
 }
 
@@ -83,7 +88,7 @@ export function endTransaction(task: Task, write: TaskWrite, also: readonly Oper
         ? { do: 'delete', key: keys.owner }
         : { do: 'put', key: keys.owner, value: Value.text(holder) },
       { do: 'put', key: keys.status, value: Value.text(write.status) },
-      { do: 'put', key: keys.signalbox, value: encode(write.book) },
+      { do: 'put', key: keys.signalbox, value: encode(write.bookkeeping) },
       ...also,
     ],
     failure: readsOf(task.id),
@@ -99,12 +104,12 @@ export function repairTransaction(task: Task, write: TaskWrite): Transaction {
         ? { key: keys.owner, target: 'version', is: '=', than: 0 }
         : asRead(keys.owner, task.owner),
       asRead(keys.status, task.status),
-      asRead(keys.signalbox, task.book),
+      asRead(keys.signalbox, task.bookkeeping),
     ],
     success: [
       { do: 'delete', key: keys.owner },
       { do: 'put', key: keys.status, value: Value.text(write.status) },
-      { do: 'put', key: keys.signalbox, value: encode(write.book) },
+      { do: 'put', key: keys.signalbox, value: encode(write.bookkeeping) },
     ],
     failure: readsOf(task.id),
   };
@@ -120,14 +125,14 @@ export function clearOwnerTransaction(task: Task): Transaction {
  * `isPlain`: it asks nothing of its worker. Then there is no status, and whoever has heard of the task may claim it
  * without reading it first.
  */
-export function publishTransaction(id: string, data: Json, book: object, isPlain: boolean): Transaction {
+export function publishTransaction(id: string, data: Json, bookkeeping: object, isPlain: boolean): Transaction {
   const keys = taskKeys(id);
   const pending: TaskStatus = 'pending';
   return {
     compare: [{ key: keys.data, target: 'version', is: '=', than: 0 }],
     success: [
       { do: 'put', key: keys.data, value: Value.text(JSON.stringify(data)) },
-      { do: 'put', key: keys.signalbox, value: encode(book) },
+      { do: 'put', key: keys.signalbox, value: encode(bookkeeping) },
       // What may be left of a task of this id whose data somebody has deleted.
       { do: 'delete', key: keys.owner },
       isPlain ? { do: 'delete', key: keys.status } : { do: 'put', key: keys.status, value: Value.text(pending) },

@@ -107,7 +107,8 @@ describe('a process that waits', () => {
     expect(few.did.looks).toBeGreaterThanOrEqual(99);
     const many = waiting(200, { isRelieved: true, isDeaf: true });
     await many.clock.advance(1000);
-    expect(many.did.looks).toBeLessThanOrEqual(4);
+    // Two before it knows how many wait, and then at least 300 ms from one to the next.
+    expect(many.did.looks).toBeLessThanOrEqual(5);
   });
 
   it('takes over from a process on duty that is stopped, and not from one that is merely late', async () => {

@@ -67,8 +67,7 @@ export class Sentry {
   begin(): void {
     if (this.#timer !== undefined) return;
     if (this.#tidied === 0) this.#tidied = this.#clock.monotonic();
-    this.#around.duty?.seek();
-    this.#goIn(this.#delayMs);
+    this.#goIn(this.#delayMs, true);
   }
 
   /** Nobody else goes any more: at once, but not all in the same moment, and not only when its rest is over. */
@@ -91,10 +90,12 @@ export class Sentry {
     this.#timer = undefined;
   }
 
-  #goIn(delayMs: number): void {
+  #goIn(delayMs: number, isFirst = false): void {
     this.#timer = this.#clock.timer(delayMs, () => {
       this.#timer = undefined;
       if (this.#listening.isEmpty) return this.#around.duty?.rest();
+      // Not sooner: most commands end before their first round, and a socket takes longer than all they do in the store.
+      if (isFirst) this.#around.duty?.seek();
       this.#goIn(this.#delayMs);
       this.#round();
     });

@@ -119,7 +119,7 @@ export class EmbeddedStore implements Store {
       this.#listening.add(watch, entry);
       this.#sentry.begin();
       if (start < compacted) {
-        watch.refuse(new Failure('compacted', `all history up to revision ${compacted} is forgotten: list again`));
+        watch.fail(new Failure('compacted', `all history up to revision ${compacted} is forgotten: list again`));
       }
       if (signal.aborted) watch.end();
       return watch;
@@ -223,7 +223,7 @@ export class EmbeddedStore implements Store {
   /** Whoever opens it now finds another store: what is held in this one is held no longer. */
   #removed(): void {
     this.#isRemoved = true;
-    for (const watch of [...this.#watches]) watch.refuse(this.#removal());
+    for (const watch of [...this.#watches]) watch.fail(this.#removal());
   }
 
   #removal(): Failure {

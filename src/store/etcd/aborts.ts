@@ -1,4 +1,4 @@
-/** Which calls end with which signal: one listener for all calls of a signal, because adding one costs more than a call. */
+/** Ends calls when their signal aborts. All calls of a signal share one listener, because adding one costs more than a call. */
 export class Aborts<Call> {
   readonly #those = new Map<AbortSignal, Those<Call>>();
   readonly #onAbort: (call: Call, reason: unknown) => void;
@@ -16,7 +16,7 @@ export class Aborts<Call> {
     this.#those.get(signal)?.calls.delete(call);
   }
 
-  /** To be asked now and then: who listens to a signal that is made for one call keeps it in memory until it aborts. */
+  /** Must be called now and then: a listener keeps its signal in memory, even if the signal was made for a single call. */
   forgetIdle(): void {
     for (const [signal, { calls, listener }] of this.#those) {
       if (calls.size > 0) continue;

@@ -15,7 +15,7 @@ import type {
 } from '../contract.ts';
 import { compareKeys } from '../key-order.ts';
 
-/** How many are asked for so that `limit` can be answered. */
+/** How many pairs to ask etcd for, so that `limit` can be answered. */
 export function askedLimit({ limit, order }: Read): number | undefined {
   return limit !== undefined && order === 'create' ? limit + 1 : limit;
 }
@@ -27,7 +27,7 @@ export interface Cut {
   settle(peers: readonly KeyValue[]): void;
 }
 
-/** Puts what was read into our order and to our limits, in place, and answers what is still uncertain. */
+/** Sorts and cuts the results in place, and returns what is still uncertain. */
 export function putInOrder(asked: Transaction, answer: TransactionResult): readonly Cut[] {
   const operations = answer.succeeded ? asked.success : asked.failure;
   return operations.some(mayReadByAge) ? cutsOf(operations, answer.results as OperationResult[]) : NONE;
@@ -69,7 +69,7 @@ function inOrder(read: Read, result: ReadResult, tell: (ordered: ReadResult) => 
     settle(peers) {
       const older = kept.filter((pair) => pair.createRevision < created);
       const asOld = new Map(peers.map((pair) => [pair.key, pair]));
-      // As they were answered, where they were: the transaction may have changed them since.
+      // Read at the revision of the answer: the transaction may have changed them since.
       for (const pair of pairs.slice(older.length)) asOld.set(pair.key, pair);
       tell({ ...result, pairs: [...older, ...[...asOld.values()].sort(byAge)].slice(0, limit), more: true });
     },

@@ -1,5 +1,5 @@
 /**
- * Every request to etcd, until it has come to an end: it is answered, refused, given up, or out of time.
+ * Carries every request to etcd to its end: answered, refused, aborted, or timed out.
  *
  *     wait for a link ── send ── answered
  *          ▲               │
@@ -8,17 +8,18 @@
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import { Aborts } from './aborts.ts';
 import { type EndpointListener, type EndpointOptions, Endpoints } from './endpoints.ts';
 import type { Link } from './link.ts';
 import { type Attempt, type Effect, Pending } from './pending.ts';
-import { CallFailure } from './transport.ts';
 import { verdictOn } from './verdict.ts';
 
-/** Shows who we are once more, on a link whose token is no longer good. */
+/** Logs in again on a link whose token has expired. */
 export type Renew = (link: Link) => Promise<void>;
 
-/** In parts of the time that a request has. */
+/** Deadlines are checked this often within a request's time. */
 const TICKS = 10;
 const SHORTEST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 250;
@@ -52,7 +53,7 @@ export class Calls implements EndpointListener {
 
   make<T>(attempt: Attempt<T>, effect: Effect, signal?: AbortSignal): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      // Once more, for those who ask several times: nobody would end what is asked after the close.
+      // Checked again, because a caller may make several requests: one made after the close would never end.
       this.check(signal);
       const deadline = this.#clock.monotonic() + this.#limitMs;
       const call = new Pending(attempt as Attempt<unknown>, effect, deadline, signal, resolve as never, reject);
@@ -103,14 +104,17 @@ export class Calls implements EndpointListener {
       case 'unknown-user':
         return this.#showAgain(call, link, failure);
       case 'elsewhere':
-        // Where there is nowhere else, it may find itself again.
+        // If there is no other server, this one may recover.
         if (!failure.neverSent && this.endpoints.hasOthers) this.endpoints.leave(link, failure);
         return this.#again(call);
       case 'later':
         return this.#again(call);
       case 'full':
         call.mayBeApplied = call.effect !== 'reads';
-        return this.#giveUp(call, `etcd's database is full (${failure.message}): make room, then disarm its alarm`);
+        return this.#giveUp(
+          call,
+          `etcd's database is full (${failure.message}): compact and defragment it, then disarm its alarm`,
+        );
       case 'too-long':
         call.mayBeApplied = call.effect !== 'reads';
         return this.#giveUp(call, `${failure.message} (see docs/etcd.md, limits)`);
@@ -121,7 +125,7 @@ export class Calls implements EndpointListener {
     }
   }
 
-  /** At once over another link; over the same one not without a pause. */
+  /** Sends it again: at once over another link, after a pause over the same one. */
   #again(call: Pending): void {
     const longest = Math.min(SHORTEST_PAUSE_MS * 2 ** call.failures, LONGEST_PAUSE_MS);
     if (this.endpoints.link === undefined && call.failures === 1) return this.#queue(call);
@@ -138,14 +142,14 @@ export class Calls implements EndpointListener {
       () => {
         if (this.#pending.has(call)) this.#send(call);
       },
-      // It may have been given up meanwhile, and then it must not be sent any more.
+      // The call may have been aborted meanwhile; then it must not be sent.
       (error: unknown) => {
         if (this.#pending.has(call)) this.#notShown(call, error as CallFailure);
       },
     );
   }
 
-  /** The login failed, not the call: of that it is certain that nothing was applied. */
+  /** The login failed, not the call, so the call was certainly not applied. */
   #notShown(call: Pending, failure: CallFailure): void {
     call.lastFailure = failure;
     const verdict = verdictOn(failure);
@@ -195,7 +199,7 @@ export class Calls implements EndpointListener {
     return trouble === undefined ? what : `${what}: ${trouble.message}`;
   }
 
-  /** Something is asked, and nothing at all has been answered for half of the time that a request has. */
+  /** Leaves a link that has answered nothing for half of a request's time while requests wait. */
   #leaveIfSilent(now: number): void {
     const { link } = this.endpoints;
     if (link === undefined) return;
@@ -203,8 +207,8 @@ export class Calls implements EndpointListener {
       if (call.link !== link) continue;
       const silentMs = now - Math.max(call.sentAt, link.heardAt);
       if (silentMs < this.#limitMs / 2) return;
-      const told = `${link.where} has said nothing for ${Math.round(silentMs)} ms`;
-      return this.endpoints.leave(link, new CallFailure(14, told, false));
+      const told = `${link.where} has not answered for ${Math.round(silentMs)} ms`;
+      return this.endpoints.leave(link, new CallFailure(UNAVAILABLE, told, false));
     }
   }
 
@@ -222,7 +226,7 @@ export class Calls implements EndpointListener {
     if (link.connection.isOpen) this.#takeElsewhere(link, why);
   }
 
-  /** Those that may be asked twice need not wait for what the old link may still say. */
+  /** Requests that may be sent twice do not wait for the old link's answer. */
   #takeElsewhere(link: Link, why: CallFailure): void {
     for (const call of [...this.#pending]) {
       if (call.link !== link || call.effect === 'once') continue;

@@ -1,11 +1,11 @@
 /**
- * Up to where etcd has forgotten its history. It tells nobody, but refuses to read at a revision before it; so it is
- * searched for, many revisions at a time. Of revision 1 it cannot be found out, and nothing is lost with it.
+ * Finds the revision up to which etcd has compacted its history. etcd does not report it, but refuses to read at an earlier
+ * revision, so it is searched for, many revisions at a time. Revision 1 cannot be told apart, and nothing is lost with it.
  */
 import { Failure } from '../../failure.ts';
 import type { Revision } from '../contract.ts';
 
-/** So many are asked for at once: enough that a search takes few rounds, few enough that nobody minds. */
+/** How many revisions are read at once: enough for a search in few rounds, few enough to be cheap. */
 const WIDTH = 16;
 
 export class CompactedRevision {
@@ -16,7 +16,7 @@ export class CompactedRevision {
     this.#read = read;
   }
 
-  /** Mostly it is what it was, and that takes one question. */
+  /** Mostly it has not changed, which takes one read to confirm. */
   async find(current: Revision, signal?: AbortSignal): Promise<Revision> {
     if (!(await this.#isReadable(this.#known, signal))) this.#known = await this.#search(this.#known, current, signal);
     return this.#known === 1 ? 0 : this.#known;

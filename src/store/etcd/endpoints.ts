@@ -1,13 +1,15 @@
 /**
- * The servers that one may ask, and the link to one of them: there is one at a time, so that what this process reads is
- * never older than what it has read before. When it breaks or is left, the next server is tried; when all have been
- * tried, a moment later again.
+ * Keeps a link to one server of the cluster. There is only one link at a time, so that this process never reads older data
+ * than it has read before. When the link breaks or is left, the next server is tried; after all have been tried, it pauses
+ * for a moment.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
+import { type Address, CallFailure, type Connect, type Connection } from '../../grpc/transport.ts';
 import type { Keyspace } from './keyspace.ts';
 import { Link } from './link.ts';
-import { type Address, CallFailure, type Connect, type Connection } from './transport.ts';
+import { withRemedy } from './remedies.ts';
 
 export interface EndpointOptions {
   readonly addresses: readonly Address[];
@@ -17,17 +19,17 @@ export interface EndpointOptions {
   readonly requestTimeoutMs: number;
   /** Between 0 and 1. */
   readonly random: () => number;
-  /** Makes a fresh connection ready to be used, or throws why it is not to be. */
+  /** Logs in on a new connection, or throws. */
   readonly logIn: (connection: Connection) => Promise<string | undefined>;
 }
 
 export interface EndpointListener {
-  /** Whether anybody waits for a link: if not, none is sought. */
+  /** Whether a request waits for a link; if none does, no link is sought. */
   isWanted(): boolean;
   linked(link: Link): void;
-  /** Nothing new goes over it; what may be asked again should be. */
+  /** The link takes no new requests; requests that may be repeated should be sent again. */
   unlinked(link: Link, why: CallFailure): void;
-  /** Every server refuses us, and will go on to. */
+  /** Every server refuses us, and a retry would not help. */
   refused(failure: Failure): void;
 }
 
@@ -43,19 +45,19 @@ export class Endpoints {
   #link: Link | undefined;
   #isSeeking = false;
   readonly #closing = new AbortController();
-  /** On which we are about to log in. */
+  /** The connection on which we are logging in. */
   #fresh: Connection | undefined;
-  /** Nothing new goes over them; what is on its way has until the timer rings. */
+  /** Left links: they take no new requests, and close when their timer rings. */
   readonly #left = new Map<Link, Timer>();
-  /** In a row, of connecting or of a link that broke before it was of any use. */
+  /** Consecutive failures to connect, or links that broke before they answered anything. */
   #failures = 0;
-  /** What went wrong last with each server, since one of them was of use. */
+  /** The last failure of each server, since one of them last answered. */
   readonly #troubles = new Map<Address, CallFailure>();
 
   constructor(options: EndpointOptions, listener: EndpointListener) {
     this.#options = options;
     this.#listener = listener;
-    // Not all processes to the same server.
+    // Random, so that not all processes use the same server.
     this.#next = Math.floor(options.random() * options.addresses.length);
   }
 
@@ -67,7 +69,7 @@ export class Endpoints {
     return this.#closing.signal.aborted;
   }
 
-  /** Why there is none, as far as one knows: of every server that was tried. */
+  /** Why there is no link: the failures of every server that was tried. */
   get trouble(): CallFailure | undefined {
     const troubles = [...this.#troubles.values()];
     const last = troubles.at(-1);
@@ -79,7 +81,7 @@ export class Endpoints {
     return this.#options.addresses.length > 1;
   }
 
-  /** Somebody waits for a link. */
+  /** Called when a request waits for a link. */
   seek(): void {
     if (this.#isSeeking || this.#isClosed || this.#link !== undefined) return;
     this.#isSeeking = true;
@@ -111,14 +113,14 @@ export class Endpoints {
         }
       }
     }
-    // Before anybody is told, who may want to seek again.
+    // Before the listener is called, which may seek again.
     this.#isSeeking = false;
     if (this.#link !== undefined) this.#listener.linked(this.#link);
   }
 
   #note(address: Address, failure: CallFailure): CallFailure {
     const where = whereOf(address);
-    const told = failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`;
+    const told = withRemedy(failure.message.includes(where) ? failure.message : `${where}: ${failure.message}`);
     const trouble = new CallFailure(failure.status, told, true, { cause: failure });
     // The newest is last.
     this.#troubles.delete(address);
@@ -131,6 +133,7 @@ export class Endpoints {
     let link: Link | undefined;
     let early: CallFailure | undefined;
     const connection = await connect(address, {
+      clock,
       timeoutMs: this.#connectMs(),
       pingMs: PING_MS,
       onClose: (failure) => {
@@ -156,13 +159,13 @@ export class Endpoints {
 
   #inTime<T>(answer: Promise<T>, clock: Clock): Promise<T> {
     return new Promise((resolve, reject) => {
-      const silent = new CallFailure(14, 'no answer to the login', true);
+      const silent = new CallFailure(UNAVAILABLE, 'no answer to the login', true);
       const timer = clock.timer(this.#connectMs(), () => reject(silent));
       void answer.finally(() => timer.cancel()).then(resolve, reject);
     });
   }
 
-  /** Leaves time to try the others before those who wait give up; more of it each time round, for slow networks. */
+  /** Leaves time to try the other servers before requests time out. It grows with each round, for slow networks. */
   #connectMs(): number {
     const { addresses, requestTimeoutMs } = this.#options;
     const rounds = Math.floor(this.#failures / addresses.length);
@@ -172,21 +175,21 @@ export class Endpoints {
   async #pause(clock: Clock): Promise<void> {
     const rounds = Math.floor(this.#failures / this.#options.addresses.length);
     const longest = Math.min(SHORTEST_PAUSE_MS * 2 ** rounds, LONGEST_PAUSE_MS);
-    // Spread out, or a whole fleet knocks at the same moment.
+    // Random, or a whole fleet reconnects at the same moment.
     await new Promise<void>((resolve) => clock.timer(longest * (0.5 + this.#options.random() / 2), resolve));
   }
 
-  /** The link was of use: what went wrong before does not count any more. */
+  /** The link has answered, so earlier failures do not count any more. */
   answered(): void {
     if (this.#failures === 0) return;
     this.#failures = 0;
     this.#troubles.clear();
   }
 
-  /** It is there but of no use: it says nothing, or has lost its cluster. */
+  /** Leaves a link that is connected but useless: the server is silent, or has lost its cluster. */
   leave(link: Link, why: CallFailure): void {
     if (this.#link !== link) return;
-    // What is still on its way over it has as long as any call has.
+    // Requests under way keep their full time.
     const timer = this.#options.clock.timer(this.#options.requestTimeoutMs, () => link.connection.close());
     this.#left.set(link, timer);
     this.#lost(link, why);
@@ -226,13 +229,13 @@ function whereOf({ host, port }: Address): string {
 }
 
 function asCallFailure(error: unknown): CallFailure {
-  return error instanceof CallFailure ? error : new CallFailure(14, String(error), true, { cause: error });
+  return error instanceof CallFailure ? error : new CallFailure(UNAVAILABLE, String(error), true, { cause: error });
 }
 
-/** Certificates that do not fit, or a user that is not known: trying again is of no use. */
+/** A wrong certificate or an unknown user: a retry would not help. */
 function isRefusal(failure: CallFailure): boolean {
-  if (failure.status === 16 || failure.status === 7) return true;
-  // By the code alone: a message names the server, which may be called anything.
+  if (failure.status === UNAUTHENTICATED || failure.status === PERMISSION_DENIED) return true;
+  // By the code alone: the message contains the server's name, which may be anything.
   const code = (failure.cause as { readonly code?: unknown } | undefined)?.code;
   return /CERT|ALTNAME|UNABLE_TO_VERIFY|UNKNOWN_CA/.test(String(code));
 }

@@ -7,16 +7,16 @@ import { parseEtcdUrl } from './url.ts';
 export type { Endpoint, EtcdOptions } from './open.ts';
 export type { EtcdStore } from './store.ts';
 export type { ServerStatus } from './wire/server.ts';
-export type { TlsOptions } from './transport.ts';
+export type { TlsOptions } from '../../grpc/transport.ts';
 export { type EtcdPlace, isEtcdUrl, parseEtcdUrl, withoutPassword, withWholePaths } from './url.ts';
 
-/** Connects when it is first asked for something. The engine is loaded here, so that others do not pay for it. */
+/** Connects at the first request. The engine is loaded here, so that programs without etcd do not load it. */
 export async function openEtcd(options: EtcdOptions): Promise<EtcdStore> {
   const engine = await import('./open.ts');
   return engine.openEtcd(options);
 }
 
-/** The password where the URL has a user and none: so that it need not be written where others read it. */
+/** The password, if the URL names a user without one, so that it need not stand where others can read it. */
 const PASSWORD = 'SIGNALBOX_ETCD_PASSWORD';
 
 /** The same from a URL, whose certificates and password are read from their files. */
@@ -32,7 +32,7 @@ export async function openEtcdUrl(
   return openEtcd({ ...place, ...(place.user !== undefined && { password }), ...options, endpoints, tls });
 }
 
-/** Refused where other users may read it, as ssh refuses such a key; a group may. */
+/** Refuses a file that other users may read, like ssh does; its group may read it. */
 function passwordIn(file: string | undefined): string {
   if (file === undefined) return '';
   const wrong = (why: string): Failure => new Failure('invalid', `password-file is ${shown(file)}, ${why}`);
@@ -47,7 +47,7 @@ function passwordIn(file: string | undefined): string {
 function readPrivate(file: string, wrong: (why: string) => Failure): Buffer {
   let descriptor: number | undefined;
   try {
-    // A pipe would be waited for until another process opens its other end.
+    // Opening a pipe would block until another process opens its other end.
     descriptor = openSync(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
     const { mode, uid } = fstatSync(descriptor);
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw wrong('which is no file');
@@ -63,7 +63,7 @@ function readPrivate(file: string, wrong: (why: string) => Failure): Buffer {
   }
 }
 
-/** Said here, with its file: what OpenSSL makes of another one is 'no start line', or nothing and no trust in anybody. */
+/** Checked here, so that the error names the file. OpenSSL would say 'no start line', or silently trust no server. */
 const PEM = {
   ca: [/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/, 'certificate'],
   cert: [/-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/, 'certificate'],
@@ -75,7 +75,7 @@ function contents(setting: keyof typeof PEM, file: string | undefined): Buffer |
   const text = read(setting, file);
   const [pattern, what] = PEM[setting];
   if (pattern.test(text.toString('latin1'))) return text;
-  throw new Failure('invalid', `${setting} is ${shown(file)}, in which there is no ${what} in PEM format`);
+  throw new Failure('invalid', `${setting} is ${shown(file)}, which contains no ${what} in PEM format`);
 }
 
 function read(setting: string, file: string): Buffer {

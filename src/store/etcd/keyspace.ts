@@ -1,5 +1,5 @@
 /**
- * Where our keys are in etcd, which others use too.
+ * Maps our keys to etcd's, which other programs may use too.
  *
  *     ours                            in etcd
  *     a/… r/… q/… (our own zone)      signalbox/a/…     under `prefix`
@@ -118,5 +118,5 @@ class Zones implements Keyspace {
 
 function spans(key: string, end: string): Failure {
   const told = `the range from ${shown(key)} to ${shown(end)} spans signalbox's own keys and those that begin with /`;
-  return new Failure('invalid', `${told}; in etcd these lie apart: ask for each`);
+  return new Failure('invalid', `${told}; in etcd these lie apart: read each by itself`);
 }

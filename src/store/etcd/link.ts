@@ -1,7 +1,7 @@
-/** One connection in use: with what goes in front of every call on it, and its two long-lived streams. */
+/** One connection in use, with the headers of every call and its two long-lived streams. */
+import type { Address, CallFailure, Connection } from '../../grpc/transport.ts';
 import type { Keyspace } from './keyspace.ts';
 import { RenewalStream } from './renewal-stream.ts';
-import type { Address, CallFailure, Connection } from './transport.ts';
 import { WatchStream } from './watch-stream.ts';
 
 /** A server that has lost its cluster refuses at once, and ends its streams, instead of letting us wait. */
@@ -72,19 +72,19 @@ export class Link {
     return this.#watches;
   }
 
-  /** Those that are open, to look after them. */
+  /** The open watch stream, for the watchdog. */
   get openWatches(): WatchStream | undefined {
     return this.#watches === undefined || this.#watches.isOver ? undefined : this.#watches;
   }
 
-  /** Nothing new goes over it; what may be asked elsewhere ends at once, what may not is still waited for. */
+  /** Takes no new requests. Streams end at once, to be opened elsewhere; unary calls may still be answered. */
   leave(why: CallFailure): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
     this.endStreams(why);
   }
 
-  /** They have to be opened anew: elsewhere, or with another token. */
+  /** Ends the streams, which must be opened again: elsewhere, or with another token. */
   endStreams(why: CallFailure): void {
     this.#renewals?.end(why);
     this.#watches?.end(why);

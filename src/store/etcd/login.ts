@@ -1,6 +1,7 @@
-/** Shows etcd who we are: for a user and a password it gives a token, which goes with every call. */
+/** Logs in to etcd: exchanges user and password for a token, which goes with every call. */
+import { UNAUTHENTICATED, UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure, type Connection } from '../../grpc/transport.ts';
 import type { Link } from './link.ts';
-import { CallFailure, type Connection } from './transport.ts';
 import { authenticateMessage, tokenOf } from './wire/server.ts';
 
 export interface Credentials {
@@ -16,7 +17,7 @@ export class Login {
     this.#credentials = credentials;
   }
 
-  /** A token, or none where none is needed. */
+  /** A token; undefined if the server needs none. */
   token(connection: Connection): Promise<string | undefined> {
     const credentials = this.#credentials;
     if (credentials === undefined) return Promise.resolve(undefined);
@@ -33,7 +34,7 @@ export class Login {
     });
   }
 
-  /** Once for all who find at the same time that the token is no longer good. */
+  /** Logs in again once for all calls that find the token expired at the same time. */
   renew(link: Link): Promise<void> {
     let renewal = this.#renewals.get(link);
     if (renewal === undefined) {
@@ -45,18 +46,27 @@ export class Login {
 
   async #renew(link: Link): Promise<void> {
     if (this.#credentials === undefined)
-      throw new CallFailure(16, 'this etcd wants a user and a password, or a certificate', false);
+      throw new CallFailure(
+        UNAUTHENTICATED,
+        'this etcd requires a user and a password, or a certificate: set them in the URL of the store',
+        false,
+      );
     const token = await this.token(link.connection);
     if (token !== undefined) link.token = token;
-    // They were opened with the old one.
-    link.endStreams(new CallFailure(14, 'opened again with a new token', false));
+    // The streams were opened with the old token.
+    link.endStreams(new CallFailure(UNAVAILABLE, 'opened again with a new token', false));
   }
 }
 
 /** etcd calls a wrong password an invalid argument. */
 function asRefusal(failure: CallFailure): CallFailure {
   if (!/authentication failed|user name|password/.test(failure.message)) return failure;
-  return new CallFailure(16, `${failure.message} (the user of the store's URL, and its password)`, false, {
-    cause: failure,
-  });
+  return new CallFailure(
+    UNAUTHENTICATED,
+    `${failure.message} (check the user in the store's URL, and its password)`,
+    false,
+    {
+      cause: failure,
+    },
+  );
 }

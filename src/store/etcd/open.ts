@@ -1,12 +1,12 @@
-/** From addresses to a store on etcd. */
+/** Opens a store on etcd by its addresses. */
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
+import { connect as connectOverHttp2 } from '../../grpc/connect.ts';
+import type { Connect, TlsOptions } from '../../grpc/transport.ts';
 import { Calls } from './calls.ts';
-import { connect as connectOverHttp2 } from './http2/connect.ts';
 import { keyspace } from './keyspace.ts';
 import { Login } from './login.ts';
 import { EtcdStore } from './store.ts';
-import type { Connect, TlsOptions } from './transport.ts';
 import { withoutPassword } from './url.ts';
 import { Watchdog } from './watchdog.ts';
 
@@ -16,33 +16,33 @@ export interface Endpoint {
 }
 
 export interface EtcdOptions {
-  /** The servers of one cluster: one of them is asked, and another one when that fails. */
+  /** The servers of one cluster. One of them is used, and another one when that fails. */
   readonly endpoints: readonly Endpoint[];
   /** In front of signalbox's own keys; `signalbox/` by default. With '' every key is taken as it is. */
   readonly prefix?: string | undefined;
-  /** In front of the keys that everybody may see: tasks and events; none by default. */
+  /** In front of the keys that are meant for all programs: tasks and events; none by default. */
   readonly plainPrefix?: string | undefined;
   /** Over TLS, with these; without, in the clear. */
   readonly tls?: TlsOptions | undefined;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
   /**
-   * How long a call may take, connecting and trying again included; 4 s by default. That is less than `open` gives it,
-   * so that it is the engine that tells what went wrong.
+   * How long a call may take, including connecting and retries; 4 s by default. That is less than `open` allows, so that the
+   * engine, which knows what went wrong, reports it.
    */
   readonly requestTimeoutMs?: number | undefined;
-  /** Whether signalbox may forget the history of the whole etcd, which others may use too; not by default. */
+  /** Whether signalbox may compact the history of the whole etcd, which other programs may need; not by default. */
   readonly compacts?: boolean | undefined;
   readonly clock?: Clock | undefined;
-  /** By our own HTTP/2, unless another way is given. */
+  /** The transport; our own HTTP/2 by default. */
   readonly connect?: Connect | undefined;
-  /** Between 0 and 1: which server is asked first, and how pauses are spread. */
+  /** Between 0 and 1: decides which server is used first, and spreads pauses. */
   readonly random?: (() => number) | undefined;
 }
 
 export const DEFAULT_PREFIX = 'signalbox/';
 
-/** Connects when it is first asked for something. */
+/** Connects at the first request. */
 export function openEtcd(options: EtcdOptions): EtcdStore {
   const { endpoints, prefix = DEFAULT_PREFIX, plainPrefix = '', tls, user, password = '' } = options;
   const { requestTimeoutMs = 4000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
@@ -79,11 +79,11 @@ function checkEndpoints(endpoints: readonly unknown[]): void {
     const { host, port } = (endpoint ?? {}) as Partial<Record<keyof Endpoint, unknown>>;
     if (typeof host === 'string' && host !== '' && isPort(port)) continue;
     const told = `an endpoint is ${named(endpoint)}; accepted is { host, port } with a port from 1 to 65535`;
-    throw new Failure('invalid', `${told} (for a URL there is openEtcdUrl)`);
+    throw new Failure('invalid', `${told} (for a URL, use openEtcdUrl)`);
   }
 }
 
-/** It may be a URL, and that may have a password. */
+/** Hides the password, if the value is a URL. */
 function named(given: unknown): string {
   return shown(typeof given === 'string' ? withoutPassword(given) : given);
 }

@@ -1,12 +1,12 @@
-/** One request on its way, over however many attempts. */
+/** One request under way, over all its attempts. */
 import type { Timer } from '../../clock.ts';
+import type { CallFailure } from '../../grpc/transport.ts';
 import type { Link } from './link.ts';
-import type { CallFailure } from './transport.ts';
 
-/** What doing it may change: nothing; something, but twice is as good as once; something, and it is done once. */
+/** The effect of a request: none; one that may be repeated; one that must happen at most once. */
 export type Effect = 'reads' | 'repeatable' | 'once';
 
-/** Sends it over a link. Calls back once, unless what it returns is called: that gives the attempt up. */
+/** Sends the request over a link and calls back once. The returned function cancels the attempt. */
 export type Attempt<T> = (link: Link, done: (answer: T) => void, failed: (failure: CallFailure) => void) => () => void;
 
 export class Pending {
@@ -16,16 +16,16 @@ export class Pending {
   readonly resolve: (answer: never) => void;
   readonly reject: (error: unknown) => void;
   readonly signal: AbortSignal | undefined;
-  /** For a link. */
+  /** Whether it waits for a link. */
   isQueued = false;
   sentAt = 0;
-  /** Over which it was sent, and is not yet answered. */
+  /** The link over which it was sent and not answered yet. */
   link: Link | undefined;
   giveUp: (() => void) | undefined;
   pause: Timer | undefined;
   failures = 0;
   logins = 0;
-  /** By an attempt that was never answered. */
+  /** Whether an attempt that was never answered may have applied it. */
   mayBeApplied = false;
   lastFailure: CallFailure | undefined;
 
@@ -45,7 +45,7 @@ export class Pending {
     this.reject = reject;
   }
 
-  /** Takes back what was sent, as far as that goes. */
+  /** Cancels the current attempt and its pause. */
   release(): void {
     this.giveUp?.();
     this.giveUp = undefined;

@@ -2,9 +2,10 @@
  * All renewals of this process over one stream. etcd answers them in the order they were sent and names the lease; they
  * are matched by lease, oldest first. An answer never stands for two requests: each counts its time from its own sending.
  */
+import { INTERNAL } from '../../grpc/status.ts';
+import { CallFailure, type OutgoingStream } from '../../grpc/transport.ts';
 import type { Lease, LeaseId } from '../contract.ts';
 import type { Link } from './link.ts';
-import { CallFailure, type OutgoingStream } from './transport.ts';
 import { grantedLease, leaseMessage } from './wire/lease.ts';
 
 interface Renewal {
@@ -37,7 +38,7 @@ export class RenewalStream {
     if (others === undefined) this.#renewals.set(id, [renewal]);
     else others.push(renewal);
     this.#stream.send(leaseMessage(id));
-    // It keeps its place: its answer is still to come.
+    // It keeps its place, because its answer is still to come.
     return () => (renewal.isGivenUp = true);
   }
 
@@ -52,7 +53,7 @@ export class RenewalStream {
     try {
       lease = grantedLease(message);
     } catch (cause) {
-      return this.end(new CallFailure(13, 'what the server says of a lease cannot be read', false, { cause }));
+      return this.end(new CallFailure(INTERNAL, "the server's message about a lease cannot be read", false, { cause }));
     }
     this.#hear(lease);
   }

@@ -1,6 +1,8 @@
 /** The store contract on etcd. */
 import { checkCompaction, checkTransaction, checkTtl, checkWatch } from '../check.ts';
 import { Failure } from '../../failure.ts';
+import { INTERNAL, UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import type {
   Health,
   KeyRange,
@@ -19,7 +21,6 @@ import type { Calls } from './calls.ts';
 import { CompactedRevision } from './compacted.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { Attempt, Effect } from './pending.ts';
-import { CallFailure } from './transport.ts';
 import { EtcdWatch } from './watch.ts';
 import type { Watchdog } from './watchdog.ts';
 import { grantedLease, grantMessage, leaseMessage, leaseState, leaseStateMessage } from './wire/lease.ts';
@@ -27,7 +28,7 @@ import { mustAnswer, readResult, revisionOf, transactionResult } from './wire/re
 import { compactMessage, countMessage, type ServerStatus, STATUS_MESSAGE, statusOf } from './wire/server.ts';
 import { peersMessage, transactionMessage } from './wire/transaction.ts';
 
-/** Nobody writes it: reading it tells the revision, and whether history goes back so far. */
+/** A key that is never written: reading it returns the revision, and shows whether history reaches back that far. */
 const NO_KEY = '\0';
 
 export class EtcdStore implements Store {
@@ -37,7 +38,7 @@ export class EtcdStore implements Store {
   readonly #watchdog: Watchdog;
   readonly #watches = new Set<EtcdWatch>();
   readonly #compacted = new CompactedRevision((revision, signal) => this.#revision(revision, signal));
-  /** The newest that was heard of. */
+  /** The newest revision that this process has seen. */
   #newest: Revision = 0;
 
   constructor(calls: Calls, keyspace: Keyspace, watchdog: Watchdog, historyIsShared: boolean) {
@@ -88,9 +89,9 @@ export class EtcdStore implements Store {
     void Promise.all(settled).then(
       () => done(result),
       (cause: unknown) => {
-        // What was written was written, whatever becomes of these reads. Without them, which key is older is not certain.
+        // The write is done even if these reads fail. Without them the order of the keys by age is not certain.
         if (readsOnly(transaction))
-          failed(new CallFailure(14, 'which key is older was not answered', false, { cause }));
+          failed(new CallFailure(UNAVAILABLE, 'the order of the keys by age could not be read', false, { cause }));
         else done(result);
       },
     );
@@ -105,7 +106,7 @@ export class EtcdStore implements Store {
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<EtcdWatch> {
     this.#calls.check(signal);
     checkWatch(range, since);
-    // Before it is asked: a mistake in the range must not break the stream that all share.
+    // Checked first: a mistake in the range must not break the stream that all watches share.
     this.#keyspace.etcdEnd(range);
     this.#keyspace.etcdStart(range);
     // To etcd, 0 means from now on. Asking for `since` itself: see the contract of `watch`.
@@ -133,7 +134,7 @@ export class EtcdStore implements Store {
   async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
     this.#calls.check(signal);
     checkTtl(ttlMs);
-    // A lease that nobody knows of ends by itself.
+    // A lease whose answer was lost ends by itself.
     return this.#ask('/etcdserverpb.Lease/LeaseGrant', grantMessage(ttlMs), grantedLease, 'repeatable', signal);
   }
 
@@ -174,7 +175,7 @@ export class EtcdStore implements Store {
     return { revision, compacted: await this.#compacted.find(revision, signal) };
   }
 
-  /** Of the server that is asked at the moment. */
+  /** The status of the current server. */
   async status(signal?: AbortSignal): Promise<ServerStatus> {
     this.#calls.check(signal);
     return this.#ask('/etcdserverpb.Maintenance/Status', STATUS_MESSAGE, statusOf, 'reads', signal);
@@ -220,7 +221,7 @@ export class EtcdStore implements Store {
 }
 
 function unreadable(cause: unknown): CallFailure {
-  return new CallFailure(13, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
+  return new CallFailure(INTERNAL, `the answer cannot be read: ${(cause as Error).message}`, false, { cause });
 }
 
 /** Of what cannot be one there is no lease; etcd would take it for a malformed request. */

@@ -37,20 +37,20 @@ export function isEtcdUrl(url: string): boolean {
   return /^etcds?:/.test(url);
 }
 
-/** The same URL for people: without its password. It may be of any kind, as those are that we refuse. */
+/** The URL without its password, for messages. It accepts any text, because refused URLs are shown too. */
 export function withoutPassword(url: string): string {
   const known = redacted(url);
   if (known !== url || /^(file|memory):/.test(url)) return withoutUnknown(known);
   if (/^(?:[a-z][a-z0-9+.-]*:\/\/|etcds?:)?[^:@/]*@/i.test(url)) return withoutUnknown(url);
   // With no scheme, or with one that is mistyped.
   if (url.includes('@')) return withoutUnknown(url.replace(/^([^:@/]*)[:/][^]*@/, '$1@'));
-  // What is no port may be a password whose @ is missing.
+  // Text in the place of the port may be a password whose @ is missing.
   return withoutUnknown(
     url.replace(/^((?:(?:[a-z][a-z0-9+.-]*:?)?\/\/|etcds?:)[^:@/[\]]*):(?!\d+(?:[,/?]|$))[^]*/i, '$1'),
   );
 }
 
-/** Nor values of settings that do not exist: one of them may be the password. */
+/** Hides the values of unknown settings too: one of them may be the password. */
 function withoutUnknown(url: string): string {
   const question = url.indexOf('?');
   if (question < 0 || url.startsWith('file:')) return url;
@@ -67,8 +67,8 @@ export function parseEtcdUrl(url: string): EtcdPlace {
   const isSecure = scheme === 'etcds';
   const at = authority.lastIndexOf('@');
   if (at < 0 && isTorn(path, query)) {
-    const told = 'a / in the password has to be written as %2F, a ? as %3F, and an @ in the prefix as %40';
-    throw invalid(url, `it cannot be told what is before the @; ${told}`);
+    const told = 'write a / in the password as %2F, a ? as %3F, and an @ in the prefix as %40';
+    throw invalid(url, `the part before the @ is ambiguous: ${told}`);
   }
   const settings = settingsOf(url, query);
   checkTls(url, isSecure, settings);
@@ -90,7 +90,7 @@ export function parseEtcdUrl(url: string): EtcdPlace {
   };
 }
 
-/** What it means where it is read, as a URL that means the same everywhere: its files are named in full. */
+/** Makes the paths of files absolute, so that the URL means the same in every directory. */
 export function withWholePaths(url: string, from: string): string {
   parseEtcdUrl(url);
   const question = url.indexOf('?');
@@ -131,7 +131,7 @@ function settingsOf(url: string, query: string): Map<Setting, string> {
 
 function checkTls(url: string, isSecure: boolean, settings: ReadonlyMap<Setting, string>): void {
   const needsTls = [...TLS_FILES, 'server-name' as const].find((name) => settings.has(name));
-  if (needsTls !== undefined && !isSecure) throw invalid(url, `${needsTls} is of use only with etcds://`);
+  if (needsTls !== undefined && !isSecure) throw invalid(url, `${needsTls} works only with etcds://`);
   if (settings.has('cert') !== settings.has('key'))
     throw invalid(url, 'a certificate needs its key, and a key its certificate: give both cert and key');
 }

@@ -1,20 +1,28 @@
 /**
- * What a call that came to nothing means. The one question that matters is whether it may have been applied: only what
- * etcd refuses before it hands a request to the cluster, or while it applies it and then applies none of it, is certain.
+ * Decides what a failed call means. What matters most is whether it may have been applied. It was certainly not applied only
+ * if etcd refused it before it handed it to the cluster, or while applying it, which then applies nothing.
  */
 import { Failure, type FailureCode } from '../../failure.ts';
-import type { CallFailure } from './transport.ts';
+import {
+  DATA_LOSS,
+  INVALID_ARGUMENT,
+  NOT_FOUND,
+  PERMISSION_DENIED,
+  UNAUTHENTICATED,
+  UNIMPLEMENTED,
+} from '../../grpc/status.ts';
+import type { CallFailure } from '../../grpc/transport.ts';
 
 export type Verdict =
   /** The server's answer: certain, and the same wherever it is asked. */
   | { readonly kind: 'refused'; readonly failure: Failure }
-  /** Who we are must be shown again; nothing was applied. */
+  /** We must log in again; nothing was applied. */
   | { readonly kind: 'unknown-user' }
   /** Nothing was applied; another server may do it. */
   | { readonly kind: 'elsewhere' }
   /** Nothing was applied; the same server may do it soon. */
   | { readonly kind: 'later' }
-  /** It may have been applied, and asking again is of no use: etcd's database is full, or its answer too long for us. */
+  /** It may have been applied, and a retry would not help: etcd's database is full, or its answer is too long. */
   | { readonly kind: 'full' | 'too-long' }
   /** It may have been applied. */
   | { readonly kind: 'unknown' };
@@ -24,17 +32,17 @@ const LATER: Verdict = { kind: 'later' };
 const UNKNOWN: Verdict = { kind: 'unknown' };
 const UNKNOWN_USER: Verdict = { kind: 'unknown-user' };
 
-/** In etcd's words, which have been the same since 3.4. */
+/** By etcd's messages, which have not changed since 3.4. */
 const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
-  // Said before the request is looked at, because every call asks for it.
+  // Every call asks for a leader, so etcd says this before it handles the request.
   [/etcdserver: no leader/, ELSEWHERE],
   [/not supported for learner|not capable/, ELSEWHERE],
   [/too many requests/, LATER],
-  // The last is said where users were introduced after we had come without one.
+  // The last one means that users were enabled after we connected without one.
   [/invalid auth token|revision of auth store is old|user name is empty/, UNKNOWN_USER],
-  // Also said of a put that was applied although the quota was used up.
+  // etcd also says it for a put that it applied although the quota was used up.
   [/database space exceeded/, { kind: 'full' }],
-  // Said by our own side of the connection.
+  // From our own side of the connection.
   [/the server began (?:a message|messages|a revision) of/, { kind: 'too-long' }],
   [/requested lease not found|key not found/, 'not-found'],
   [/has been compacted/, 'compacted'],
@@ -45,12 +53,12 @@ const TOLD: readonly (readonly [RegExp, FailureCode | Verdict])[] = [
 ];
 
 const BY_STATUS: Readonly<Record<number, FailureCode>> = {
-  3: 'invalid',
-  5: 'not-found',
-  7: 'forbidden',
-  12: 'invalid',
-  15: 'corrupt',
-  16: 'forbidden',
+  [INVALID_ARGUMENT]: 'invalid',
+  [NOT_FOUND]: 'not-found',
+  [PERMISSION_DENIED]: 'forbidden',
+  [UNIMPLEMENTED]: 'invalid',
+  [DATA_LOSS]: 'corrupt',
+  [UNAUTHENTICATED]: 'forbidden',
 };
 
 export function verdictOn(failure: CallFailure): Verdict {
@@ -67,10 +75,10 @@ function refused(code: FailureCode, failure: CallFailure): Verdict {
   return { kind: 'refused', failure: new Failure(code, explained(failure), { cause: failure }) };
 }
 
-/** In etcd's words, and in ours where they leave one alone. */
+/** etcd's message, with advice where it gives none. */
 function explained({ status, message }: CallFailure): string {
-  if (status === 12) return `this is no etcd that signalbox can use (3.4 or later): ${message}`;
+  if (status === UNIMPLEMENTED) return `signalbox needs etcd 3.4 or later, and this server is not: ${message}`;
   if (/permission denied/.test(message))
-    return `${message}: the user's role has to read and write signalbox's keys, and those of tasks (see docs/etcd.md)`;
+    return `${message}: the user's role must be able to read and write signalbox's keys, and those of tasks (see docs/etcd.md)`;
   return message;
 }

@@ -1,12 +1,19 @@
 /**
- * All watches of this process over one stream. Each is known by a number that we choose, and confirmed by etcd before it
- * counts. When the stream breaks, those that were open are told, and whoever follows them opens them again.
+ * Carries all watches of this process over one stream. Each has an id that we choose, and counts once etcd has confirmed it.
+ * When the stream breaks, all open watches fail, and their readers open them again.
  */
 import { Failure } from '../../failure.ts';
+import {
+  FAILED_PRECONDITION,
+  INTERNAL,
+  PERMISSION_DENIED,
+  RESOURCE_EXHAUSTED,
+  UNAUTHENTICATED,
+} from '../../grpc/status.ts';
+import { CallFailure, type OutgoingStream } from '../../grpc/transport.ts';
 import type { KeyRange, Revision } from '../contract.ts';
 import type { Keyspace } from './keyspace.ts';
 import type { Link } from './link.ts';
-import { CallFailure, type OutgoingStream } from './transport.ts';
 import type { EtcdWatch } from './watch.ts';
 import {
   cancelWatch,
@@ -113,7 +120,7 @@ export class WatchStream {
     try {
       message = watchMessage(bytes, this.#keyspace);
     } catch (cause) {
-      return this.end(new CallFailure(13, 'what the server says of its watches cannot be read', false, { cause }));
+      return this.end(new CallFailure(INTERNAL, "the server's message about watches cannot be read", false, { cause }));
     }
     this.#hear(message, bytes.length);
   }
@@ -146,8 +153,8 @@ export class WatchStream {
     if (all.length > 1) watcher.watch.deliver(all.slice(0, -1), bytes);
     watcher.parted = { last, bytes: all.length > 1 ? bytes : size };
     if (watcher.parted.bytes <= LARGEST_REVISION) return;
-    const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB; so much is not read`;
-    this.end(new CallFailure(8, told, false));
+    const told = `the server began a revision of more than ${LARGEST_REVISION / MIB} MiB, which is more than signalbox reads`;
+    this.end(new CallFailure(RESOURCE_EXHAUSTED, told, false));
   }
 
   /** Which one it was. etcd names none where it refuses one, but answers them in the order in which they were asked for. */
@@ -160,14 +167,14 @@ export class WatchStream {
   #canceled(id: number, { watch, asked }: Watcher, { compacted, reason }: WatchMessage): void {
     this.#watchers.delete(id);
     if (asked !== undefined) asked.failed(this.#refusal(reason));
-    else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is forgotten: list again`));
+    else if (compacted > 0) watch.fail(new Failure('compacted', `history up to ${compacted} is compacted: list again`));
     else watch.fail(broken(reason === '' ? 'etcd cancelled it' : reason));
   }
 
   #refusal(reason: string): CallFailure {
-    if (!/permission denied/.test(reason)) return new CallFailure(9, reason, false);
-    if (this.#link.mayBeForgotten) return new CallFailure(16, 'etcdserver: invalid auth token', false);
-    return new CallFailure(7, reason, false);
+    if (!/permission denied/.test(reason)) return new CallFailure(FAILED_PRECONDITION, reason, false);
+    if (this.#link.mayBeForgotten) return new CallFailure(UNAUTHENTICATED, 'etcdserver: invalid auth token', false);
+    return new CallFailure(PERMISSION_DENIED, reason, false);
   }
 
   #over(failure: CallFailure): void {

@@ -1,7 +1,8 @@
-/** Asks a watch stream that has fallen silent for a sign of life, and leaves a server that gives none. */
+/** Pings a silent watch stream, and leaves a server that does not answer. */
 import type { Clock, Timer } from '../../clock.ts';
+import { UNAVAILABLE } from '../../grpc/status.ts';
+import { CallFailure } from '../../grpc/transport.ts';
 import type { Endpoints } from './endpoints.ts';
-import { CallFailure } from './transport.ts';
 
 export class Watchdog {
   readonly #endpoints: Endpoints;
@@ -15,7 +16,7 @@ export class Watchdog {
     this.#limitMs = limitMs;
   }
 
-  /** There is something to watch over. */
+  /** Starts looking after the watch stream. */
   watch(): void {
     this.#timer ??= this.#clock.timer(this.#limitMs / 2, () => {
       this.#timer = undefined;
@@ -32,8 +33,8 @@ export class Watchdog {
     const stream = link?.openWatches;
     if (link === undefined || stream === undefined) return;
     if (stream.isSilent(this.#limitMs / 2, this.#limitMs)) {
-      const told = `${link.where} has said nothing of its watches for ${2 * this.#limitMs} ms`;
-      this.#endpoints.leave(link, new CallFailure(14, told, false));
+      const told = `${link.where} has sent nothing on its watch stream for ${2 * this.#limitMs} ms`;
+      this.#endpoints.leave(link, new CallFailure(UNAVAILABLE, told, false));
     } else {
       this.watch();
     }

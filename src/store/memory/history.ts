@@ -1,6 +1,6 @@
 /**
- * What the last revisions changed, for watches that start in the past or fall behind. Bounded: the oldest revision
- * makes room for the newest, and whoever still needed it is told `compacted`.
+ * The changes of the last revisions, for watches that start in the past or fall behind. It is bounded: the oldest revision
+ * makes room for the newest, and a watch that still needed it fails with `compacted`.
  */
 import type { Change, Revision } from '../contract.ts';
 

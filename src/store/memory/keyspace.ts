@@ -1,8 +1,9 @@
-/** The keys and what they hold. It does as it is told; whether it may was decided before. */
+/** The keys and their values. It applies what plan.ts has checked. */
 import { checkWellFormed } from '../check.ts';
-import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
-import { isPlain } from '../key-order.ts';
+import type { Change, Compare, KeyRange, KeyValue, LeaseId, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { holds } from '../compare.ts';
+import { isPlain } from '../key-order.ts';
+import type { TransactionKeys } from '../plan.ts';
 import { compareEntries, Entry, isLive, type LiveEntry } from './entry.ts';
 import type { Changed } from './history.ts';
 import { attach, detach, type HeldLease, type Leases } from './leases.ts';
@@ -10,19 +11,21 @@ import { byAge, byKey, countIn } from './part.ts';
 import { SortedEntries } from './sorted-entries.ts';
 
 /**
- * So many entries are kept of keys that are gone and may come back; past that, the longest gone are cleared. More would
- * help those who rotate many keys, and hinder those who use every name once: reads walk past the places of the gone.
+ * How many entries of deleted keys are kept in case the key comes back; past that, the longest deleted are cleared. More
+ * would help programs that rotate many keys, and slow down those that use every name once: reads walk past these entries.
  */
 export const KEPT_GONE = 128;
 export const CLEARED_AT_ONCE = 32;
 
-export class Keyspace {
+export class Keyspace implements TransactionKeys {
+  /** The revision that the next change gets. */
+  nextRevision: Revision = 0;
   readonly #leases: Leases;
   readonly #entries = new Map<string, Entry>();
   readonly #sorted = new SortedEntries();
-  /** Entries without a key, and some whose key has come back since. */
+  /** Entries of deleted keys, and some whose key has come back since. */
   readonly #gone: Entry[] = [];
-  /** The one found last: a transaction asks for the same one several times. */
+  /** The entry found last: a transaction looks the same one up several times. */
   #last = new Entry('', true);
   #changed: Change | Change[] | undefined = undefined;
 
@@ -30,7 +33,7 @@ export class Keyspace {
     this.#leases = leases;
   }
 
-  /** What was changed since this was last asked, in order. */
+  /** Returns the changes since the last call, in order. */
   takeChanged(): Changed | undefined {
     const changed = this.#changed;
     this.#changed = undefined;
@@ -61,7 +64,20 @@ export class Keyspace {
     return { do: 'read', pairs: countOnly ? [] : [pair], more: false, count: 1 };
   }
 
-  put({ key, value, lease: asked }: Put, revision: Revision): void {
+  checkKey(key: string): void {
+    this.place(key);
+  }
+
+  exists(key: string): boolean {
+    return this.place(key).pair !== undefined;
+  }
+
+  hasLease(id: LeaseId): boolean {
+    return this.#leases.get(id) !== undefined;
+  }
+
+  put({ key, value, lease: asked }: Put): void {
+    const revision = this.nextRevision;
     const entry = this.place(key);
     const before = entry.pair;
     const lease = asked === undefined ? undefined : asked === 'keep' ? entry.lease : this.#leases.get(asked);
@@ -83,21 +99,22 @@ export class Keyspace {
     this.#record({ kind: 'put', pair });
   }
 
-  delete({ key, end }: KeyRange, revision: Revision): number {
+  delete({ key, end }: KeyRange): number {
     if (end === undefined) {
       const entry = this.#find(key);
-      return isLive(entry) ? this.#remove([entry], revision) : 0;
+      return isLive(entry) ? this.#remove([entry]) : 0;
     }
     if (this.#sorted.isEmpty(key, end)) return 0;
-    return this.#remove(byKey(this.#sorted.partsOf(key, end)), revision);
+    return this.#remove(byKey(this.#sorted.partsOf(key, end)));
   }
 
-  /** Deletes what hangs on a lease, by key. */
-  deleteAttached({ entries }: HeldLease, revision: Revision): void {
-    this.#remove((entries as LiveEntry[]).slice().sort(compareEntries), revision);
+  /** Deletes the keys attached to a lease, in the order of keys. */
+  deleteAttached({ entries }: HeldLease): void {
+    this.#remove((entries as LiveEntry[]).slice().sort(compareEntries));
   }
 
-  #remove(entries: readonly LiveEntry[], revision: Revision): number {
+  #remove(entries: readonly LiveEntry[]): number {
+    const revision = this.nextRevision;
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i] as LiveEntry;
       entry.chunk?.ceased(entry);
@@ -122,7 +139,7 @@ export class Keyspace {
     return entry;
   }
 
-  /** The entry for a key, whether or not it exists. Throws `invalid` if it cannot. */
+  /** The entry of a key, whether or not the key exists. Throws `invalid` if it cannot exist. */
   place(key: string): Entry {
     const found = this.#find(key);
     if (found !== undefined) return found;

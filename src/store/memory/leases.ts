@@ -44,7 +44,7 @@ export class Leases {
     return lease;
   }
 
-  /** As far as anyone has noticed: a transaction does not ask what time it is. */
+  /** The lease, even if its time is over but unnoticed: a transaction does not read the clock. */
   get(id: LeaseId): HeldLease | undefined {
     if (this.#last?.id !== id) this.#last = this.#held.get(id);
     return this.#last;

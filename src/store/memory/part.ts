@@ -1,4 +1,4 @@
-/** What is asked of a range: it is given as the parts of the chunks that it touches, in order. */
+/** Reads a range, given as the parts of the chunks that it touches, in order. */
 import { type Chunk, insertByAge } from './chunk.ts';
 import { compareAge, isLive, type LiveEntry } from './entry.ts';
 

@@ -33,7 +33,7 @@ function leave(name: string, shared: Shared): void {
   open.delete(name);
 }
 
-/** Whoever asks for something else than there is would be surprised later; whoever does not say takes what there is. */
+/** Refuses options that differ from those of the open store; options that are not given match any. */
 function refuseOtherOptions(name: string, existing: MemoryOptions, asked: MemoryOptions): void {
   for (const option of ['clock', 'historyLimit'] as const) {
     if (asked[option] === undefined || asked[option] === existing[option]) continue;

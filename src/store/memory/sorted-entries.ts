@@ -20,9 +20,9 @@ interface Slice extends Part {
 
 /** Longer chunks cost more to make room in, shorter ones more to find. */
 const FULL = 64;
-/** So many places of keys that are gone may lie in the way of a look at a range. */
+/** How many entries of deleted keys a range read may have to walk past. */
 const FEW_PLACES = 8;
-/** So many slices are remembered however small the store is. */
+/** How many slices are remembered, even in a small store. */
 const FEW_SLICES = 1024;
 
 export class SortedEntries {
@@ -52,8 +52,8 @@ export class SortedEntries {
   }
 
   /**
-   * "Nobody waits" is asked in every acquire and release, mostly of ranges around which nothing moved: then it is
-   * known where the range lies, and only the places in it are looked at, mostly none.
+   * Every acquire and release asks whether a queue is empty, mostly of ranges around which nothing moved. Then the place of
+   * the range is known, and only the entries in it are checked, mostly none.
    */
   isEmpty(first: string, end: string): boolean {
     const slice = this.#slices.get(first);
@@ -61,7 +61,7 @@ export class SortedEntries {
       return this.#lookWhetherEmpty(first, end);
     const { entries } = slice.chunk;
     for (let at = slice.from; at < slice.to; at++) if (isLive(entries[at])) return false;
-    // A queue was long and is over: nobody shall walk past the places of those who waited at each acquire from now on.
+    // A long queue has ended. Its entries are cleared, or every later acquire would walk past them.
     if (slice.to - slice.from > FEW_PLACES) this.#clear(slice.chunk);
     return true;
   }

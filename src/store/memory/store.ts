@@ -1,4 +1,4 @@
-/** One opener's handle on a memory engine: closing it ends its watches and refuses its calls, and nobody else's. */
+/** One opener's handle on a memory engine. Closing it ends only its own watches and calls. */
 import { Failure } from '../../failure.ts';
 import { checkTtl, checkWatch } from '../check.ts';
 import type {

@@ -2,13 +2,14 @@
  * What must never happen, checked on every step: once on what is stored, by an observer whom no fault concerns, and
  * once on what the users of holds believe.
  */
-import type {
-  LockHold as LockGrant,
-  LockMode,
-  LockRequest,
-  SemaphoreHold as SemaphoreGrant,
+import {
+  type LockHold as LockGrant,
+  type LockMode,
+  type LockRequest,
+  type SemaphoreHold as SemaphoreGrant,
+  slotNumbers,
 } from '../../core/index.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import {
   ANCHORS,
   decode,
@@ -87,13 +88,18 @@ export class Checker {
   readonly #tickets = new Map<string, Map<string, Ticket>>();
   readonly #highest = new Map<string, number>();
   readonly #touched = new Map<string, number>();
-  /** The ids of holds and claims that an administrator took: only there may the old holder hear of it later than the next is let in. */
-  readonly #forced = new Set<string>();
+  /**
+   * The ids of holds and claims that were ended from elsewhere: by an administrator, or by their own holder, who goes by name
+   * and token. Only there may the one who has it in its hands hear of it later than the next is let in.
+   */
+  readonly #ended = new Set<string>();
   /** Since when they should have heard of their loss. */
   readonly #late = new WeakMap<Believer, number>();
   readonly #asking = new Map<string, Asking>();
   readonly #counted = new Set<number>();
   readonly #ran = new Set<string>();
+  /** How many forget the pipeline just now, or were not told whether they did. */
+  readonly #forgetting = new Map<string, number>();
   readonly #phases = new Map<string, { readonly process: SimulatedProcess; readonly token: number }>();
   #lastCapacity = 10;
   readonly #sized = new Set<number>();
@@ -109,7 +115,7 @@ export class Checker {
     this.tasks = new TaskChecker(
       (what) => world.note('store', what),
       (what) => this.fail(what),
-      (id, token) => void this.#forced.add(`${id} #${token}`),
+      (id, token) => void this.#ended.add(`${id} #${token}`),
     );
   }
 
@@ -190,9 +196,9 @@ export class Checker {
     return this.#world.now - since < HEARD_MS;
   }
 
-  /** An administrator took it; or it rests on a hold of another process, which may release that at any time. */
+  /** It was ended from elsewhere; or it rests on a hold of another process, which may release that at any time. */
   #mayHearLate({ id, process, isReentry }: Held): boolean {
-    if (this.#forced.has(id)) return true;
+    if (this.#ended.has(id)) return true;
     return isReentry === true && process !== undefined && processOf(id) !== process;
   }
 
@@ -200,6 +206,11 @@ export class Checker {
     const believers = this.#believers.get(resource) ?? new Set();
     this.#believers.set(resource, believers);
     return believers;
+  }
+
+  /** A user is about to release it by name and token, whoever has it in its hands. */
+  endsElsewhere({ id }: Pick<Held, 'id'>): void {
+    this.#ended.add(id);
   }
 
   // What users ask for
@@ -249,6 +260,14 @@ export class Checker {
     this.#counted.add(to);
   }
 
+  /** A user wants all that is known of the pipeline to be forgotten. One that is not told whether it was may have done it. */
+  async forgets(pipeline: string, forget: () => Promise<boolean>): Promise<void> {
+    this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 0) + 1);
+    const isForgotten = await forget();
+    this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 1) - 1);
+    if (isForgotten) this.mayRunAgain(pipeline);
+  }
+
   /** A person decided so, or all that is known of the pipeline is forgotten. */
   mayRunAgain(pipeline: string): void {
     for (const key of this.#ran) if (key.startsWith(`${pipeline} `)) this.#ran.delete(key);
@@ -268,7 +287,8 @@ export class Checker {
     const running = this.#phases.get(pipeline);
     const isRunning = running !== undefined && !running.process.isDead && !running.process.isPaused;
     if (isRunning && running.token === token) this.fail(`${key} runs twice at once, in ${process.name} as well`);
-    if (!isIdempotent && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
+    const isKnown = (this.#forgetting.get(pipeline) ?? 0) === 0;
+    if (!isIdempotent && isKnown && this.#ran.has(key)) this.fail(`${key} was run again, and nobody had decided so`);
     if (!isIdempotent) this.#ran.add(key);
     const own = { process, token };
     this.#phases.set(pipeline, own);
@@ -282,7 +302,7 @@ export class Checker {
   stored({ revision, changes }: Changes): void {
     const arrived: [string, string, Ticket][] = [];
     const gone: [string, string][] = [];
-    const written: [string, StoredRecord | undefined][] = [];
+    const written: [string, StoredRecord | undefined, number][] = [];
     for (const change of changes) {
       const key = change.kind === 'put' ? change.pair.key : change.key;
       if (key.startsWith(ANCHORS)) {
@@ -293,7 +313,11 @@ export class Checker {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
         for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
-        written.push([resource, record]);
+        // One write may grant and resize, in any order.
+        const resized = events.flatMap(({ type, capacity }) =>
+          type === 'semaphore:resized' ? [Number(capacity)] : [],
+        );
+        written.push([resource, record, Math.max(0, ...resized)]);
       } else if (!key.startsWith(TICKETS)) {
         continue;
       } else if (change.kind === 'put') {
@@ -304,7 +328,7 @@ export class Checker {
       }
     }
     const leaving = new Set(gone.map(([, id]) => id));
-    for (const [resource, record] of written) this.#checkRecord(resource, record, leaving);
+    for (const [resource, record, largest] of written) this.#checkRecord(resource, record, largest, leaving);
     for (const [resource, id] of gone) this.#queue(resource).delete(id);
     for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
     if (!this.#world.isTraced) return;
@@ -312,7 +336,13 @@ export class Checker {
     for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
   }
 
-  #checkRecord(resource: string, record: StoredRecord | undefined, leaving: ReadonlySet<string>): void {
+  /** `largest`: the largest capacity that it was given on the way. */
+  #checkRecord(
+    resource: string,
+    record: StoredRecord | undefined,
+    largest: number,
+    leaving: ReadonlySet<string>,
+  ): void {
     const before = this.#records.get(resource);
     if (record === undefined) {
       if ((before?.holds.length ?? 0) > 0) this.fail(`the record of ${resource} was deleted while it was held`);
@@ -324,7 +354,7 @@ export class Checker {
     if (record.kind === 'lock' && holds.length > 1 && holds.some(({ mode }) => mode === 'exclusive')) {
       this.fail(`${resource} is stored as held by several, one of them exclusively`);
     }
-    const slots = holds.flatMap((hold) => hold.slots ?? []);
+    const slots = holds.flatMap((hold) => slotNumbers(hold.slots ?? []));
     if (new Set(slots).size < slots.length) this.fail(`a slot of ${resource} was given out twice: ${slots.join(' ')}`);
     if (resource === 'semaphore/sized' && record.capacity !== before?.capacity && record.capacity !== undefined) {
       if (this.#sized.has(record.capacity)) this.fail(`${resource} was resized to ${record.capacity} again`);
@@ -333,7 +363,8 @@ export class Checker {
     const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
     // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
     const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;
-    if (used > (record.capacity ?? used) && used > usedBefore)
+    const capacity = Math.max(record.capacity ?? used, before?.capacity ?? 0, largest);
+    if (used > capacity && used > usedBefore)
       this.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
     if (used !== slots.length) this.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
     for (const hold of holds)
@@ -360,21 +391,29 @@ export class Checker {
   /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
   #wasTaken(resource: string, holder: string): void {
     for (const hold of this.#records.get(resource)?.holds ?? []) {
-      if (hold.holder === holder) this.#forced.add(hold.id);
+      if (hold.holder === holder) this.#ended.add(hold.id);
     }
   }
 
   /** A hold changes only as its holder asks. */
   #checkChange(resource: string, before: Grant | undefined, after: Grant): void {
     if (before === undefined) return;
-    if ((after.weight ?? 0) < (before.weight ?? 0)) {
-      this.fail(`${after.holder} had ${before.weight} slots of ${resource} and was left ${after.weight}`);
-    }
+    if ((after.weight ?? 0) < (before.weight ?? 0)) this.#checkUsers(resource, after);
     if (before.mode !== 'shared' || after.mode !== 'exclusive') return;
     const asking = this.#asking.get(`${resource} ${after.holder}`);
     if (asking === undefined) return;
     const isLate = asking.under === 0 && this.#world.now - asking.settledAt >= NO_TRACE_MS;
     if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
+  }
+
+  /** A growth that was given up goes back, unless somebody was told to have it. */
+  #checkUsers(resource: string, { id, holder, weight = 0 }: Grant): void {
+    for (const { hold, process } of this.#of(resource)) {
+      if (hold.id !== id || process.isDead || process.isPaused || !hold.isValid || this.#mayHearLate(hold)) continue;
+      const has = hold.slots?.length ?? 0;
+      if (has > weight)
+        this.fail(`${holder} uses ${has} slots of ${resource} in ${process.name}, and was left ${weight}`);
+    }
   }
 
   /** Whoever is granted has waited longest among those of its priority, and nobody of a priority as high waits on. */

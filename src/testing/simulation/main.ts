@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Seeds, type Share, type Tally } from './seeds.ts';
 import { simulate } from './simulate.ts';
-import { DEFAULTS, type Workload, WORKLOADS } from './workloads.ts';
+import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 
 /** No seed takes so long, on a machine however busy. */
 const SILENT_MS = 300_000;
@@ -48,7 +48,7 @@ else if (values.help) {
   --from S         the first seed (1)
   --seed S         just this one
   --workload W     what users do: ${Object.keys(WORKLOADS).join(', ')}, or all; may be repeated
-                   (${DEFAULTS.join(', ')})
+                   (without it each seed runs one of them)
   --tasks          the same as --workload tasks
   --jobs N         so many processes (one for each core)
   --state FILE     keeps the next seed in FILE, and goes on from there the next time
@@ -65,9 +65,10 @@ function parsed<T extends Parameters<typeof parseArgs>[0]>(config: T): ReturnTyp
   }
 }
 
-function workloads(): readonly Workload[] {
+/** Those that every seed runs; undefined if each runs one. */
+function workloads(): readonly Workload[] | undefined {
   const named = values.workload ?? (values.tasks ? ['tasks'] : undefined);
-  if (named === undefined) return DEFAULTS;
+  if (named === undefined) return undefined;
   const all = Object.keys(WORKLOADS) as Workload[];
   if (named.includes('all')) return all;
   const unknown = named.find((name) => !(all as string[]).includes(name));
@@ -76,7 +77,7 @@ function workloads(): readonly Workload[] {
 }
 
 async function runOne(seed: number): Promise<number> {
-  for (const workload of workloads()) {
+  for (const workload of workloads() ?? [workloadOf(seed)]) {
     const report = await simulate(seed, workload);
     if (report.violation !== undefined || values.trace) console.log(report.trace.join('\n'));
     if (report.violation !== undefined) return told({ seed, workload, what: report.violation.message });
@@ -120,7 +121,7 @@ async function run(
 ): Promise<Tally | Failed> {
   const tally: Tally = { seeds: count, grants: 0, virtualMs: 0, faults: {} };
   for (let seed = from; seed < from + count; seed++) {
-    for (const workload of workloads) {
+    for (const workload of workloads ?? [workloadOf(seed)]) {
       begins({ seed, workload });
       const { violation, grants, virtualMs, faults } = await simulate(seed, workload, false);
       if (violation !== undefined) return { seed, workload, what: violation.message };
@@ -148,7 +149,7 @@ function runBeside(seeds: Seeds, jobs: number): Promise<Failed | undefined> {
         env: { ...process.env, SIGNALBOX_SIMULATION: 'share' },
       });
       children.add(child);
-      let at: Omit<Failed, 'what'> = { seed: share.from, workload: share.workloads[0] as Workload };
+      let at: Omit<Failed, 'what'> = { seed: share.from, workload: share.workloads?.[0] ?? workloadOf(share.from) };
       const silent = setTimeout(() => end({ ...at, what: `it never ends` }), SILENT_MS);
       child.on('message', (message) => {
         silent.refresh();

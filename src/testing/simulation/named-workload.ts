@@ -4,8 +4,8 @@
  */
 import type { LockMode } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/hold.ts';
-import type { Lock, LockHold } from '../../runtime/lock.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
+import type { Lock, LockHold } from '../../runtime/holds/lock.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
@@ -114,7 +114,7 @@ export class NamedWorker extends User {
     const [name, holder] = [this.pickLock(), `${this.name}-${this.random.whole(1, 2)}`];
     const hold = await this.#acquire(name, holder, 'shared');
     if (hold === undefined) return;
-    const believer = this.checker.granted(hold, this.process);
+    let believer = this.checker.granted(hold, this.process);
     try {
       await this.pause(20);
       this.doing = `becomes the writer of ${name} twice`;
@@ -130,7 +130,12 @@ export class NamedWorker extends User {
       await this.pause(30);
       this.checker.touches(believer);
       this.doing = `becomes a reader of ${name} twice`;
-      if (hold.isValid && hold.mode === 'exclusive') await this.#all(2, async () => void (await hold.downgrade()));
+      if (hold.isValid && hold.mode === 'exclusive') {
+        // It writes no more from the moment in which it says so, and others may read before it hears that they do.
+        this.checker.left(believer);
+        await this.#all(2, async () => void (await hold.downgrade()));
+        believer = this.checker.granted(hold, this.process);
+      }
       await this.pause(30);
       this.checker.touches(believer);
     } finally {
@@ -209,7 +214,9 @@ export class NamedWorker extends User {
       this.checker.left(believer);
     }
     // Some never come back: then the lease ends it.
-    if (this.random.chance(0.7)) await lock.release(claim);
+    if (!this.random.chance(0.7)) return;
+    this.checker.endsElsewhere(claim);
+    await lock.release(claim);
   }
 
   /** Nobody else ever wants it, so nothing else can have become of it. */

@@ -12,6 +12,7 @@ import type {
   Lease,
   LeaseId,
   LeaseState,
+  Operation,
   OperationResult,
   Revision,
   Store,
@@ -55,8 +56,8 @@ export class Network implements Store {
   }
 
   transaction(transaction: Transaction): Promise<TransactionResult> {
-    const changes = [...transaction.success, ...transaction.failure].some((operation) => operation.do !== 'read');
-    return this.#call(changes ? 'write' : 'read', async () =>
+    const isRead = transaction.success.every(reads) && transaction.failure.every(reads);
+    return this.#call(isRead ? 'read' : 'write', async () =>
       this.#post.opened(await this.#inner.transaction(transaction)),
     );
   }
@@ -279,6 +280,10 @@ export class Post {
     }
     return { ...pair, value };
   }
+}
+
+function reads(operation: Operation): boolean {
+  return operation.do === 'read';
 }
 
 function freeze(document: unknown): void {

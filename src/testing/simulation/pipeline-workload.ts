@@ -60,7 +60,7 @@ export class PipelineWorker extends User {
       pipelines.look(id),
     ]);
     this.note(`${all.length} pipelines, ${logs.length} logs, ${JSON.stringify(state)}`);
-    if (this.random.chance(0.2) && (await pipelines.forget(id))) this.checker.mayRunAgain(id);
+    if (this.random.chance(0.2)) await this.checker.forgets(id, () => pipelines.forget(id));
   }
 
   /** Three phases: each counts how often it runs, and nobody else may be at the same pipeline meanwhile. */

@@ -8,7 +8,8 @@ const SHARE = 10;
 export interface Share {
   readonly from: number;
   readonly count: number;
-  readonly workloads: readonly Workload[];
+  /** Those that every seed runs; without them each seed runs one. */
+  readonly workloads?: readonly Workload[];
 }
 
 export interface Tally {
@@ -23,14 +24,14 @@ export class Seeds {
   readonly #file: string | undefined;
   readonly #from: number;
   readonly #end: number;
-  readonly #workloads: readonly Workload[];
+  readonly #workloads: readonly Workload[] | undefined;
   readonly #sum: Tally = { seeds: 0, grants: 0, virtualMs: 0, faults: {} };
   readonly #done = new Set<number>();
   #next: number;
   #through: number;
 
   /** `file`: where the next seed is kept, if anywhere. */
-  constructor(from: number, count: number, workloads: readonly Workload[], file: string | undefined) {
+  constructor(from: number, count: number, workloads: readonly Workload[] | undefined, file: string | undefined) {
     this.#file = file;
     this.#from = from;
     this.#end = from + count;
@@ -43,7 +44,8 @@ export class Seeds {
     if (this.#next >= this.#end) return undefined;
     const from = this.#next;
     this.#next = Math.min(this.#end, from + SHARE);
-    return { from, count: this.#next - from, workloads: this.#workloads };
+    const share = { from, count: this.#next - from };
+    return this.#workloads === undefined ? share : { ...share, workloads: this.#workloads };
   }
 
   add({ from, count }: Share, tally: Tally): void {
@@ -63,9 +65,11 @@ export class Seeds {
 
   told(isClean: boolean): string {
     const { seeds, grants, virtualMs, faults } = this.#sum;
+    const every = this.#workloads;
+    const runs = every === undefined ? 'one workload each' : `${seeds * every.length} runs (${every.join(', ')})`;
     const kinds = Object.entries(faults).sort(([a], [b]) => (a < b ? -1 : 1));
     return [
-      `${seeds} seeds, ${seeds * this.#workloads.length} runs (${this.#workloads.join(', ')}), ${grants} grants, ${(virtualMs / 3_600_000).toFixed(1)} virtual hours${isClean ? ': no violation' : ''}`,
+      `${seeds} seeds, ${runs}, ${grants} grants, ${(virtualMs / 3_600_000).toFixed(1)} virtual hours${isClean ? ': no violation' : ''}`,
       `faults: ${kinds.map(([kind, times]) => `${times} × ${kind}`).join(', ')}`,
       `next: --from ${this.#through}`,
     ].join('\n');

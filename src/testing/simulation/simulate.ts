@@ -131,12 +131,13 @@ class Simulation {
     this.#lookAround();
     await this.#until(TROUBLE_MS);
     this.#faults.isStill = true;
+    this.#world.isCalm = true;
     this.#world.note('', 'all is calm from here on');
     void this.#administer();
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
       const before = this.#checker.grants;
-      await this.#for(CALM_MS, () => this.#unfinished().length === 0);
+      await this.#for(CALM_MS, () => !this.#workers.some(isUnfinished));
       forgotten = this.#unfinished();
       if (this.#checker.grants === before) break;
     }
@@ -175,7 +176,7 @@ class Simulation {
   }
 
   #unfinished(): readonly User[] {
-    return this.#workers.filter((worker) => !worker.isDone && !worker.process.isDead);
+    return this.#workers.filter(isUnfinished);
   }
 
   /** What the dead left behind ends with their leases; requests that are late arrive. */
@@ -346,12 +347,20 @@ class Simulation {
   }
 }
 
+function isUnfinished({ isDone, process }: User): boolean {
+  return !isDone && !process.isDead;
+}
+
 function withHealthOf(network: Network, store: Store): Store {
-  return new Proxy(network, {
-    get(target, property) {
-      if (property === 'health') return () => store.health();
-      const value: unknown = Reflect.get(target, property);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
+  return {
+    transaction: (transaction) => network.transaction(transaction),
+    grantLease: (ttlMs) => network.grantLease(ttlMs),
+    keepLeaseAlive: (id) => network.keepLeaseAlive(id),
+    revokeLease: (id) => network.revokeLease(id),
+    leaseState: (id) => network.leaseState(id),
+    watch: (range, since, signal) => network.watch(range, since, signal),
+    compact: (revision) => network.compact(revision),
+    health: () => store.health(),
+    close: () => network.close(),
+  };
 }

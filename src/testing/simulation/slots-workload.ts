@@ -1,6 +1,6 @@
 /** What users do with semaphores: every weight and capacity, also those that cannot be, and changes of the capacity. */
 import { NotAcquired } from '../../runtime/refusal.ts';
-import type { Semaphore, SemaphoreHold } from '../../runtime/semaphore.ts';
+import type { Semaphore, SemaphoreHold } from '../../runtime/holds/semaphore.ts';
 import { isExpected, type Story, User } from './user.ts';
 
 const NAMES = ['ann', 'bob', 'cid'];

@@ -26,7 +26,7 @@ export class TaskChecker {
       if (found === undefined) continue;
       const { id, part } = found;
       const before = touched.get(id) ?? this.#tasks.get(id) ?? unpublished(id);
-      const gone = { [part === 'signalbox' ? 'book' : part]: undefined };
+      const gone = { [part === 'signalbox' ? 'bookkeeping' : part]: undefined };
       touched.set(id, change.kind === 'put' ? withPart(before, change.pair) : { ...before, ...gone });
     }
     for (const [id, after] of touched) {
@@ -43,7 +43,7 @@ export class TaskChecker {
   #look(before: Task, after: Task, revision: number): void {
     const resource = taskResource(after.id);
     const [was, is] = [statusOf(before), statusOf(after)];
-    for (const { type, forced } of after.book?.entry.events ?? []) {
+    for (const { type, forced } of after.bookkeeping?.entry.events ?? []) {
       if (type === 'task:released' && forced === true && before.owner !== undefined) {
         this.#forced(after.id, before.owner.token);
       }

@@ -1,7 +1,7 @@
 /** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
 import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/hold.ts';
+import type { Hold } from '../../runtime/holds/hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { type Checker, type Held, Violation } from './checker.ts';
 import type { Random } from './random.ts';
@@ -22,6 +22,12 @@ export interface Place {
 
 /** Thrown by the callbacks of users, on purpose. */
 export class Thrown extends Error {}
+
+/**
+ * So many stories does a user begin once nothing goes wrong any more. They show that whatever happened before left everything
+ * usable; more of them would cost two thirds of a run and meet no fault.
+ */
+const ROUNDS_IN_CALM = 2;
 
 export abstract class User {
   readonly name: string;
@@ -50,8 +56,10 @@ export abstract class User {
 
   async work(rounds: number): Promise<void> {
     const stories = this.stories();
-    for (let round = 0; round < rounds; round++) {
+    let calmRounds = 0;
+    for (let round = 0; round < rounds && calmRounds <= ROUNDS_IN_CALM; round++) {
       await this.pause(20);
+      if (this.world.isCalm) calmRounds += 1;
       try {
         await this.random.pick(stories)();
       } catch (error) {

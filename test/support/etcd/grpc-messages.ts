@@ -1,5 +1,5 @@
 /** gRPC inside HTTP/2: each message with its length in front, and the outcome in the trailers. */
-import { CallFailure } from '../../../src/store/etcd/transport.ts';
+import { CallFailure } from '../../../src/grpc/transport.ts';
 
 const PREFIX = 5;
 

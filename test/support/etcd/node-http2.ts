@@ -10,7 +10,7 @@ import {
   type ConnectOptions,
   type OutgoingStream,
   type StreamListener,
-} from '../../../src/store/etcd/transport.ts';
+} from '../../../src/grpc/transport.ts';
 import { framed, Messages, statusFailure } from './grpc-messages.ts';
 
 /** How long the answer to a ping may take. */

@@ -8,7 +8,7 @@ import {
   type ConnectOptions,
   type OutgoingStream,
   type StreamListener,
-} from '../../../src/store/etcd/transport.ts';
+} from '../../../src/grpc/transport.ts';
 
 /** An answer, a failure, or nothing at all. */
 export type Reply = Uint8Array | CallFailure | 'silence';

@@ -1,0 +1,90 @@
+/** Tells the watches of this process what happens: one subscription to the store for all of them. */
+import { type Guard, type Input, matches, requiredInputs, wakesOn } from '../../core/index.ts';
+import type { Events, EventSource, RevisionListener } from '../observe/events.ts';
+import type { Runtime } from '../runtime.ts';
+import type { LeftBehind } from './left-behind.ts';
+import { Watch, type WatchSettings } from './watch.ts';
+
+export class WakeHub {
+  readonly #runtime: Runtime;
+  readonly #events: Events;
+  readonly #watches: Readonly<Record<EventSource, Set<Watch>>> = { records: new Set(), tasks: new Set() };
+  readonly #all = new Set<Watch>();
+  readonly #listening: Partial<Record<EventSource, Promise<unknown>>> = {};
+  readonly #leftBehind: LeftBehind;
+
+  constructor(runtime: Runtime, events: Events, leftBehind: LeftBehind) {
+    this.#runtime = runtime;
+    this.#events = events;
+    this.#leftBehind = leftBehind;
+  }
+
+  /** Resolves once nothing can be missed any more. */
+  async watch(guards: readonly Guard[], settings: WatchSettings): Promise<Watch> {
+    const sources = sourcesFor(guards);
+    const held = heldFor(guards);
+    const watch: Watch = new Watch(this.#runtime, guards, settings, {
+      waits: () => this.#leftBehind.free(),
+      closed: () => {
+        this.#all.delete(watch);
+        for (const source of sources) this.#watches[source].delete(watch);
+        this.#leftBehind.unwatch(held);
+      },
+    });
+    this.#all.add(watch);
+    for (const source of sources) this.#watches[source].add(watch);
+    try {
+      await Promise.all([this.#leftBehind.watch(held), ...sources.map((source) => this.#listen(source))]);
+    } catch (error) {
+      watch.close();
+      throw error;
+    }
+    return watch;
+  }
+
+  /** These inputs could not be looked at. */
+  failed(keys: readonly string[]): void {
+    for (const watch of this.#all) watch.failed(keys);
+  }
+
+  async #listen(source: EventSource): Promise<void> {
+    const watches = this.#watches[source];
+    const listener: RevisionListener = {
+      told: (events) => {
+        this.#leftBehind.told(events);
+        for (const watch of watches) watch.told(events);
+      },
+      missed: () => {
+        for (const watch of watches) watch.missed();
+      },
+    };
+    try {
+      await (this.#listening[source] ??= this.#events.listen(source, listener));
+    } catch (error) {
+      delete this.#listening[source];
+      throw error;
+    }
+  }
+}
+
+/** Where the events come from that wake these. */
+function sourcesFor(guards: readonly Guard[]): readonly EventSource[] {
+  const patterns = guards.flatMap((guard) => wakesOn(guard));
+  const ofTasks = (pattern: string): boolean => pattern.startsWith('task:') || matches(pattern, 'task:');
+  const sources: EventSource[] = [];
+  if (patterns.some((pattern) => !pattern.startsWith('task:'))) sources.push('records');
+  if (patterns.some(ofTasks)) sources.push('tasks');
+  return sources;
+}
+
+/** The locks and semaphores they ask for. */
+function heldFor(guards: readonly Guard[]): readonly string[] {
+  const inputs = guards.flatMap(({ condition }) => requiredInputs(condition));
+  return [
+    ...new Set(inputs.flatMap((input) => ('name' in input && isHeld(input) ? [`${input.kind}/${input.name}`] : []))),
+  ];
+}
+
+function isHeld({ kind }: Input): boolean {
+  return kind === 'lock' || kind === 'semaphore';
+}

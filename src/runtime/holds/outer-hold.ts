@@ -1,0 +1,76 @@
+/**
+ * A re-entry rests on its outer hold. If that one is another process's, nobody writes to us when it ends: so its
+ * record is followed for as long as the re-entry lasts.
+ */
+import type { Hold } from '../../core/index.ts';
+import { always, type Changes, type KeyValue, pairIn, type Revision } from '../../store/index.ts';
+import { follow } from '../session/follow.ts';
+import { holdsOf } from './held-records.ts';
+import { anchorKey } from '../layout.ts';
+import type { Held } from './holdings.ts';
+import type { Runtime } from '../runtime.ts';
+import { readEach } from '../stored.ts';
+
+const RETRY_MS = 500;
+
+/** Resolves once the record is followed and was read, or `inner` has ended. `changed`: told of what the outer hold becomes. */
+export function followOuter(
+  runtime: Runtime,
+  recordKey: string,
+  outer: Hold,
+  inner: Held,
+  changed: (grant: Hold) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, clock } = runtime;
+  let seenAt: Revision = 0;
+  const seen = (pair: KeyValue | undefined, revision: Revision): void => {
+    if (revision < seenAt) return;
+    seenAt = revision;
+    // A record that cannot be read proves nothing, so the hold does not count as there any more.
+    const holds = pair === undefined ? [] : readEach([pair], holdsOf).flat();
+    const found = holds.find(({ id }) => id === outer.id);
+    if (found === undefined) inner.lose({ why: 'released-elsewhere' });
+    else changed(found);
+  };
+  const leases = [outer.lease, ...(outer.limit === undefined ? [] : [outer.limit])];
+  const look = async (): Promise<Revision> => {
+    const anchors = leases.map(anchorKey);
+    const reads = [recordKey, ...anchors].map((key) => ({ do: 'read' as const, key }));
+    const { results, revision } = await store.transaction(always(reads), signal);
+    if (anchors.some((key) => pairIn(results, key) === undefined)) inner.lose({ why: 'expired' });
+    seen(pairIn(results, recordKey), revision);
+    return revision;
+  };
+  const record = {
+    changes: ({ changes, revision }: Changes) => {
+      const last = changes.at(-1);
+      seen(last?.kind === 'put' ? last.pair : undefined, revision);
+    },
+    resync: look,
+  };
+  // Where the outer one dies, or its time is up, its leases say so first.
+  const lease = {
+    changes: ({ changes }: Changes) => {
+      if (changes.at(-1)?.kind === 'delete') inner.lose({ why: 'expired' });
+    },
+    resync: look,
+  };
+  return new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    const begin = (): void => {
+      if (signal.aborted || runtime.session === undefined) return resolve();
+      Promise.all([
+        follow(store, clock, { key: recordKey }, record, signal),
+        ...leases.map((each) => follow(store, clock, { key: anchorKey(each) }, lease, signal)),
+      ])
+        .then(look)
+        // Our own session tells if the store stays out of reach.
+        .then(
+          () => resolve(),
+          () => void clock.timer(RETRY_MS, begin),
+        );
+    };
+    begin();
+  });
+}

@@ -1,0 +1,39 @@
+/** How long the one who asks is willing to wait also holds for what comes before the asking: a session to ask under. */
+import type { WaitOptions } from './acquisition.ts';
+import { NotAcquired } from '../refusal.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Session } from '../session/session.ts';
+
+/** The session, and the options with what is left of the time. */
+export async function sessionWithin<Options extends WaitOptions | undefined>(
+  runtime: Runtime,
+  resource: string,
+  options: Options,
+): Promise<{ readonly session: Session; readonly options: Options }> {
+  const { signal, waitMs } = options ?? {};
+  if (signal === undefined && waitMs === undefined) return { session: await runtime.ready(), options };
+  const since = runtime.clock.monotonic();
+  const session = await new Promise<Session>((resolve, reject) => {
+    const aborted = (): void =>
+      reject(new NotAcquired(resource, { kind: 'aborted', reason: signal?.reason as unknown }));
+    if (signal?.aborted === true) return aborted();
+    signal?.addEventListener('abort', aborted, { once: true });
+    const timer =
+      waitMs === undefined || waitMs === 0
+        ? undefined
+        : runtime.clock.timer(waitMs, () => reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs })));
+    runtime
+      .ready()
+      .then(resolve, reject)
+      .finally(() => {
+        timer?.cancel();
+        signal?.removeEventListener('abort', aborted);
+      });
+  });
+  if (waitMs === undefined) return { session, options };
+  if (waitMs === 0) return { session, options };
+  const left = waitMs - (runtime.clock.monotonic() - since);
+  // Nothing is left of it: 0 would mean that it never was to wait.
+  if (left <= 0) throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs });
+  return { session, options: { ...options, waitMs: left } };
+}

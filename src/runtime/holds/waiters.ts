@@ -1,0 +1,134 @@
+/** Who waits in this process, and looks again where an answer may have been missed. */
+import type { Failure } from '../../failure.ts';
+import type { Clock, Timer } from '../../clock.ts';
+import type { Coordinated } from '../write/machines.ts';
+
+/** Somebody in this process who asked, and is to be told. */
+export interface Waiter {
+  /** The session it asks under. */
+  readonly process: string;
+  readonly writer: {
+    readonly resource: string;
+    settle(looksFirst?: boolean): void;
+    /** How many living requests were before this one in the queue; undefined if that is not known. */
+    placeOf(id: string): number | undefined;
+    look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
+  };
+  readonly holder: string;
+  /** Sends the request again, in case its answer was missed. */
+  askAgain(): void;
+  answered(outcome: unknown): void;
+  /** What it was given breaks a promise. */
+  inconsistent(failure: Failure): void;
+  sessionEnded(): void;
+  /** This process closes its signalbox. */
+  closed(): void;
+}
+
+interface Host {
+  readonly clock: Clock;
+  readonly isClosed: boolean;
+  later(delayMs: number, call: () => void, keepsAlive?: boolean): void;
+}
+
+const LOOK_AGAIN_MS = 500;
+
+export class Waiters {
+  readonly #host: Host;
+  /** By the id of the request. */
+  readonly #waiters = new Map<string, Waiter>();
+  /** The writers that look in a moment whether somebody could be served. */
+  readonly #toSettle = new Set<Waiter['writer']>();
+  /** A process in which somebody waits must not end for want of anything else to do. */
+  #alive: Timer | undefined;
+
+  constructor(host: Host) {
+    this.#host = host;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  get(id: string): Waiter | undefined {
+    return this.#waiters.get(id);
+  }
+
+  all(): readonly Waiter[] {
+    return [...this.#waiters.values()];
+  }
+
+  add(id: string, waiter: Waiter): void {
+    this.#waiters.set(id, waiter);
+    this.#alive ??= this.#host.clock.keepAlive?.();
+  }
+
+  delete(id: string): void {
+    this.#waiters.delete(id);
+    if (this.#waiters.size > 0) return;
+    this.#alive?.cancel();
+    this.#alive = undefined;
+  }
+
+  isWaiting(holder: string): boolean {
+    for (const waiter of this.#waiters.values()) if (waiter.holder === holder) return true;
+    return false;
+  }
+
+  /** Looks whether somebody could be served. */
+  settle(looksFirst: boolean): void {
+    const writers = new Set<Waiter['writer']>();
+    for (const waiter of this.#waiters.values()) writers.add(waiter.writer);
+    for (const writer of writers) writer.settle(looksFirst);
+  }
+
+  /** The same, at each resource so long after now as `delayMs` says for the first of those who wait for it here. */
+  settleInTurn(delayMs: (place: number | undefined) => number): void {
+    const places = new Map<Waiter['writer'], number | undefined>();
+    for (const [id, { writer }] of this.#waiters) {
+      const [place, before] = [writer.placeOf(id), places.get(writer)];
+      places.set(writer, place === undefined || before === undefined ? (place ?? before) : Math.min(place, before));
+    }
+    for (const [writer, place] of places) {
+      if (this.#toSettle.has(writer)) continue;
+      this.#toSettle.add(writer);
+      const settle = (): void => {
+        this.#toSettle.delete(writer);
+        if (this.all().some((waiter) => waiter.writer === writer)) writer.settle(true);
+      };
+      this.#host.later(delayMs(place), settle, false);
+    }
+  }
+
+  /**
+   * Looks what has become of everything that is waited for, in case an answer was missed. One look for each resource;
+   * only those who are not in its queue any more have to ask anew, and are known by their ids.
+   */
+  askAgain(): void {
+    const writers = new Map<Waiter['writer'], [string, Waiter][]>();
+    for (const [id, waiter] of this.#waiters) {
+      const waiters = writers.get(waiter.writer);
+      if (waiters === undefined) writers.set(waiter.writer, [[id, waiter]]);
+      else waiters.push([id, waiter]);
+    }
+    for (const [writer, waiters] of writers) this.#askAgainAt(writer, waiters);
+  }
+
+  /** The same for one resource. */
+  lookAgainAt(resource: string): void {
+    const waiters = [...this.#waiters].filter(([, waiter]) => waiter.writer.resource === resource);
+    const writer = waiters[0]?.[1].writer;
+    if (writer !== undefined && !this.#host.isClosed) this.#askAgainAt(writer, waiters);
+  }
+
+  #askAgainAt(writer: Waiter['writer'], waiters: readonly [string, Waiter][]): void {
+    writer.look(
+      ({ state }) => {
+        const queue = new Set(state.waiting.map(({ id }) => id));
+        for (const [id, waiter] of waiters) if (!queue.has(id)) waiter.askAgain();
+        writer.settle();
+      },
+      () => this.#host.later(LOOK_AGAIN_MS, () => this.lookAgainAt(writer.resource)),
+    );
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Refuses a store that came with a checkout. Its author decided what is in it: which locks are held, which processes are
+ * leftovers. git never checks out anything into a `.git`, so this concerns stores elsewhere in a worktree: those that a
+ * `file:` URL names, and those in a directory that `GIT_DIR` names.
+ *
+ * git is started only if its index may list something of the store; most often a look at the index tells that it does not.
+ */
+import { spawnSync } from 'node:child_process';
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { Failure, shown } from '../../failure.ts';
+import { gitEnvironment, QUIET, readRegularFile } from '../../host/index.ts';
+import { gitDirectoryAt } from './git-directory.ts';
+import { isOurs } from './git-ownership.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const GIT_TIMEOUT_MS = 10_000;
+/** A million files make some hundred. */
+const LARGEST_INDEX_BYTES = 512 << 20;
+/** What the embedded engine reads, by how it begins. A `.gitignore` beside it may well be tracked. */
+const OF_A_STORE = /^(?:store\.db|bells|rounds-)/;
+/** Older ones list whole paths; in later ones each path leaves out what it shares with the one before. */
+const PLAIN_INDEX_VERSIONS = [2, 3];
+
+/** `directory` without links in it. */
+export function refuseCheckedOut(directory: string, environment: Environment = process.env): void {
+  if (directory.split(sep).includes('.git')) return;
+  const files = entriesOf(directory).filter((name) => OF_A_STORE.test(name));
+  if (files.length > 0) refuseTracked(directory, directory, files, environment);
+}
+
+/** `directory` as it was named. A link in a checkout would have its author choose the place. */
+export function refuseCheckedOutLinks(directory: string, environment: Environment = process.env): void {
+  for (let path = directory; path !== dirname(path); path = dirname(path)) {
+    if (!isLink(path)) continue;
+    const parent = realpathSync(dirname(path));
+    if (!parent.split(sep).includes('.git')) refuseTracked(directory, parent, [basename(path)], environment);
+  }
+}
+
+function refuseTracked(store: string, folder: string, names: readonly string[], environment: Environment): void {
+  for (let place = folder; ; place = dirname(place)) {
+    const index = indexAt(place, environment);
+    if (index !== undefined) {
+      const paths = names.map((name) => relative(place, join(folder, name)).split(sep).join('/'));
+      const mayBe = mayList(index, paths);
+      const tracked = mayBe === true ? trackedOf(place, paths, environment) : mayBe === false ? [] : undefined;
+      if (tracked === undefined || tracked.length > 0) throw refusal(store, place, tracked?.[0]);
+      return;
+    }
+    if (place === dirname(place)) return;
+  }
+}
+
+function refusal(store: string, worktree: string, tracked: string | undefined): Failure {
+  const why =
+    tracked === undefined
+      ? `git cannot say whether it came with the checkout in ${worktree}`
+      : `it came with the checkout in ${worktree} (git tracks ${shown(tracked)})`;
+  return new Failure(
+    'forbidden',
+    `${store} is not used as a store: ${why}, and whoever committed a store decides what is locked and which processes ` +
+      'are ended. Remove it from git (git rm -r), or name another directory with SIGNALBOX_URL=file:DIRECTORY',
+  );
+}
+
+interface Index {
+  readonly gitDirectory: string;
+  readonly file: string;
+}
+
+/**
+ * Of the worktree whose root this is; undefined if it is none. That of another user is none: it could name programs that
+ * git runs, and list whatever is to be refused. What it checked out belongs to that user, and is refused for that.
+ */
+function indexAt(place: string, environment: Environment): Index | undefined {
+  try {
+    // What the environment says of other repositories is no matter here.
+    const found = gitDirectoryAt(place, place, { PATH: environment['PATH'] });
+    const isTrusted = [place, found?.gitFile, found?.directory].every(
+      (path) => path === undefined || isOurs(path, environment),
+    );
+    return found === undefined || !isTrusted
+      ? undefined
+      : { gitDirectory: found.directory, file: join(found.directory, 'index') };
+  } catch {
+    // A `.git` that git cannot use either.
+    return undefined;
+  }
+}
+
+/** False is certain; undefined: what is in place of an index is none, and git would wait for it. */
+function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boolean | undefined {
+  if (!isThere(file)) return false;
+  const index = readRegularFile(file, LARGEST_INDEX_BYTES);
+  if (index === undefined) return undefined;
+  const isPlain =
+    index.length >= 12 &&
+    index.toString('latin1', 0, 4) === 'DIRC' &&
+    PLAIN_INDEX_VERSIONS.includes(index.readUInt32BE(4)) &&
+    // A split index has most of its entries in another file.
+    !entriesOf(gitDirectory).some((name) => name.startsWith('sharedindex.'));
+  return !isPlain || paths.some((path) => index.includes(path));
+}
+
+/** Those of these paths, or below them, that git tracks; undefined if it does not say, or says that it could not look. */
+function trackedOf(place: string, paths: readonly string[], environment: Environment): readonly string[] | undefined {
+  const args = [...QUIET, '--literal-pathspecs', 'ls-files', '-z', '--', ...paths];
+  const { status, stdout, stderr } = spawnSync('git', args, {
+    cwd: place,
+    env: gitEnvironment(environment),
+    encoding: 'utf8',
+    timeout: GIT_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
+  });
+  return status === 0 && !/^(?:error|fatal):/m.test(stderr) ? stdout.split('\0').slice(0, -1) : undefined;
+}
+
+function entriesOf(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Which store is meant where none is named: `SIGNALBOX_URL`, or the etcd of `IF_ETCD_HOST` and `IF_ETCD_PORT`; otherwise
+ * the one that everybody in this place shares. In a git repository that is a directory in git's common directory, so that
+ * all worktrees meet; elsewhere the user's.
+ */
+import { lstatSync, realpathSync, statSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
+import { homedir, userInfo } from 'node:os';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { Failure, shown } from '../../failure.ts';
+import { type Durability, isEtcdUrl, type Share, withoutPassword, withWholePaths } from '../../store/index.ts';
+import { refuseCheckedOutLinks } from './checked-out.ts';
+import { gitCommonDirectory } from './git-directory.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME, file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
+
+/** What `open` would open: a URL that means the same wherever it is used. */
+export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
+  const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
+  if (url !== undefined) {
+    if (isEtcdUrl(url)) return withWholePaths(url, from);
+    if (!url.startsWith('file:')) return url;
+    const { directory, durability, share } = parseFileUrl(url, from);
+    const settings = [
+      ...(durability === 'normal' ? [] : [`durability=${durability}`]),
+      ...(share === undefined ? [] : [`share=${share}`]),
+    ];
+    const place = withoutLinks(directory);
+    if (place !== directory) refuseCheckedOutLinks(directory, environment);
+    return `${urlOf(place)}${settings.length === 0 ? '' : `?${settings.join('&')}`}`;
+  }
+  const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
+  if (etcd !== undefined) return etcd;
+  return urlOf(defaultDirectory(environment, from));
+}
+
+/** Either alone is enough to ask for etcd. */
+function etcdUrl(host: string | undefined, port: string | undefined): string | undefined {
+  if (host === undefined && port === undefined) return undefined;
+  if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
+    const accepted = 'accepted is the name or address of one host, without its port, which is IF_ETCD_PORT';
+    throw new Failure('invalid', `IF_ETCD_HOST is ${shown(withoutPassword(host).replace(/:[^]*/, ':…'))}; ${accepted}`);
+  }
+  if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
+    throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);
+  const name = host ?? 'localhost';
+  return `etcd://${name.includes(':') ? `[${name}]` : name}:${port ?? '2379'}`;
+}
+
+/** By whichever link one came, it is one store with one name: as far as it is there, links are followed. */
+function withoutLinks(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch {
+    const parent = dirname(directory);
+    return parent === directory ? directory : join(withoutLinks(parent), basename(directory));
+  }
+}
+
+/** A question mark in it must not be taken for the beginning of the settings. */
+function urlOf(directory: string): string {
+  return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
+}
+
+/** Links above it are followed. */
+export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
+  const git = from === '' ? undefined : gitCommonDirectory(from, environment);
+  return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
+}
+
+/**
+ * The owner of the repository that a store is in, if git trusts this process with it: it is the one from which we were
+ * called, and another user's is only found if `safe.directory` lists it.
+ */
+export function trustedOwnerOf(directory: string): number | undefined {
+  try {
+    const git = dirname(directory);
+    return gitCommonDirectory(currentDirectory(), process.env) === git ? statSync(git).uid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Here a link was not named by a user, and may have come with the repository: it could lead anywhere. */
+function inRepository(git: string): string {
+  const directory = join(git, 'signalbox');
+  if (lstatSync(directory, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return directory;
+  throw new Failure(
+    'forbidden',
+    `${directory} is a symbolic link, and the store of a repository has to be a directory in it: remove the link, or ` +
+      `name the place that it leads to, if you trust it, in --store or SIGNALBOX_URL (file:DIRECTORY)`,
+  );
+}
+
+function stateDirectory(environment: Environment): string {
+  const named = nonEmpty(environment['XDG_STATE_HOME']);
+  // A relative one would be another store in every directory; the XDG specification has it ignored.
+  if (named !== undefined && isAbsolute(named)) return named;
+  const home = homeDirectory(environment);
+  if (process.platform === 'darwin') return join(home, 'Library', 'Application Support');
+  if (process.platform === 'win32') return nonEmpty(environment['LOCALAPPDATA']) ?? join(home, 'AppData', 'Local');
+  return join(home, '.local', 'state');
+}
+
+/** Of the user, where the environment names none. */
+function homeDirectory(environment: Environment): string {
+  const named = [environment['HOME'], told(homedir), told(() => userInfo().homedir)];
+  const home = named.find((path) => path !== undefined && isAbsolute(path));
+  if (home !== undefined) return home;
+  const why = 'HOME is not set, and this user has no home directory in the system';
+  throw new Failure('invalid', `no place for the store: ${why}; set SIGNALBOX_URL=file:DIRECTORY, or set HOME`);
+}
+
+/** Undefined where the system cannot tell: it throws for a user id that it has no entry for, as containers have. */
+function told(ask: () => string): string | undefined {
+  try {
+    return ask();
+  } catch {
+    return undefined;
+  }
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value;
+}
+
+export interface FilePlace {
+  readonly directory: string;
+  readonly durability: Durability;
+  /** Undefined: as the store was left. */
+  readonly share: Share | undefined;
+}
+
+/**
+ * `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full` and
+ * `share=group`.
+ */
+export function parseFileUrl(url: string, from = currentDirectory()): FilePlace {
+  const question = url.indexOf('?');
+  const place = question < 0 ? url : url.slice(0, question);
+  const query = new URLSearchParams(question < 0 ? '' : url.slice(question));
+  refuseUnknownSettings(query, url);
+  return { directory: resolved(from, pathOf(place, url), url), durability: durabilityOf(query), share: shareOf(query) };
+}
+
+function resolved(from: string, path: string, url: string): string {
+  if (isAbsolute(path)) return resolve(path);
+  if (from !== '') return resolve(from, path);
+  throw new Failure('invalid', `the store is ${shown(url)}, but the current directory does not exist any more`);
+}
+
+/** Empty if it has been deleted: that matters only to who says a relative path. */
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '';
+  }
+}
+
+function pathOf(place: string, url: string): string {
+  const path = place.slice('file:'.length);
+  if (path === '') throw new Failure('invalid', `the store is ${shown(url)}, which names no directory`);
+  if (path.includes('\0')) throw new Failure('invalid', `the store is ${shown(url)}, which is not a path`);
+  if (!path.startsWith('//')) return path;
+  try {
+    return fileURLToPath(place);
+  } catch (cause) {
+    const told = `the store is ${shown(url)}: ${(cause as Error).message}; accepted is file:DIRECTORY`;
+    throw new Failure('invalid', told, { cause });
+  }
+}
+
+function refuseUnknownSettings(query: URLSearchParams, url: string): void {
+  for (const key of query.keys()) {
+    if (key === 'durability' || key === 'share') continue;
+    const accepted = 'accepted are durability and share';
+    throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; ${accepted}`);
+  }
+}
+
+function durabilityOf(query: URLSearchParams): Durability {
+  const durability = query.get('durability') ?? 'normal';
+  if (durability === 'normal' || durability === 'full') return durability;
+  throw new Failure('invalid', `durability is ${shown(durability)}; accepted is normal or full`);
+}
+
+function shareOf(query: URLSearchParams): Share | undefined {
+  const share = query.get('share');
+  if (share === null) return undefined;
+  if (share === 'group' || share === 'none') return share;
+  throw new Failure('invalid', `share is ${shown(share)}; accepted is group or none`);
+}

@@ -1,0 +1,192 @@
+/**
+ * Members: who is there. A member's key hangs on the session of the process that joined, so it goes with that process,
+ * and nobody has to send heartbeats for it.
+ */
+import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { type Compare, type KeyValue, prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
+import { anchorKey, encode, type RecordDocument, resourceOfState, stateKey, STATES } from '../layout.ts';
+import { frozenCopy, ownCopy } from '../own-copy.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Session } from '../session/session.ts';
+import { checked, isObject, isTime, type ListOptions, readEach } from '../stored.ts';
+import { type NextStep, persistently, send, writeOnce } from '../write/write-once.ts';
+
+export interface Member {
+  readonly id: string;
+  readonly metadata: Json | undefined;
+  /** When, by the clock of the process that joined. */
+  readonly joinedAt: number;
+}
+
+export type JoinOutcome =
+  | { readonly kind: 'joined'; readonly membership: Membership }
+  /** A member of this id is alive. */
+  | { readonly kind: 'taken'; readonly member: Member };
+
+interface MemberRecord extends Member {
+  readonly v: 1;
+  readonly session: string;
+  /** Which attempt to join: one whose answer got lost is told by it. */
+  readonly attempt: string;
+}
+
+/** What a join rests on. */
+interface JoinView {
+  readonly session: Session;
+  readonly pair: KeyValue | undefined;
+}
+
+const MEMBERS = `${STATES}member/`;
+
+export class Members {
+  readonly #runtime: Runtime;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** For as long as this process is alive, or until it leaves. Of any number who want an id at once, one gets it. */
+  async join(id: string, metadata?: Json): Promise<JoinOutcome> {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessNamed(id);
+    const problem = requestProblem({ metadata });
+    if (problem !== undefined) throw new Failure('invalid', `member/${id}: ${problem}`);
+    const runtime = this.#runtime;
+    const about = { v: 1 as const, id, metadata: frozenCopy(metadata ?? null), attempt: runtime.options.newId() };
+    return writeOnce(runtime, {
+      // The first time, nobody is known to have this id: the write compares it.
+      read: async (isFirst) => {
+        const session = await runtime.ready();
+        if (isFirst) return { session, pair: undefined };
+        const { pairs } = await this.#read({ key: stateKey('member', id) });
+        return { session, pair: pairs[0] };
+      },
+      decide: (seen) => this.#decideJoin(about, seen),
+      found: ({ session, pair }) => {
+        const there = pair === undefined ? undefined : memberIn(pair);
+        if (pair === undefined || there?.attempt !== about.attempt || there.session !== session.id) return undefined;
+        return this.#joined(session, there, pair.createRevision);
+      },
+      fence: (done, failed) => runtime.fence(done, failed),
+      until: runtime.giveUpAt(),
+    });
+  }
+
+  #decideJoin(
+    about: Pick<MemberRecord, 'v' | 'id' | 'metadata' | 'attempt'>,
+    { session, pair }: JoinView,
+  ): NextStep<JoinView, JoinOutcome> {
+    if (pair !== undefined) return { kind: 'answer', answer: { kind: 'taken', member: shownMember(memberIn(pair)) } };
+    const runtime = this.#runtime;
+    const key = stateKey('member', about.id);
+    const anchor = anchorKey(session.id);
+    const record: MemberRecord = { ...about, joinedAt: runtime.clock.now(), session: session.id };
+    const events: Event[] = [{ type: 'member:joined', at: record.joinedAt, holder: record.id }];
+    const document: RecordDocument<MemberRecord> = { record, events, by: session.id };
+    return {
+      kind: 'write',
+      transaction: {
+        compare: [
+          { key, target: 'version', is: '=', than: 0 },
+          { key: anchor, target: 'version', is: '=', than: session.epoch },
+        ],
+        success: [{ do: 'put', key, value: encode(document), lease: session.leaseId }],
+        failure: [
+          { do: 'read', key },
+          { do: 'read', key: anchor },
+        ],
+      },
+      landed: ({ revision }) => this.#joined(session, record, revision),
+      overtaken: ({ results, revision }) => {
+        const [found, own] = results as readonly [ReadResult, ReadResult];
+        // Our session is over, or a fence has raised its epoch.
+        runtime.sawLease(session.id, own.pairs[0]?.version, revision);
+        return found.pairs.length === 0 ? undefined : { session, pair: found.pairs[0] };
+      },
+    };
+  }
+
+  #joined(session: Session, member: MemberRecord, since: Revision): JoinOutcome {
+    return { kind: 'joined', membership: new Membership(this.#runtime, session, member, since) };
+  }
+
+  /** By id. `onMalformed` hears of keys that are passed over, because what they hold cannot be read. */
+  async list({ onMalformed }: ListOptions = {}): Promise<readonly Member[]> {
+    const { pairs } = await this.#read(prefixed(MEMBERS));
+    const members = readEach(pairs, (pair) => shownMember(memberIn(pair)), onMalformed);
+    return [...members].sort((one, other) => (one.id < other.id ? -1 : 1));
+  }
+
+  async isAlive(id: string): Promise<boolean> {
+    refuseUnlessNamed(id);
+    return (await this.#read({ key: stateKey('member', id), countOnly: true })).count > 0;
+  }
+
+  async #read(range: { readonly key: string; readonly end?: string; readonly countOnly?: true }): Promise<ReadResult> {
+    this.#runtime.refuseIfClosed();
+    return readRange(this.#runtime.store, range, this.#runtime.stopped);
+  }
+}
+
+export class Membership implements AsyncDisposable {
+  readonly id: string;
+  readonly metadata: Json | undefined;
+  readonly #runtime: Runtime;
+  readonly #session: Session;
+  readonly #since: Revision;
+  #hasLeft = false;
+
+  constructor(runtime: Runtime, session: Session, member: Member, since: Revision) {
+    this.#runtime = runtime;
+    this.#session = session;
+    this.#since = since;
+    ({ id: this.id, metadata: this.metadata } = shownMember(member));
+  }
+
+  /** Whether this process may still count as a member: not after it left, nor when the store has not heard of it in time. */
+  get isValid(): boolean {
+    return !this.#hasLeft && this.#session.isValid();
+  }
+
+  /** Leaving twice, or after the session ended, changes nothing; nor for whoever has joined by this id since. */
+  async leave(): Promise<void> {
+    this.#hasLeft = true;
+    const runtime = this.#runtime;
+    const key = stateKey('member', this.id);
+    const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.#since }];
+    // Once is as good as twice: only this very membership is compared with.
+    await persistently(runtime, runtime.giveUpAt(), () =>
+      send(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.leave();
+  }
+}
+
+/** A member that leaves, or whose process dies, says nothing; that its key is gone does. */
+export function memberLeft(key: string, at: number): ToldEvent | undefined {
+  if (!key.startsWith(MEMBERS)) return undefined;
+  const resource = resourceOfState(key);
+  return { type: 'member:left', at, holder: resource.slice(resource.indexOf('/') + 1), resource };
+}
+
+function memberIn(pair: KeyValue): MemberRecord {
+  const id = resourceOfState(pair.key).slice('member/'.length);
+  return checked<RecordDocument<MemberRecord>>(pair, ({ record }) => {
+    if (!isObject(record)) return `its record is ${shown(record)}`;
+    if (record['id'] !== id) return `its id is ${shown(record['id'])}`;
+    return isTime(record['joinedAt']) ? undefined : `its time is ${shown(record['joinedAt'])}`;
+  }).record;
+}
+
+function shownMember({ id, metadata, joinedAt }: Member): Member {
+  return { id, metadata: ownCopy(metadata ?? undefined), joinedAt };
+}
+
+function refuseUnlessNamed(id: string): void {
+  const problem = nameProblem(id, 'member');
+  if (problem !== undefined) throw new Failure('invalid', problem);
+}

@@ -1,0 +1,318 @@
+/**
+ * Who did what, told to whoever wants to know. Events travel with the write that made them, inside its record; here
+ * they are taken out of the followed records and given to each subscriber in order.
+ *
+ * A subscriber's handler never runs on the path of the watch: each has a queue of its own, so a slow one delays
+ * nobody. A queue that overflows is emptied, and the subscriber is told `resync`: it has missed something, and
+ * should look at the state itself. Nothing is lost silently.
+ */
+import { type Event, type Hold, type Json, matches, type ToldEvent } from '../../core/index.ts';
+import type { Change, Changes, KeyValue, Revision } from '../../store/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { follow } from '../session/follow.ts';
+import {
+  type RecordDocument,
+  RECORDS,
+  resourceOfRecord,
+  resourceOfState,
+  resourceOfTicket,
+  STATES,
+  TICKETS,
+} from '../layout.ts';
+import { afterPrefix } from '../../store/index.ts';
+import type { EventKind } from './event-kinds.ts';
+import { memberLeft } from '../members/members.ts';
+import { refuseUnlessFunction } from '../options.ts';
+import type { RuntimeObserver } from '../observer.ts';
+import type { Runtime } from '../runtime.ts';
+import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
+import type { Subscription } from '../subscription.ts';
+import { TaskEvents } from '../tasks/events.ts';
+import type { FeedListener, TaskFeed } from '../tasks/feed.ts';
+
+export type LockEventType =
+  `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
+export type SemaphoreEventType =
+  `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
+export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`;
+export type PipelineEventType =
+  `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelling' | 'cancelled'}`;
+export type MemberEventType = `member:${'joined' | 'left'}`;
+export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
+export type EventType =
+  | LockEventType
+  | SemaphoreEventType
+  | TaskEventType
+  | PipelineEventType
+  | MemberEventType
+  | GuardEventType
+  | 'resync';
+export type EventPattern = EventType | `${EventKind}:*` | '*';
+
+export interface SignalboxEvent {
+  readonly type: EventType;
+  /** `lock/main-branch`; for `resync`, which concerns everything, `*`. */
+  readonly resource: string;
+  readonly holder: string;
+  /** When, by the clock of the process that did it. */
+  readonly at: number;
+  /** Revision and place in it: the same for everyone, and absent for what only this process saw (`denied`, `guard:*`). */
+  readonly id?: string;
+  readonly [detail: string]: Json | undefined;
+}
+
+export type EventHandler = (event: SignalboxEvent) => void | Promise<void>;
+
+/** For the runtime itself: with who holds what it is about once the write is done. */
+export interface RecordEvent extends ToldEvent {
+  readonly held?: Held;
+}
+
+/** Which leases keep the holds of a resource, by a record of this revision. */
+export type Held = { readonly leases: readonly string[]; readonly revision: Revision };
+
+/** For the runtime itself: told on the path of the watch, so it must not throw and must not wait. */
+export interface RevisionListener {
+  /** What one revision made happen, in order. Of tasks apart from the rest. */
+  told(events: readonly RecordEvent[]): void;
+  /** Something was missed. */
+  missed(): void;
+}
+
+/** Tasks are elsewhere in the store than everything else. */
+export type EventSource = 'records' | 'tasks';
+
+const LONGEST_QUEUE = 1000;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
+
+export class Events implements FeedListener, RuntimeObserver {
+  readonly #runtime: Runtime;
+  readonly #subscribers = new Set<Subscriber>();
+  #following: Promise<unknown> | undefined;
+  readonly #feed: TaskFeed;
+  readonly #taskEvents = new TaskEvents();
+  readonly #listeners: Readonly<Record<EventSource, Set<RevisionListener>>> = { records: new Set(), tasks: new Set() };
+
+  constructor(runtime: Runtime, feed: TaskFeed) {
+    this.#runtime = runtime;
+    this.#feed = feed;
+  }
+
+  localEvents(resource: string, events: readonly Event[]): void {
+    for (const event of events) this.#tell(publicEvent(event, resource));
+  }
+
+  /** Resolves once the store has confirmed it: whatever happens after that is told. */
+  async subscribe(pattern: string, handler: EventHandler): Promise<Subscription> {
+    this.#runtime.refuseIfClosed();
+    refuseUnlessFunction('the handler', handler);
+    if (typeof pattern !== 'string' || !PATTERN.test(pattern)) {
+      throw new Failure(
+        'invalid',
+        `the pattern is ${shown(pattern)}; accepted is "*", "lock:*" or "lock:released", and so on`,
+      );
+    }
+    const subscriber = new Subscriber(pattern, handler);
+    this.#subscribers.add(subscriber);
+    const unsubscribe = (): void => {
+      subscriber.stop();
+      this.#subscribers.delete(subscriber);
+    };
+    try {
+      if (!pattern.startsWith('task:')) await this.#followRecords();
+      // Tasks are elsewhere in the store: whoever does not ask for them does not have them watched.
+      if (pattern === '*' || pattern === 'resync' || pattern.startsWith('task:')) await this.#feed.listen(this);
+    } catch (error) {
+      unsubscribe();
+      throw error;
+    }
+    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+  }
+
+  /** For the runtime itself. Resolves once the store has confirmed it. */
+  async listen(source: EventSource, listener: RevisionListener): Promise<Subscription> {
+    this.#runtime.refuseIfClosed();
+    const listeners = this.#listeners[source];
+    const unsubscribe = (): void => void listeners.delete(listener);
+    listeners.add(listener);
+    try {
+      await (source === 'records' ? this.#followRecords() : this.#feed.listen(this));
+    } catch (error) {
+      unsubscribe();
+      throw error;
+    }
+    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+  }
+
+  async #followRecords(): Promise<void> {
+    try {
+      await (this.#following ??= this.#follow());
+    } catch (error) {
+      this.#following = undefined;
+      throw error;
+    }
+  }
+
+  #follow(): Promise<unknown> {
+    const { store, clock, stopped } = this.#runtime;
+    // Tickets, records and states lie side by side: one watch, one order.
+    return follow(
+      store,
+      clock,
+      { key: TICKETS, end: afterPrefix(STATES) },
+      {
+        changes: ({ revision, changes }) => {
+          const now = clock.now();
+          this.#tellAll(
+            'records',
+            revision,
+            changes.flatMap((change) => readableEvents(change, now)),
+          );
+        },
+        resync: () => this.#missed('records', (subscriber) => !subscriber.pattern.startsWith('task:')),
+      },
+      stopped,
+    );
+  }
+
+  /** Of tasks. */
+  changes(changes: Changes): void {
+    const events = [...this.#taskEvents.of(changes, this.#runtime.clock.now())];
+    this.#tellAll(
+      'tasks',
+      changes.revision,
+      events.map(([event, resource]) => ({ ...event, resource })),
+    );
+  }
+
+  resync(): Promise<Revision> {
+    return this.#missed('tasks', ({ pattern }) => /^(task:|\*|resync)/.test(pattern));
+  }
+
+  async #missed(source: EventSource, concerns: (subscriber: Subscriber) => boolean): Promise<Revision> {
+    const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
+    for (const subscriber of this.#subscribers) if (concerns(subscriber)) subscriber.missed(this.#runtime.clock.now());
+    for (const listener of this.#listeners[source]) listener.missed();
+    return revision;
+  }
+
+  #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
+    if (events.length === 0) return;
+    for (const listener of this.#listeners[source]) listener.told(events);
+    events.forEach(({ isNew: _isNew, held: _held, ...event }, index) => {
+      this.#tell({ ...(event as SignalboxEvent), id: `${revision}.${index}` });
+    });
+  }
+
+  #tell(event: SignalboxEvent): void {
+    for (const subscriber of this.#subscribers) subscriber.tell(event);
+  }
+}
+
+/** A key that cannot be read says nothing, and must not hide what else was written with it. */
+function readableEvents(change: Change, now: number): readonly RecordEvent[] {
+  try {
+    return [...eventsOf(change, now)];
+  } catch (error) {
+    malformedBy(change.kind === 'put' ? change.pair.key : change.key, error);
+    return [];
+  }
+}
+
+function* eventsOf(change: Change, now: number): Iterable<RecordEvent> {
+  if (change.kind === 'delete') {
+    const left = memberLeft(change.key, now);
+    if (left !== undefined) yield left;
+    return;
+  }
+  const { pair } = change;
+  const { key } = pair;
+  if (key.startsWith(TICKETS)) {
+    if (pair.version === 1) yield queued(pair);
+    return;
+  }
+  const isRecord = key.startsWith(RECORDS);
+  const resource = isRecord ? resourceOfRecord(key) : resourceOfState(key);
+  const { record, events = [] } = checked<RecordDocument<unknown>>(pair, documentProblem);
+  const more = { ...(pair.version === 1 && { isNew: true as const }), ...(isRecord && { held: heldIn(record, pair) }) };
+  for (const event of events) yield { ...event, resource, ...more };
+}
+
+function documentProblem({ record, events = [] }: Fields): string | undefined {
+  if (!isObject(record)) return `its record is ${shown(record)}`;
+  const { holds = [] } = record;
+  if (!Array.isArray(holds) || !holds.every(isObject)) return `its holds are ${shown(holds)}`;
+  const areEvents =
+    Array.isArray(events) && events.every((event) => isObject(event) && typeof event['type'] === 'string');
+  return areEvents ? undefined : `its events are ${shown(events)}`;
+}
+
+/** `record`: of a lock or a semaphore. */
+export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
+  const { holds = [] } = record as { readonly holds?: readonly Hold[] };
+  const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+  return { leases, revision: modRevision };
+}
+
+/** A ticket that appears is itself the news that somebody waits. */
+function queued(pair: KeyValue): ToldEvent {
+  const { request, at } = ticketIn<{ holder: string; priority: number }>(pair);
+  const resource = resourceOfTicket(pair.key);
+  const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
+  return { type, at, holder: request.holder, priority: request.priority, resource };
+}
+
+function publicEvent(event: Event, resource: string): SignalboxEvent {
+  return { ...event, type: event.type as EventType, resource };
+}
+
+class Subscriber {
+  readonly pattern: string;
+  readonly #handler: EventHandler;
+  #queue: SignalboxEvent[] = [];
+  #draining = false;
+  #stopped = false;
+
+  constructor(pattern: string, handler: EventHandler) {
+    this.pattern = pattern;
+    this.#handler = handler;
+  }
+
+  tell(event: SignalboxEvent): void {
+    if (!matches(this.pattern, event.type)) return;
+    if (this.#queue.length >= LONGEST_QUEUE) this.missed(event.at);
+    else this.#add(event);
+  }
+
+  /** Whatever its pattern: it must know that it has missed something. */
+  missed(at: number): void {
+    this.#queue = [];
+    this.#add({ type: 'resync', resource: '*', holder: '', at });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#queue = [];
+  }
+
+  #add(event: SignalboxEvent): void {
+    this.#queue.push(event);
+    if (this.#draining) return;
+    this.#draining = true;
+    queueMicrotask(() => void this.#drain());
+  }
+
+  async #drain(): Promise<void> {
+    for (let event = this.#queue.shift(); event !== undefined && !this.#stopped; event = this.#queue.shift()) {
+      try {
+        await this.#handler(event);
+      } catch (error) {
+        // A bug in a handler is its own: told the way an event listener's is, and the next event still comes.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+    this.#draining = false;
+  }
+}

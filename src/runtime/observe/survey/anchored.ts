@@ -1,0 +1,74 @@
+/** What the anchors of a survey tell: which leases are there, and which processes they belong to. */
+import type { Json } from '../../../core/index.ts';
+import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
+import type { KeyValue, LeaseId } from '../../../store/index.ts';
+import { ANCHORS, decode, MAINTAINER, processOf } from '../../layout.ts';
+import { type Malformed, readEach } from '../../stored.ts';
+
+/** A process that is present in the store. */
+export interface SurveyedSession {
+  readonly id: string;
+  /** Where it runs, if it says so. */
+  readonly host: string | undefined;
+  readonly pid: number | undefined;
+  /** Whatever it told about itself. */
+  readonly about: Json;
+}
+
+export class Anchored {
+  readonly #anchors: ReadonlyMap<string, KeyValue>;
+  /** What each says; that of a malformed one is missing, but its lease is there all the same. */
+  readonly #told: ReadonlyMap<string, Json>;
+
+  constructor(pairs: readonly KeyValue[], malformed: (found: Malformed) => void) {
+    this.#anchors = new Map(pairs.map((pair) => [leaseOf(pair), pair]));
+    this.#told = new Map(readEach(pairs, (pair) => [leaseOf(pair), decode<Json>(pair)] as const, malformed));
+  }
+
+  isThere(lease: string): boolean {
+    return this.#anchors.has(lease);
+  }
+
+  leaseId(lease: string): LeaseId | undefined {
+    return this.#anchors.get(lease)?.lease ?? undefined;
+  }
+
+  /** Of a session, or the process that made a lease of its own. */
+  session(lease: string): SurveyedSession | undefined {
+    const about = this.#told.get(lease);
+    if (about === undefined) return undefined;
+    const { host, pid } = fieldsOf(about);
+    return {
+      id: lease,
+      host: typeof host === 'string' ? host : undefined,
+      pid: typeof pid === 'number' ? pid : undefined,
+      about,
+    };
+  }
+
+  /** Which process it is, for certain, if it told. */
+  process(lease: string): ProcessIdentity | undefined {
+    return identityFrom(this.#told.get(lease));
+  }
+
+  sessions(): readonly SurveyedSession[] {
+    return [...this.#anchors.keys()].flatMap((lease) => {
+      const session = lease === MAINTAINER || processOf(lease) !== lease ? undefined : this.session(lease);
+      return session === undefined ? [] : [session];
+    });
+  }
+
+  maintainer(): string | undefined {
+    const told = this.#told.get(MAINTAINER);
+    return typeof told === 'string' ? told : undefined;
+  }
+}
+
+function leaseOf({ key }: KeyValue): string {
+  return key.slice(ANCHORS.length);
+}
+
+function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {
+  const isObject = typeof about === 'object' && about !== null && !Array.isArray(about);
+  return isObject ? (about as { readonly [key: string]: Json | undefined }) : {};
+}

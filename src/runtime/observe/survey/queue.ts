@@ -1,0 +1,66 @@
+/** The queue of one resource in the order in which it would be served, and who waits for whom in it. */
+import { type Json, type LockMode, nextInLine, passing, type Passed } from '../../../core/index.ts';
+import { processOf } from '../../layout.ts';
+import { ownCopy } from '../../own-copy.ts';
+import type { Anchored, SurveyedSession } from './anchored.ts';
+import type { AnyRequest, Found } from './found.ts';
+
+export interface SurveyedWaiter {
+  readonly id: string;
+  readonly holder: string;
+  /** Of a lock. */
+  readonly mode: LockMode | undefined;
+  /** Of a semaphore: the total that is wanted. */
+  readonly weight: number | undefined;
+  readonly priority: number;
+  readonly reason: string | undefined;
+  readonly metadata: Json | undefined;
+  /** When it began to wait, by its own clock. */
+  readonly since: number;
+  /** 1 is the next to be served. */
+  readonly position: number;
+  /** It holds it already, and wants more: a reader to become the writer, a semaphore's holder more slots. */
+  readonly isGrowing: boolean;
+  /** The holders in its way, and whoever is directly ahead of it in the queue. */
+  readonly waitsFor: readonly string[];
+  readonly session: SurveyedSession | undefined;
+}
+
+export function queueOf({ record, tickets }: Found, anchored: Anchored): readonly SurveyedWaiter[] {
+  const began = new Map(tickets.map(({ request, at }) => [request.id, at]));
+  let ahead: readonly string[] = [];
+  const requests = tickets.map(({ request }) => request);
+  return inOrder(requests, record.passed).map((request, place) => {
+    const inTheWay = record.holds
+      .filter((hold) => !('mode' in hold) || hold.mode === 'exclusive' || request.mode === 'exclusive')
+      .map(({ holder }) => holder);
+    const waitsFor = [...new Set([...inTheWay, ...ahead])].filter((holder) => holder !== request.holder);
+    ahead = [request.holder];
+    return {
+      id: request.id,
+      holder: request.holder,
+      mode: request.mode,
+      weight: request.weight,
+      priority: request.priority,
+      reason: request.reason,
+      metadata: ownCopy(request.metadata),
+      since: began.get(request.id) ?? 0,
+      position: place + 1,
+      isGrowing: request.upgrades !== undefined || request.grows !== undefined,
+      waitsFor,
+      session: anchored.session(processOf(request.id)),
+    };
+  });
+}
+
+/** As things stand: whoever comes with a higher priority may still go first. */
+function inOrder(waiting: readonly AnyRequest[], passed: Passed | null): readonly AnyRequest[] {
+  const rest = [...waiting];
+  const ordered: AnyRequest[] = [];
+  while (rest.length > 0) {
+    const place = nextInLine(rest, passed);
+    passed = passing(rest, place, passed);
+    ordered.push(...rest.splice(place, 1));
+  }
+  return ordered;
+}

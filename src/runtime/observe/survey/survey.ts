@@ -1,0 +1,213 @@
+/**
+ * Who holds what and who waits for whom, in the whole store at one revision. Nothing is written and no session is
+ * made: whoever only looks leaves no trace.
+ *
+ *     r/ records ─┐
+ *     q/ tickets ─┼─ one transaction ──▶ resources with holds and queues ──▶ + how each lease fares ──▶ Survey
+ *     a/ anchors ─┘
+ */
+import {
+  type Hold,
+  isStale,
+  type Json,
+  type LockHold,
+  type LockMode,
+  type LockRecord,
+  type OnStale,
+  type SemaphoreHold,
+  type SemaphoreRecord,
+  slotNumbers,
+  type Token,
+} from '../../../core/index.ts';
+import { Failure } from '../../../failure.ts';
+import { prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
+import {
+  ANCHORS,
+  processOf,
+  RECORDS,
+  type ResourceKeys,
+  resourceKeys,
+  type ResourceKind,
+  TICKETS,
+} from '../../layout.ts';
+import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.ts';
+import { ownCopy } from '../../own-copy.ts';
+import type { Runtime } from '../../runtime.ts';
+import type { Malformed } from '../../stored.ts';
+import { Anchored, type SurveyedSession } from './anchored.ts';
+import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health.ts';
+import { type Found, foundIn } from './found.ts';
+import { queueOf, type SurveyedWaiter } from './queue.ts';
+
+export interface SurveyedHold {
+  readonly id: string;
+  readonly holder: string;
+  readonly token: Token;
+  /** By the clock of the process that was granted it. */
+  readonly acquiredAt: number;
+  readonly reason: string | undefined;
+  readonly metadata: Json | undefined;
+  readonly maxHoldMs: number | undefined;
+  /** It hangs on the session of a process; a detached hold has a lease of its own, which its holder renews. */
+  readonly isAttached: boolean;
+  /** The process that keeps it, where it is attached and that process lives. */
+  readonly session: SurveyedSession | undefined;
+  readonly health: HoldHealth;
+  /** It will not become valid again, and the next in line may have it. */
+  readonly isStale: boolean;
+  /** How its lease fares; unknown of one that has ended, and where leases were not asked for. */
+  readonly lease: Freshness | undefined;
+  /** Its staleness was announced. */
+  readonly isWarned: boolean;
+}
+
+export type SurveyedLockHold = SurveyedHold & { readonly mode: LockMode };
+export type SurveyedSemaphoreHold = SurveyedHold & { readonly weight: number; readonly slots: readonly number[] };
+
+interface Surveyed<H extends SurveyedHold> {
+  readonly name: string;
+  /** `lock/main-branch`. */
+  readonly resource: string;
+  /** The last token that was given out. */
+  readonly token: Token;
+  readonly onStale: OnStale;
+  readonly holds: readonly H[];
+  /** In the order in which they would be served as things stand. */
+  readonly waiting: readonly SurveyedWaiter[];
+}
+
+export type SurveyedLock = Surveyed<SurveyedLockHold>;
+
+export interface SurveyedSemaphore extends Surveyed<SurveyedSemaphoreHold> {
+  readonly capacity: number;
+  readonly usedSlots: number;
+  readonly availableSlots: number;
+}
+
+export interface Survey {
+  readonly revision: Revision;
+  /** When it was read, by the clock of this process. */
+  readonly at: number;
+  /** By name. */
+  readonly locks: readonly SurveyedLock[];
+  readonly semaphores: readonly SurveyedSemaphore[];
+  readonly sessions: readonly SurveyedSession[];
+  /** The session that does the maintenance, if one does. */
+  readonly maintainer: string | undefined;
+  /** Keys that were passed over, because what they hold cannot be read. A resource among them is in no list above. */
+  readonly malformed: readonly Malformed[];
+}
+
+export interface SurveyOptions {
+  /** Only this one: `{ kind: 'lock', name: 'main-branch' }`. */
+  readonly resource?: { readonly kind: ResourceKind; readonly name: string };
+  /** Asks how each hold's lease fares: one more question to the store for each. Without it, only what has ended is told. */
+  readonly leases?: boolean;
+}
+
+export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): Promise<Survey> {
+  runtime.refuseIfClosed();
+  refuseWrongValues(options, { resource: anObject, leases: flag });
+  const { resource, leases = true } = options;
+  if (resource !== undefined) refuseWrongValues(resource, { kind: oneOf(['lock', 'semaphore']), name: aName });
+  const keys = resource === undefined ? undefined : resourceKeys(resource.kind, resource.name);
+  // One transaction and not pages: only within it is everything of one revision.
+  const result = await runtime.store.transaction(
+    {
+      compare: [],
+      success: [
+        { do: 'read', ...recordsOf(keys) },
+        { do: 'read', ...ticketsOf(keys), order: 'create' },
+        { do: 'read', ...prefixed(ANCHORS) },
+      ],
+      failure: [],
+    },
+    runtime.stopped,
+  );
+  const at = runtime.clock.now();
+  const [records, tickets, anchors] = result.results as readonly [ReadResult, ReadResult, ReadResult];
+  const malformed: Malformed[] = [];
+  const passOver = (one: Malformed): void => void malformed.push(one);
+  const anchored = new Anchored(anchors.pairs, passOver);
+  // Who asks for one resource must not hear that it is free because it cannot be read.
+  const refuse = ({ why }: Malformed): never => {
+    throw new Failure('corrupt', why);
+  };
+  const found = foundIn(records.pairs, tickets.pairs, keys?.resource, keys === undefined ? passOver : refuse);
+  const held = found.flatMap(({ record }): readonly Hold[] => record.holds);
+  const fresh = leases ? await freshnessOf(runtime, anchored, held) : undefined;
+
+  const hold = (grant: Hold): SurveyedHold => {
+    const isAttached = processOf(grant.lease) === grant.lease;
+    const lease = fresh?.get(grant.lease);
+    const session = isAttached ? anchored.session(grant.lease) : undefined;
+    // Between the two looks its lease may have ended; the later one counts.
+    const hasEnded = (name: string): boolean =>
+      !anchored.isThere(name) || (name === grant.lease && fresh !== undefined && lease === undefined);
+    return {
+      id: grant.id,
+      holder: grant.holder,
+      token: grant.token,
+      acquiredAt: grant.acquiredAt,
+      reason: grant.reason,
+      metadata: ownCopy(grant.metadata),
+      maxHoldMs: grant.maxHoldMs,
+      isAttached,
+      session,
+      health: healthOf(grant, hasEnded, isAttached ? anchored.process(grant.lease) : undefined, isAttached, lease),
+      isStale: isStale(grant, { now: at, revision: result.revision, gone: hasEnded }),
+      lease,
+      isWarned: grant.warned === true,
+    };
+  };
+  return {
+    revision: result.revision,
+    at,
+    locks: found.filter(isLock).map((lock) => ({
+      ...common(lock, anchored),
+      holds: lock.record.holds.map((grant: LockHold) => ({ ...hold(grant), mode: grant.mode })),
+    })),
+    semaphores: found.filter(isSemaphore).map((semaphore) => {
+      const { capacity, holds } = semaphore.record;
+      const usedSlots = holds.reduce((sum, { weight }) => sum + weight, 0);
+      return {
+        ...common(semaphore, anchored),
+        capacity,
+        usedSlots,
+        availableSlots: Math.max(0, capacity - usedSlots),
+        holds: holds.map((grant: SemaphoreHold) => ({
+          ...hold(grant),
+          weight: grant.weight,
+          slots: slotNumbers(grant.slots),
+        })),
+      };
+    }),
+    sessions: anchored.sessions(),
+    maintainer: anchored.maintainer(),
+    malformed,
+  };
+}
+
+type FoundLock = Found & { readonly record: LockRecord };
+type FoundSemaphore = Found & { readonly record: SemaphoreRecord };
+
+function isLock(found: Found): found is FoundLock {
+  return found.record.kind === 'lock';
+}
+
+function isSemaphore(found: Found): found is FoundSemaphore {
+  return found.record.kind === 'semaphore';
+}
+
+function common(found: Found, anchored: Anchored): Omit<SurveyedLock, 'holds'> {
+  const { name, resource, record } = found;
+  return { name, resource, token: record.token, onStale: record.onStale, waiting: queueOf(found, anchored) };
+}
+
+function recordsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end?: string } {
+  return keys === undefined ? prefixed(RECORDS) : { key: keys.record };
+}
+
+function ticketsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end: string } {
+  return keys === undefined ? prefixed(TICKETS) : { key: keys.queue, end: keys.queueEnd };
+}

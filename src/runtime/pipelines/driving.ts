@@ -1,0 +1,224 @@
+/**
+ * Drives pipelines: takes the driver's hold, ends what an earlier driver left running, and has a `PipelineDriver` carry the
+ * pipeline on under that hold's token.
+ */
+import { hostname } from 'node:os';
+import type { Adapters } from '../../adapters/adapters.ts';
+import {
+  type Choice,
+  hasEnded,
+  openQuestion,
+  type Phase,
+  type PipelineRecord,
+  type Runbook,
+  type VoidAnswer,
+  whyVoid,
+} from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { randomHex } from '../../host/index.ts';
+import type { Lock, LockHold } from '../holds/lock.ts';
+import { outerHolds } from '../processes/environment.ts';
+import { clearLeftovers } from '../processes/leftovers.ts';
+import { NotAcquired } from '../refusal.ts';
+import type { Runtime } from '../runtime.ts';
+import { BackgroundCommand } from '../write/pending-command.ts';
+import { type DriverParts, PipelineDriver } from './driver.ts';
+import type { PipelineFeed } from './feed.ts';
+import { type PhaseFunction, refuseUnlessRunnable } from './functions.ts';
+import { phaseAround } from './inside.ts';
+import { driverLock, pipelineResource } from './keys.ts';
+import { recoverLog } from './log.ts';
+import { defaultHolder, missing, readPipeline } from './reading.ts';
+import { RecordStore } from './record-store.ts';
+import type { RunSpec } from './run-spec.ts';
+import type { DriveOutcome, ResumeOptions } from './terms.ts';
+
+const DEFAULT_GRACE_MS = 5_000;
+const FOUND_DEAD_MS = 500;
+
+/** What pipelines need of the signalbox that they are part of. */
+export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
+  lock(name: string): Lock;
+  /** What guards look at, if it is not the machine that drives the pipeline. */
+  readonly adapters: Adapters | undefined;
+  /** The store, for what is started to find. */
+  readonly url: string | undefined;
+}
+
+export class Driving {
+  readonly #runtime: Runtime;
+  readonly #parts: PipelineParts;
+  readonly #feed: PipelineFeed;
+
+  constructor(runtime: Runtime, parts: PipelineParts, feed: PipelineFeed) {
+    this.#runtime = runtime;
+    this.#parts = parts;
+    this.#feed = feed;
+  }
+
+  async drive(id: string, options: ResumeOptions): Promise<DriveOutcome> {
+    const { record, spec } = await readPipeline(this.#runtime, id);
+    if (record === undefined || spec === undefined) return { kind: 'missing' };
+    if (hasEnded(record)) return { kind: 'left', record };
+    const question = options.question ?? openQuestion(record);
+    const refused = voidDecision(record, options, question);
+    if (refused !== undefined) return refused;
+    // Its own phase would wait for itself.
+    if (phaseAround(record) !== undefined) return { kind: 'driven', by: record.driver?.holder ?? '' };
+    const hold = await this.#driverHold(id, options);
+    if (typeof hold === 'string') return { kind: 'driven', by: hold };
+    try {
+      return await this.#driveWith(id, hold, options, question);
+    } finally {
+      await hold.release().catch(() => undefined);
+    }
+  }
+
+  /** `question`: the one that was open when a person decided. */
+  async #driveWith(
+    id: string,
+    hold: LockHold,
+    options: ResumeOptions,
+    question: number | undefined,
+  ): Promise<DriveOutcome> {
+    const { record: seen } = await readPipeline(this.#runtime, id);
+    if (seen === undefined) throw missing(id);
+    // While we waited for the hold, another process may have answered the question, and come to the next one.
+    const refused = voidDecision(seen, options, question);
+    if (refused !== undefined) return refused;
+    // Whatever an earlier driver began must not run beside what we begin.
+    await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
+    const { record, spec, mod } = await readPipeline(this.#runtime, id);
+    if (record === undefined || spec === undefined) throw missing(id);
+    await recoverLog(this.#runtime, record);
+    const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
+    const next = nextToRun(spec.runbook, record, decision);
+    // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
+    if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
+    const records = new RecordStore(this.#runtime, id, spec.runbook, { record, mod }, hold.process);
+    const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, spec);
+    const driver = new PipelineDriver(this.#driverParts(options), records, { ...spec, cwd }, hold, {
+      adapters,
+      signal,
+      waits: options.waits ?? true,
+      decision: decision === undefined || question === undefined ? undefined : { question, choice: decision, by },
+      onChange: options.onChange ?? (() => undefined),
+    });
+    this.#freeLeftBehind(record);
+    const last = await driver.drive();
+    if (last === undefined) throw missing(id);
+    return { kind: 'left', record: last };
+  }
+
+  /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
+  #freeLeftBehind({ step, phases }: PipelineRecord): void {
+    for (const resource of Object.keys(phases[step.phase]?.tokens ?? {})) {
+      this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'maintain' }));
+    }
+  }
+
+  #driverParts(options: ResumeOptions): DriverParts {
+    const { url, children, guards } = this.#parts;
+    const outer = url === undefined ? {} : outerHolds(process.env, url);
+    return {
+      runtime: this.#runtime,
+      feed: this.#feed,
+      children,
+      guards,
+      acquireAll: (wants, terms) => this.#parts.acquireAll(wants, terms),
+      tryAcquireAll: (wants, terms) => this.#parts.tryAcquireAll(wants, terms),
+      url,
+      env: process.env,
+      outer,
+      around: () => [...new Set(Object.values(outer).map(({ holder }) => holder))],
+      graceMs: options.graceMs ?? DEFAULT_GRACE_MS,
+      hurrying: options.hurrying,
+      functions: options.functions ?? new Map<string, PhaseFunction>(),
+      onOutput: options.onOutput ?? (() => undefined),
+    };
+  }
+
+  /** Or who has it. */
+  async #driverHold(id: string, { standsBy = false, signal }: ResumeOptions): Promise<LockHold | string> {
+    const lock = this.#parts.lock(driverLock(id));
+    const terms = {
+      holder: `driver:${hostname()}:${process.pid}:${randomHex(3)}`,
+      reason: `drives ${pipelineResource(id)}`,
+      metadata: { pipeline: id },
+    };
+    if (standsBy) return lock.acquire({ ...terms, ...(signal !== undefined && { signal }) });
+    const attempt = await lock.tryAcquire(terms);
+    if ('hold' in attempt) return attempt.hold;
+    try {
+      // A driver that was killed is found dead in a moment; one that lives is still there then.
+      return await lock.acquire({ ...terms, waitMs: FOUND_DEAD_MS, ...(signal !== undefined && { signal }) });
+    } catch (error) {
+      if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
+      const { holders } = await lock.inspect();
+      return holders[0]?.holder ?? 'somebody who waits for it';
+    }
+  }
+
+  /** It may take long, or need somebody: that is told like what the phase prints. */
+  async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
+    const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
+    const { children } = this.#parts;
+    const found = await children.leftovers([hold]);
+    if (found.leftovers.length + found.unreadable.length === 0) return;
+    const cut = signal === undefined ? hold.signal : AbortSignal.any([hold.signal, signal]);
+    const [left] = await clearLeftovers(found, {
+      children,
+      graceMs,
+      tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
+      cut,
+    });
+    if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
+    if (left !== undefined) throw new Failure('not-acquired', `${left}; nothing was started beside it`);
+  }
+}
+
+/** The phase whose turn it is; undefined while its command runs, after it has, and where a person decides first. */
+function nextToRun(
+  { phases }: Runbook,
+  { step, blocked }: PipelineRecord,
+  decision: Choice | undefined,
+): Phase | undefined {
+  if (step.when !== 'before' || (blocked?.on === 'person' && decision !== 'rerun')) return undefined;
+  return phases[step.phase];
+}
+
+/** Undefined if there is no decision, or if it counts. */
+function voidDecision(
+  record: PipelineRecord,
+  { decision }: ResumeOptions,
+  question: number | undefined,
+): DriveOutcome | undefined {
+  if (decision === undefined) return undefined;
+  const why: VoidAnswer | undefined = whyVoid(record, question);
+  switch (why?.kind) {
+    case undefined:
+      return undefined;
+    case 'not-asked':
+      return { kind: 'nothing-to-decide', record };
+    case 'answered':
+    case 'another-question':
+      return { ...why, record };
+  }
+}
+
+/** Commands that guards run have the same variables as those of phases. */
+async function adaptersFor(
+  given: Adapters | undefined,
+  root: string,
+  { issues, commandTimeoutMs }: RunSpec,
+): Promise<(variables: Readonly<Record<string, string>>) => Adapters> {
+  if (given !== undefined) return () => given;
+  const { localAdapters } = await import('../../adapters/index.ts');
+  return (variables) =>
+    localAdapters({
+      root,
+      env: { ...process.env, ...variables },
+      ...(issues !== undefined && { issues }),
+      ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
+    });
+}

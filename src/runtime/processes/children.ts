@@ -1,0 +1,263 @@
+/**
+ * Which child processes work under which holds, so that nobody starts a second one beside an orphan.
+ *
+ *     a hold is granted ── the child is there, but waits ── its note is written ── it is let go ── ... ── note deleted
+ *                                                                 │
+ *                              the same transaction reads the notes of others, and whether the hold is still ours
+ *
+ * Whoever was granted the resource after us reads our note, because it was written before our child was let go; and if
+ * the resource had changed hands before we wrote it, the record tells us so, and our child is not let go at all. Notes
+ * are on no lease: they outlive the hold, and are deleted by whoever finds that nothing is left of the child.
+ *
+ * A child that was started inside of another one works under what that one holds as well, and is noted there too: if
+ * whoever looks after both is killed, the next holder of the outer resource has to find it.
+ */
+import type { Hold as Grant, Token } from '../../core/index.ts';
+import {
+  identityFrom,
+  isProvenGone,
+  type Offspring,
+  offspringFrom,
+  type ProcessIdentity,
+  thisProcess,
+} from '../../host/index.ts';
+import {
+  always,
+  type KeyValue,
+  type Operation,
+  type OperationResult,
+  Operations,
+  prefixed,
+} from '../../store/index.ts';
+import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
+import type { Hold } from '../holds/hold.ts';
+import { decode, encode, type ResourceKeys } from '../layout.ts';
+import { unlessStopped } from '../write/write-once.ts';
+import type { Runtime } from '../runtime.ts';
+import { isOfOneMachine } from '../session/session.ts';
+
+export interface ChildNote {
+  readonly hold: string;
+  readonly token: Token;
+  readonly holder: string;
+  /** What the hold rests on: a child under a re-entry belongs to the outer hold. */
+  readonly lease: string;
+  readonly child: Offspring;
+  /** Whoever started it, and looks after it. */
+  readonly parent?: ProcessIdentity;
+  /** How long its parent gives it to end when the hold is lost. */
+  readonly graceMs: number;
+  /** Its parent lets it go on when the hold is lost. */
+  readonly outlivesHold: boolean;
+  readonly at: number;
+}
+
+/** A note that signalbox did not write like this: nothing is done because of it, and it stays where it is. */
+export interface UnreadableNote {
+  readonly key: string;
+  readonly resource: string;
+}
+
+/** A note of a child whose hold is gone. */
+export interface Leftover {
+  readonly key: string;
+  readonly resource: string;
+  readonly note: ChildNote;
+  /** Its parent lives, and has just lost the hold: it is about to end it by itself. */
+  readonly isLookedAfter: boolean;
+}
+
+export interface Found {
+  readonly leftovers: readonly Leftover[];
+  readonly unreadable: readonly UnreadableNote[];
+}
+
+export type Entered =
+  | ({ readonly kind: 'entered'; readonly keys: readonly string[] } & Found)
+  /** The hold was lost before the child could be let go. */
+  | { readonly kind: 'lost'; readonly resource: string };
+
+export interface ChildTerms {
+  readonly graceMs: number;
+  readonly outlivesHold: boolean;
+  /** Whoever has the first of the holds runs one child after another: what is left of an earlier one has to go too. */
+  readonly isAlone?: boolean;
+}
+
+const LONGEST_TEXT = 1_000;
+/** Almost 25 days; a longer timer would end at once. */
+const LONGEST_GRACE_MS = 2 ** 31 - 1;
+
+export class Children {
+  readonly #runtime: Runtime;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** Whether all processes that use this store are on one machine. */
+  get areOfOneMachine(): boolean {
+    return isOfOneMachine(this.#runtime.store);
+  }
+
+  /** Whether other users may have written the notes: on etcd all that reach it may, in a file only where it is shared. */
+  get areOfSeveralUsers(): boolean {
+    return !this.areOfOneMachine || this.#runtime.store.isOfSeveralUsers === true;
+  }
+
+  /** Those of these holds of others that are still there. */
+  stillHeld(told: readonly HoldTold[]): Promise<readonly { readonly resource: string; readonly grant: Grant }[]> {
+    return stillHeld(this.#runtime, told);
+  }
+
+  /** `enter`, where a store that is away for a moment is asked again. Undefined if it was stopped meanwhile. */
+  enterUnless(stop: AbortSignal, ...given: Parameters<Children['enter']>): Promise<Entered | undefined> {
+    return unlessStopped(this.#runtime, stop, () => this.enter(...given));
+  }
+
+  /**
+   * To be called before the child is let go. It must not be, unless the answer is `entered`. `outer`: what is held
+   * around this process; what of it is not held any more is no matter.
+   */
+  async enter(
+    holds: readonly Hold[],
+    child: Offspring,
+    terms: ChildTerms,
+    outer: readonly HoldTold[] = [],
+  ): Promise<Entered> {
+    const { store, stopped, clock } = this.#runtime;
+    const session = await this.#runtime.ready();
+    const parent = thisProcess();
+    const own = this.#runtime.nextId(session);
+    const around = await this.#around(
+      outer.filter(({ resource }) => !holds.some((hold) => hold.resource === resource)),
+    );
+    const under = [...holds.map((hold) => ({ resource: hold.resource, grant: hold, ...terms })), ...around];
+    const keys = under.map(({ resource }) => keysOf(resource));
+    // Without an identity nobody could find it by the note.
+    const noted = child.process === undefined ? [] : keys.map(({ children }) => children + own);
+    const puts = noted.map((key, place): Operation => {
+      const { grant, outlivesHold } = under[place] as (typeof under)[number];
+      const { id, token, holder, lease } = grant;
+      const { graceMs } = terms;
+      const note: ChildNote = { hold: id, token, holder, lease, child, graceMs, outlivesHold, at: clock.now() };
+      return { do: 'put', key, value: encode(parent === undefined ? note : { ...note, parent }) };
+    });
+    const entering = new Operations().add(...puts);
+    const places = keys.map((each) => readUnder(entering, each));
+    // Dead with nothing left behind is dead at once; with the child alive, its lease runs its time.
+    if (parent !== undefined && child.process !== undefined) {
+      await store.endLeaseWith?.(session.leaseId, [parent, child.process], stopped);
+    }
+    const { results } = await store.transaction(entering.always(), stopped);
+    const found = under.map(({ resource, grant }, at) => {
+      const { notes, holds: current } = places[at]!.in(results);
+      // An earlier attempt to enter may have landed although nobody said so.
+      const isOwn = (pair: KeyValue): boolean => noteIn(pair)?.child.mark === child.mark;
+      const mine = notes.filter(isOwn).map(({ key }) => key);
+      const others = notes.filter((pair) => !isOwn(pair));
+      return { resource, id: grant.id, mine, notes: others, holds: current };
+    });
+    const written = [...new Set([...noted, ...found.flatMap(({ mine }) => mine)])];
+    const lost = holds.find((hold) => !hold.isValid) ?? found.find(({ id, holds: current }) => !isAmong(current, id));
+    if (lost !== undefined) {
+      await this.forget(written);
+      return { kind: 'lost', resource: lost.resource };
+    }
+    // What others left around us is the matter of whoever holds it there.
+    const ours = found.slice(0, holds.length);
+    const looked = ours.map((one, place) => (terms.isAlone === true && place === 0 ? { ...one, holds: [] } : one));
+    return { kind: 'entered', keys: written, ...(await this.#leftoversAmong(looked)) };
+  }
+
+  /** What earlier holders of these resources left behind. */
+  async leftovers(holds: readonly Hold[]): Promise<Found> {
+    const look = new Operations();
+    const places = holds.map(({ resource }) => ({ resource, under: readUnder(look, keysOf(resource)) }));
+    const { store, stopped } = this.#runtime;
+    const { results } = await store.transaction(look.always(), stopped);
+    return this.#leftoversAmong(places.map(({ resource, under }) => ({ resource, ...under.in(results) })));
+  }
+
+  /** Nothing is left of these children, or nothing was let go. */
+  async forget(keys: readonly string[]): Promise<void> {
+    if (keys.length === 0) return;
+    const success = keys.map((key): Operation => ({ do: 'delete', key }));
+    await this.#runtime.store.transaction(always(success), this.#runtime.stopped);
+  }
+
+  /** Whether our child may outlive an outer hold is what the one that holds it said of its own. */
+  async #around(
+    told: readonly HoldTold[],
+  ): Promise<readonly { readonly resource: string; readonly grant: Grant; readonly outlivesHold: boolean }[]> {
+    const held = told.length === 0 ? [] : await this.stillHeld(told);
+    if (held.length === 0) return [];
+    const { store, stopped } = this.#runtime;
+    const look = new Operations();
+    const places = held.map((one) => ({ ...one, children: look.read(prefixed(keysOf(one.resource).children)) }));
+    const { results } = await store.transaction(look.always(), stopped);
+    return places.map(({ resource, grant, children }) => {
+      const { pairs } = children.in(results);
+      const notes = pairs.flatMap((pair) => noteIn(pair) ?? []).filter(({ hold }) => hold === grant.id);
+      return { resource, grant, outlivesHold: notes.length > 0 && notes.every(({ outlivesHold }) => outlivesHold) };
+    });
+  }
+
+  /** Of several who share a resource, those who still hold it are no leftovers. */
+  async #leftoversAmong(
+    found: readonly {
+      readonly resource: string;
+      readonly notes: readonly KeyValue[];
+      readonly holds: readonly Grant[];
+    }[],
+  ): Promise<Found> {
+    const read = found.flatMap(({ resource, notes: pairs, holds }) =>
+      pairs.map((pair) => ({ key: pair.key, resource, note: noteIn(pair), holds })),
+    );
+    const notes = read.flatMap(({ note, ...one }) => (note === undefined ? [] : { ...one, note }));
+    const alive = await aliveOf(this.#runtime, new Set(notes.map(({ note }) => note.lease)));
+    return {
+      leftovers: notes
+        .filter(({ note, holds }) => !isAmong(holds, note.hold) || !alive.has(note.lease))
+        .map(({ key, resource, note }) => ({ key, resource, note, isLookedAfter: isLookedAfter(note, alive) })),
+      unreadable: read.filter(({ note }) => note === undefined).map(({ key, resource }) => ({ key, resource })),
+    };
+  }
+}
+
+/** What a note says, if it could be ours: whoever writes the store may write anything. */
+function noteIn(pair: KeyValue): ChildNote | undefined {
+  let note: Partial<Record<keyof ChildNote, unknown>>;
+  try {
+    note = decode<Partial<Record<keyof ChildNote, unknown>> | null>(pair) ?? {};
+  } catch {
+    return undefined;
+  }
+  const { hold, token, holder, lease, child, parent, graceMs, outlivesHold, at } = note;
+  const isSound =
+    [hold, holder, lease].every((text) => typeof text === 'string' && text.length <= LONGEST_TEXT) &&
+    [token, graceMs, at].every((number) => typeof number === 'number' && Number.isFinite(number) && number >= 0) &&
+    (graceMs as number) <= LONGEST_GRACE_MS &&
+    typeof outlivesHold === 'boolean' &&
+    offspringFrom(child) !== undefined &&
+    (parent === undefined || identityFrom(parent) !== undefined);
+  return isSound ? (note as ChildNote) : undefined;
+}
+
+function isAmong(holds: readonly Grant[], id: string): boolean {
+  return holds.some((hold) => hold.id === id);
+}
+
+function isLookedAfter({ parent, lease }: ChildNote, alive: ReadonlySet<string>): boolean {
+  return alive.has(lease) && parent !== undefined && !isProvenGone(parent);
+}
+
+/** Adds the reads of the notes of a resource's children and of its record. */
+function readUnder(
+  operations: Operations,
+  { children, record }: ResourceKeys,
+): { in(results: readonly OperationResult[]): { notes: readonly KeyValue[]; holds: readonly Grant[] } } {
+  const notes = operations.read(prefixed(children));
+  const recordRead = operations.read({ key: record });
+  return { in: (results) => ({ notes: notes.in(results).pairs, holds: holdsIn(recordRead.in(results)) }) };
+}

@@ -1,0 +1,110 @@
+/**
+ * A store whose every call comes to an end: an answer that does not come in time is told as `unavailable`, or, where
+ * something may have been changed, as `outcome-unknown`. Nobody who uses it can hang.
+ */
+import type { Clock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type {
+  Health,
+  KeyRange,
+  Lease,
+  LeaseId,
+  LeaseState,
+  Revision,
+  Store,
+  Transaction,
+  TransactionResult,
+  Watch,
+  WatchHint,
+} from '../../store/index.ts';
+import { readsOnly } from '../../store/index.ts';
+
+export function withDeadlines(store: Store, clock: Clock, limitMs: number): Store {
+  const bounded = new BoundedStore(store, clock, limitMs);
+  if (store.historyIsShared !== undefined) bounded.historyIsShared = store.historyIsShared;
+  if (store.isOfSeveralUsers !== undefined) bounded.isOfSeveralUsers = store.isOfSeveralUsers;
+  if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
+  if (store.endLeaseWith !== undefined) {
+    bounded.endLeaseWith = (id, processes, signal) => bounded.within(store.endLeaseWith!(id, processes, signal), true);
+  }
+  return bounded;
+}
+
+class BoundedStore implements Store {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  historyIsShared?: boolean;
+  isOfSeveralUsers?: boolean;
+  transactionNow?: NonNullable<Store['transactionNow']>;
+  endLeaseWith?: NonNullable<Store['endLeaseWith']>;
+
+  constructor(store: Store, clock: Clock, limitMs: number) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+  }
+
+  transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    return this.within(this.#store.transaction(transaction, signal), !readsOnly(transaction));
+  }
+
+  watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch> {
+    const opening = this.#store.watch(range, since, signal, hint);
+    const opened = this.within(opening, false);
+    // One that comes too late is read by nobody, and would gather all that happens.
+    opened.catch(() => opening.then(end)).catch(() => undefined);
+    return opened;
+  }
+
+  grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
+    return this.within(this.#store.grantLease(ttlMs, signal), true);
+  }
+
+  keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
+    return this.within(this.#store.keepLeaseAlive(id, signal), false);
+  }
+
+  revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
+    return this.within(this.#store.revokeLease(id, signal), true);
+  }
+
+  leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
+    return this.within(this.#store.leaseState(id, signal), false);
+  }
+
+  compact(revision: Revision, signal?: AbortSignal): Promise<void> {
+    return this.within(this.#store.compact(revision, signal), true);
+  }
+
+  health(signal?: AbortSignal): Promise<Health> {
+    return this.within(this.#store.health(signal), false);
+  }
+
+  close(): Promise<void> {
+    return this.within(this.#store.close(), false);
+  }
+
+  within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#clock.timer(this.#limitMs, () => {
+        const told = `the store has not answered for ${this.#limitMs} ms`;
+        reject(mayHaveChanged ? new Failure('outcome-unknown', told) : new Failure('unavailable', told));
+      });
+      answer.then(
+        (value) => {
+          timer.cancel();
+          resolve(value);
+        },
+        (error: Error) => {
+          timer.cancel();
+          reject(error);
+        },
+      );
+    });
+  }
+}
+
+function end(watch: Watch): unknown {
+  return watch[Symbol.asyncIterator]().return?.();
+}

@@ -1,0 +1,97 @@
+/** Follows a range of keys for as long as it is wanted: over broken connections, and past compacted history. */
+import type { Clock } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type { Changes, KeyRange, Revision, Store, WatchHint } from '../../store/index.ts';
+
+export interface Follower {
+  /** Called with every change, in order, once. Must not throw and must not wait. */
+  changes(changes: Changes): void;
+  /** History was compacted: lists anew and returns the revision of the list. */
+  resync(): Promise<Revision>;
+}
+
+const RETRY_MS = 50;
+const LONGEST_RETRY_MS = 2000;
+
+/** Resolves with the revision from which on nothing will be missed. */
+export async function follow(
+  store: Store,
+  clock: Clock,
+  range: KeyRange,
+  follower: Follower,
+  signal: AbortSignal,
+  hint?: WatchHint,
+): Promise<Revision> {
+  const first = await store.watch(range, 'now', signal, hint);
+  const since = first.since;
+  void keepFollowing(store, clock, range, follower, signal, first, hint);
+  return since;
+}
+
+async function keepFollowing(
+  store: Store,
+  clock: Clock,
+  range: KeyRange,
+  follower: Follower,
+  signal: AbortSignal,
+  first: AsyncIterable<Changes> & { readonly since: Revision },
+  hint: WatchHint | undefined,
+): Promise<void> {
+  let watch: AsyncIterable<Changes> = first;
+  let delivered = first.since;
+  let failures = 0;
+  while (!signal.aborted) {
+    try {
+      for await (const changes of watch) {
+        failures = 0;
+        delivered = changes.revision;
+        follower.changes(changes);
+      }
+    } catch (error) {
+      if (Failure.is(error, 'closed')) return;
+      if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
+      failures += 1;
+    }
+    // One that breaks as soon as it is open must not be opened again at once.
+    if (failures > 1) await pause(clock, failures, signal);
+    // After the last revision that was delivered, never after one that was only heard of: that would skip changes.
+    for (;;) {
+      if (signal.aborted) return;
+      try {
+        watch = await store.watch(range, delivered, signal, hint);
+        break;
+      } catch (error) {
+        if (Failure.is(error, 'closed')) return;
+        if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
+        failures += 1;
+        await pause(clock, failures, signal);
+      }
+    }
+  }
+}
+
+async function resynced(follower: Follower, clock: Clock, signal: AbortSignal): Promise<Revision | undefined> {
+  for (let failures = 1; !signal.aborted; failures++) {
+    try {
+      return await follower.resync();
+    } catch (error) {
+      if (Failure.is(error, 'closed')) return undefined;
+      await pause(clock, failures, signal);
+    }
+  }
+  return undefined;
+}
+
+function pause(clock: Clock, failures: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      timer.cancel();
+      resolve();
+    };
+    const timer = clock.timer(Math.min(RETRY_MS * 2 ** failures, LONGEST_RETRY_MS), () => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    });
+    signal.addEventListener('abort', stop, { once: true });
+  });
+}

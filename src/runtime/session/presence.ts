@@ -1,0 +1,329 @@
+/** How a process comes to be known in the store, and stays so: its session, the anchors it follows, and its mailbox. */
+import type { Clock, Timer } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import {
+  always,
+  type KeyValue,
+  type Lease,
+  Operations,
+  pairIn,
+  prefixed,
+  readRange,
+  type Revision,
+  type Store,
+  type Transaction,
+  type TransactionResult,
+} from '../../store/index.ts';
+import type { Anchors } from './anchors.ts';
+import type { WriterIdentity } from '../write/commit.ts';
+import { follow } from './follow.ts';
+import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from '../layout.ts';
+import type { RuntimeOptions } from '../runtime.ts';
+import { readEach } from '../stored.ts';
+import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
+import { persistently, send } from '../write/write-once.ts';
+
+/** What it needs of the process, and what it tells it. */
+interface Host {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly options: RuntimeOptions;
+  readonly anchors: Anchors;
+  readonly stopped: AbortSignal;
+  giveUpAt(): number;
+  refuseIfClosed(): void;
+  saw(revision: Revision): void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+  readLetter(letter: unknown, revision: Revision): void;
+  /** Letters were missed. Answers the revision from which on they are read again. */
+  missedLetters(): Promise<Revision>;
+  sessionEnded(session: Session, why: SessionEnd): void;
+}
+
+/** A resource that this process has had to do with. */
+interface Visited {
+  readonly keys: { readonly record: string };
+  hasHoldOf(lease: string, record: KeyValue): boolean;
+}
+
+/** A process that had to do with more resources than this leaves all of them to the end of its lease. */
+const MOST_LOOKED_AT = 64;
+
+export class Presence {
+  readonly #host: Host;
+  readonly #nobody: WriterIdentity;
+  #sender: WriterIdentity;
+  #session: Session | undefined;
+  #starting: Promise<Session> | undefined;
+  #following = false;
+  /** Of the sessions that this process had before. */
+  readonly #former = new Set<string>();
+  /** Leases of our own besides the session's, by name. */
+  readonly #leaseIds = new Map<string, string>();
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.#nobody = { id: '', anchor: '', epoch: 0, leaseId: () => '', isGone: (lease) => host.anchors.isGone(lease) };
+    this.#sender = this.#nobody;
+  }
+
+  get sender(): WriterIdentity {
+    return this.#sender;
+  }
+
+  /** The session if there is a valid one at this very moment. */
+  get session(): Session | undefined {
+    return this.#session?.isValid() === true ? this.#session : undefined;
+  }
+
+  /** Whether a lease is the session of this process, or was. */
+  isOwn(lease: string): boolean {
+    return this.#session?.id === lease || this.#former.has(lease);
+  }
+
+  async ready(): Promise<Session> {
+    for (;;) {
+      this.#host.refuseIfClosed();
+      const session = this.session ?? (await (this.#starting ??= this.#start()));
+      if (session.isValid()) return session;
+    }
+  }
+
+  /** A lease of its own, with its anchor: for holds that are to outlive the session, and for limits. */
+  async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+    const { store, stopped, anchors, options } = this.#host;
+    const key = anchorKey(name);
+    const granted: Lease[] = [];
+    const made = await persistently(this.#host, this.#host.giveUpAt(), async () => {
+      const fresh = await store.grantLease(ttlMs, stopped);
+      granted.push(fresh);
+      // An earlier attempt without an answer may have landed, or land later: only one of them makes the anchor.
+      const result = await send(this.#host, {
+        compare: [{ key, target: 'version', is: '=', than: 0 }],
+        success: [{ do: 'put', key, value: encode(options.about), lease: fresh.id }],
+        failure: [{ do: 'read', key }],
+      }).catch((error: unknown) => {
+        // The answer that granted it took longer than its whole time: another attempt would come too late as well.
+        if (Failure.is(error, 'not-found')) return error;
+        throw error;
+      });
+      if (result instanceof Failure) return result;
+      const found = pairIn(result.results, key);
+      const lease = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
+      if (lease === undefined)
+        throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
+      return { lease, revision: result.revision };
+    });
+    if (made instanceof Failure) throw made;
+    const { lease, revision } = made;
+    for (const { id } of granted) if (id !== lease.id) void store.revokeLease(id).catch(() => undefined);
+    this.#host.saw(revision);
+    anchors.add(name, revision);
+    this.#leaseIds.set(name, lease.id);
+    return { name, leaseId: lease.id, ttlMs: lease.ttlMs };
+  }
+
+  /** `visited`: every resource of which this session may have a hold. */
+  async leave(visited: readonly Visited[]): Promise<void> {
+    const session = this.#session;
+    if (session === undefined) return;
+    session.end('closed');
+    const { store } = this.#host;
+    // What cannot be done quietly is done by the lease.
+    if (isOfOneMachine(store)) await this.#leaveQuietly(session, visited).catch(() => undefined);
+    await store.revokeLease(session.leaseId).catch(() => undefined);
+  }
+
+  /**
+   * Deletes the anchor and the mailbox, if nothing in the store hangs on this session any more. The end of the lease would
+   * delete them too, but it wakes every process that waits for anything: a holder may have died. Whether something is left
+   * is read from the store, because this process need not know: a release may have got no answer. Nothing can be added
+   * after the look: every write of this session compares that its anchor is there, and the records are compared here.
+   */
+  async #leaveQuietly({ id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
+    if (visited.length > MOST_LOOKED_AT) return;
+    const { store } = this.#host;
+    const own = [anchorKey(id), mailboxKey(id)];
+    const lease = await store.leaseState(leaseId);
+    if (lease === null || lease.keys.some((key) => !own.includes(key))) return;
+    const reads = visited.map(({ keys }) => ({ do: 'read', key: keys.record }) as const);
+    const { results } = await store.transaction(always(reads));
+    const records = visited.map(({ keys }) => pairIn(results, keys.record));
+    const isHeld = records.some((record, place) => record !== undefined && visited[place]?.hasHoldOf(id, record));
+    if (isHeld) return;
+    const compare = visited.map(({ keys }, place) => {
+      return { key: keys.record, target: 'mod', is: '=', than: records[place]?.modRevision ?? 0 } as const;
+    });
+    await store.transaction({ compare, success: own.map((key) => ({ do: 'delete', key })), failure: [] });
+  }
+
+  forgetLease(name: string): void {
+    this.#leaseIds.delete(name);
+  }
+
+  sawLease(lease: string, version: number | undefined, revision: Revision): void {
+    const session = this.#session;
+    if (session !== undefined && lease === session.id) {
+      if (version === undefined) session.end('expired');
+      // A fence that was thought lost has landed after all.
+      else session.epoch = Math.max(session.epoch, version);
+      return;
+    }
+    this.#host.anchors.saw(lease, version !== undefined, revision);
+  }
+
+  /** No transaction sent before can take effect any more, once this calls back. */
+  fence(done: () => void, failed: (error: unknown) => void): void {
+    const session = this.#session;
+    if (session === undefined) return done();
+    const key = anchorKey(session.id);
+    this.#host.commit(
+      {
+        compare: [{ key, target: 'version', is: '>', than: 0 }],
+        success: [
+          { do: 'put', key, value: encode(this.#host.options.about), lease: 'keep' },
+          { do: 'read', key },
+        ],
+        failure: [],
+      },
+      (result) => {
+        if (result.succeeded) this.sawLease(session.id, pairIn(result.results, key)?.version, result.revision);
+        else session.end('expired');
+        done();
+      },
+      failed,
+    );
+  }
+
+  // How it begins
+
+  async #start(): Promise<Session> {
+    try {
+      return await persistently(this.#host, this.#host.giveUpAt(), async () => {
+        const session = await this.#tryStart();
+        if (!session.isValid()) throw tooShort(session.ttlMs);
+        return session;
+      });
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
+  async #tryStart(): Promise<Session> {
+    const { store, clock, options, anchors, stopped } = this.#host;
+    if (!this.#following) {
+      await follow(
+        store,
+        clock,
+        prefixed(ANCHORS),
+        { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
+        stopped,
+        // A process that comes, or leaves with nothing held, lets nobody in.
+        { urgent: 'lease-ends' },
+      );
+      this.#following = true;
+    }
+    const id = options.newId();
+    const sent = sentNow(clock);
+    const lease = await store.grantLease(options.sessionTtlMs, stopped);
+    const over = new AbortController();
+    try {
+      const { process } = options;
+      if (process !== undefined) await store.endLeaseWith?.(lease.id, [process], stopped);
+      return await this.#register(id, lease, sent, over);
+    } catch (error) {
+      over.abort();
+      void store.revokeLease(lease.id).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** With its mailbox followed before there is one, so that no letter is missed. */
+  async #register(
+    id: string,
+    lease: { readonly id: string; readonly ttlMs: number },
+    sent: Sent,
+    over: AbortController,
+  ): Promise<Session> {
+    const { store, clock, options, anchors, stopped } = this.#host;
+    await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
+    const empty: Letter = { answers: [], losses: [] };
+    const registering = new Operations().add(
+      { do: 'put', key: anchorKey(id), value: encode(options.about), lease: lease.id },
+      { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
+    );
+    const listed = registering.read(prefixed(ANCHORS));
+    const result = await store.transaction(
+      {
+        compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
+        success: registering.list,
+        failure: [],
+      },
+      stopped,
+    );
+    if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
+    this.#host.refuseIfClosed();
+    this.#host.saw(result.revision);
+    anchors.list(listed.in(result.results).pairs, result.revision);
+    const session = new Session(store, clock, id, lease, sent, (ended, why) => {
+      over.abort();
+      this.#ended(ended, why);
+    });
+    this.#session = session;
+    this.#sender = {
+      id,
+      anchor: anchorKey(id),
+      get epoch() {
+        return session.epoch;
+      },
+      leaseId: (name) => (name === id ? lease.id : (this.#leaseIds.get(name) ?? '')),
+      isGone: this.#nobody.isGone,
+    };
+    return session;
+  }
+
+  async #followMailbox(id: string, signal: AbortSignal): Promise<void> {
+    const host = this.#host;
+    await follow(
+      host.store,
+      host.clock,
+      { key: mailboxKey(id) },
+      {
+        changes: ({ changes }) => {
+          for (const change of changes) {
+            if (change.kind !== 'put') continue;
+            const { modRevision } = change.pair;
+            host.saw(modRevision);
+            for (const letter of readEach([change.pair], (pair) => decode<unknown>(pair))) {
+              host.readLetter(letter, modRevision);
+            }
+          }
+        },
+        resync: () => host.missedLetters(),
+      },
+      signal,
+    );
+  }
+
+  #ended(session: Session, why: SessionEnd): void {
+    this.#former.add(session.id);
+    if (this.#session === session) {
+      this.#session = undefined;
+      this.#sender = this.#nobody;
+    }
+    this.#host.sessionEnded(session, why);
+  }
+
+  async #listAnchors(): Promise<Revision> {
+    const { store, stopped, anchors } = this.#host;
+    const { pairs, revision } = await readRange(store, prefixed(ANCHORS), stopped);
+    anchors.list(pairs, revision);
+    return revision;
+  }
+}
+
+function tooShort(ttlMs: number): Failure {
+  const told = `the session's lease of ${ttlMs} ms ends before the store has answered; open with a longer sessionTtlMs`;
+  return new Failure('unavailable', told);
+}

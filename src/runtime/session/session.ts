@@ -1,0 +1,144 @@
+/**
+ * A process's presence in the store: one lease, renewed at a third of its time.
+ *
+ *     sent ──────────── renewal answered ─────────────── deadline ── margin ── the store may end the lease
+ *      └── counted from here, because the store may have counted from here
+ *
+ * At the deadline the session is over for us, whatever the store believes: every hold is told that it is lost before
+ * anybody else can be let in. Time is measured on the monotonic clock, and by a second witness, because the monotonic
+ * clock stands still while a laptop sleeps (see `hasPassed`).
+ */
+import type { Clock, Timer } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type { LeaseId, Store } from '../../store/index.ts';
+
+export type SessionEnd = 'expired' | 'disconnected' | 'closed';
+
+/** Clocks of two machines drift apart; the part of the lease that is given up for it. */
+export const MARGIN = 0.1;
+const SHORTEST_RETRY_MS = 50;
+
+export class Session {
+  readonly id: string;
+  readonly leaseId: LeaseId;
+  readonly ttlMs: number;
+  /** The version of our anchor: what was sent under an earlier one can no longer take effect. */
+  epoch = 1;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #onEnd: (session: Session, why: SessionEnd) => void;
+  /** When the last renewal that was answered was sent. */
+  #sent: Sent;
+  #renewAt: number;
+  #timer: Timer | undefined;
+  #ended: SessionEnd | undefined;
+  #stop = new AbortController();
+
+  /** `sent`: when the lease was asked for, on both clocks. */
+  constructor(
+    store: Store,
+    clock: Clock,
+    id: string,
+    lease: { readonly id: LeaseId; readonly ttlMs: number },
+    sent: Sent,
+    onEnd: (session: Session, why: SessionEnd) => void,
+  ) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#onEnd = onEnd;
+    this.id = id;
+    this.leaseId = lease.id;
+    this.ttlMs = lease.ttlMs;
+    this.#sent = sent;
+    this.#renewAt = sent.monotonic + this.ttlMs / 3;
+    this.#schedule();
+  }
+
+  get ended(): SessionEnd | undefined {
+    return this.#ended;
+  }
+
+  get #validMs(): number {
+    return this.ttlMs * (1 - MARGIN);
+  }
+
+  /**
+   * Asked before control goes back to user code: after a stall of the event loop, this may be the first to notice
+   * that the time is up.
+   */
+  isValid(): boolean {
+    if (this.#ended !== undefined) return false;
+    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store))) {
+      this.end('disconnected');
+      return false;
+    }
+    // Whoever never lets the timers run still asks, and so still renews. A wall clock that was set need mean nothing,
+    // but the store knows: it is asked at once.
+    const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
+    if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) void this.#renew();
+    return true;
+  }
+
+  end(why: SessionEnd): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = why;
+    this.#timer?.cancel();
+    this.#stop.abort();
+    this.#onEnd(this, why);
+  }
+
+  #schedule(): void {
+    this.#timer?.cancel();
+    const next = Math.min(this.#renewAt, this.#sent.monotonic + this.#validMs);
+    this.#timer = this.#clock.timer(Math.max(0, next - this.#clock.monotonic()), () => {
+      if (this.isValid()) this.#schedule();
+    });
+  }
+
+  async #renew(): Promise<void> {
+    const sent = sentNow(this.#clock);
+    // An answer may never come: then nothing but the deadline is left to wait for.
+    this.#renewAt = Number.POSITIVE_INFINITY;
+    try {
+      const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
+      if (!this.isValid()) return;
+      if (lease === null) return this.end('expired');
+      this.#sent = sent;
+      this.#renewAt = sent.monotonic + this.ttlMs / 3;
+    } catch (error) {
+      if (!this.isValid()) return;
+      if (Failure.is(error, 'closed')) return this.end('disconnected');
+      this.#renewAt = this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20);
+    }
+    this.#schedule();
+  }
+}
+
+export interface Sent {
+  readonly monotonic: number;
+  readonly now: number;
+  /** On the clock that counts suspend, where there is one. */
+  readonly uptime?: number | undefined;
+}
+
+export function sentNow(clock: Clock): Sent {
+  return { monotonic: clock.monotonic(), now: clock.now(), uptime: clock.uptime?.() };
+}
+
+/** Whether all processes that use this store are on one machine. */
+export function isOfOneMachine(store: Store): boolean {
+  return store.endLeaseWith !== undefined;
+}
+
+/**
+ * Whether so much time may have passed since then. The monotonic clock stands still in suspend; then the wall clock is
+ * ahead of it. On one machine, where nothing but suspend can do that unseen, the clock that counts suspend decides
+ * whether it was that, or somebody set the wall clock. Across machines any lead of the wall clock counts: a virtual machine
+ * that was paused, or a container that was restored, has no other sign of the time that passed for everyone else.
+ */
+export function hasPassed(clock: Clock, since: Sent, ms: number, onOneMachine: boolean): boolean {
+  if (clock.monotonic() >= since.monotonic + ms) return true;
+  if (clock.now() < since.now + ms) return false;
+  const uptime = onOneMachine && since.uptime !== undefined ? clock.uptime?.() : undefined;
+  return uptime === undefined || uptime >= (since.uptime as number) + ms;
+}

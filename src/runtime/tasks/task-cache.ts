@@ -1,0 +1,286 @@
+/**
+ * All tasks as this process knows them, kept up by the feed: so that a worker finds the next one without asking the store.
+ * What is known may lag behind; a claim compares that it is still so.
+ */
+import {
+  blockersOf,
+  isFinished,
+  NO_BOOKKEEPING,
+  NO_TERMS,
+  statusOf,
+  type Task,
+  type TaskBookkeeping,
+  type TaskData,
+  type TaskStatus,
+  unpublished,
+} from '../../core/index.ts';
+import type { Change, Changes, Revision } from '../../store/index.ts';
+import { compareKeys } from '../../store/key-order.ts';
+import type { Runtime } from '../runtime.ts';
+import type { FeedListener, TaskFeed } from './feed.ts';
+import { partOf } from './keys.ts';
+import { ClaimableTasks } from './claimable-tasks.ts';
+import { type Page, readTasks, taskPages, withPart } from './reading.ts';
+import { persistently } from '../write/write-once.ts';
+
+/** In place of what was in a bookkeeping. */
+const FORGOTTEN: TaskBookkeeping = { ...NO_BOOKKEEPING };
+
+/** What has become of one task. */
+export interface Turn {
+  readonly before: Task;
+  readonly after: Task;
+  readonly revision: Revision;
+}
+
+/** Told of what happens, in order. */
+export interface TaskCacheListener {
+  turned(turn: Turn): void;
+  /** Was there already when we began to look. */
+  found(task: Task): void;
+  /** Nothing is in the way of this one any more. */
+  unblocked(task: Task): void;
+  /** Something was missed; what has changed meanwhile is told after this. */
+  missed(): void;
+  /** All that was to be told for now has been. */
+  settled(): void;
+}
+
+export class TaskCache implements FeedListener {
+  readonly lines = new ClaimableTasks();
+  readonly #runtime: Runtime;
+  readonly #feed: TaskFeed;
+  readonly #listener: TaskCacheListener;
+  readonly #tasks = new Map<string, Task>();
+  /** Which tasks wait for this one. */
+  readonly #dependents = new Map<string, Set<string>>();
+  /** What came while the list was being read. */
+  #early: Changes[] | undefined = [];
+  /** What each part of the list already tells about. */
+  #listed: readonly Omit<Page, 'pairs'>[] = [];
+  /** Somebody has opened these again although they were finished; what they are is being read. */
+  readonly #reopened = new Map<string, Task>();
+  #starting: Promise<void> | undefined;
+  isStarted = false;
+  /** Everything up to this revision is known. */
+  asOf: Revision = 0;
+
+  constructor(runtime: Runtime, feed: TaskFeed, listener: TaskCacheListener) {
+    this.#runtime = runtime;
+    this.#feed = feed;
+    this.#listener = listener;
+  }
+
+  async start(): Promise<void> {
+    try {
+      await (this.#starting ??= this.#start());
+    } catch (error) {
+      this.#starting = undefined;
+      throw error;
+    }
+  }
+
+  async #start(): Promise<void> {
+    await this.#feed.listen(this);
+    const { tasks, revision } = await this.#list();
+    for (const task of tasks.values()) this.#set(task);
+    for (const task of tasks.values()) {
+      this.#place(task.id);
+      this.#listener.found(task);
+    }
+    this.isStarted = true;
+    this.asOf = revision;
+    const early = this.#early ?? [];
+    this.#early = undefined;
+    for (const changes of early) this.changes(changes);
+  }
+
+  get(id: string): Task | undefined {
+    return this.#tasks.get(id);
+  }
+
+  values(): Iterable<Task> {
+    return this.#tasks.values();
+  }
+
+  status(id: string): TaskStatus | undefined {
+    const task = this.#tasks.get(id);
+    return task?.data === undefined ? undefined : statusOf(task);
+  }
+
+  changes(changes: Changes): void {
+    if (this.#early !== undefined) return void this.#early.push(changes);
+    const { revision } = changes;
+    const touched = new Map<string, Task>();
+    for (const change of changes.changes) {
+      const key = change.kind === 'put' ? change.pair.key : change.key;
+      const id = partOf(key)?.id;
+      if (id === undefined || this.#isListed(key, revision)) continue;
+      const before = touched.get(id) ?? this.#reopened.get(id) ?? this.#tasks.get(id) ?? unpublished(id);
+      touched.set(id, changed(before, change));
+    }
+    for (const after of touched.values()) {
+      if (hasNoContent(after) && !isFinished(after)) this.#reopen(after);
+      else this.#turn(after, revision);
+    }
+    this.asOf = revision;
+    this.#listener.settled();
+  }
+
+  async resync(): Promise<Revision> {
+    if (!this.isStarted) return (await this.#runtime.store.health(this.#runtime.stopped)).revision;
+    const { tasks, revision } = await this.#list();
+    this.#listener.missed();
+    // The latest of all pages: changes up to a page's revision are not told again, so that whoever waits for one has it now.
+    const latest = Math.max(revision, ...this.#listed.map((page) => page.revision));
+    for (const id of [...this.#tasks.keys()]) if (!tasks.has(id)) this.#turn(unpublished(id), latest);
+    const inOrder = [...tasks.values()].sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
+    for (const task of inOrder) this.#turn(task, latest);
+    this.asOf = Math.max(this.asOf, revision);
+    this.#listener.settled();
+    return revision;
+  }
+
+  /** Read page by page, while things go on: from the first page's revision on the feed tells the rest. */
+  async #list(): Promise<{ readonly tasks: ReadonlyMap<string, Task>; readonly revision: Revision }> {
+    const tasks = new Map<string, Task>();
+    const listed: Omit<Page, 'pairs'>[] = [];
+    for await (const { pairs, last, revision } of taskPages(this.#runtime)) {
+      listed.push({ last, revision });
+      for (const pair of pairs) {
+        const id = partOf(pair.key)?.id;
+        if (id !== undefined) tasks.set(id, withPart(tasks.get(id) ?? unpublished(id), pair));
+      }
+    }
+    this.#listed = listed;
+    return { tasks, revision: listed[0]?.revision ?? 0 };
+  }
+
+  #isListed(key: string, revision: Revision): boolean {
+    if (this.#listed.length === 0) return false;
+    if (this.#listed.every((page) => page.revision < revision)) {
+      this.#listed = [];
+      return false;
+    }
+    const page = this.#listed.find(({ last }) => last === undefined || compareKeys(key, last) <= 0);
+    return page !== undefined && revision <= page.revision;
+  }
+
+  /** Nobody is told of it before it is known what it is: the content of what is finished is not kept. */
+  #reopen(task: Task): void {
+    const { id } = task;
+    const isBeingRead = this.#reopened.has(id);
+    this.#reopened.set(id, task);
+    if (isBeingRead) return;
+    const runtime = this.#runtime;
+    const read = persistently(runtime, Number.POSITIVE_INFINITY, () => readTasks(runtime, [id]));
+    void read.then(
+      ({ tasks: [found], revision }) => {
+        const waiting = this.#reopened.get(id);
+        if (waiting === undefined || found === undefined) return;
+        this.#turn(withContentOf(waiting, found), revision);
+        this.#listener.settled();
+      },
+      () => this.#reopened.delete(id),
+    );
+  }
+
+  #turn(after: Task, revision: Revision): void {
+    const { id } = after;
+    this.#reopened.delete(id);
+    const before = this.#tasks.get(id) ?? unpublished(id);
+    this.#set(after);
+    // What it asks for may have changed.
+    if (before.data?.mod !== after.data?.mod) this.lines.delete(id);
+    this.#place(id);
+    this.#listener.turned({ before, after, revision });
+    if (this.#statusIn(before) === this.#statusIn(after)) return;
+    for (const other of this.#dependents.get(id) ?? []) {
+      const wasReady = this.lines.has(other);
+      this.#place(other);
+      if (!wasReady && this.lines.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
+    }
+  }
+
+  #statusIn(task: Task): TaskStatus | undefined {
+    return task.data === undefined ? undefined : statusOf(task);
+  }
+
+  #set(task: Task): void {
+    const { id } = task;
+    const before = this.#tasks.get(id);
+    if (before !== undefined) {
+      for (const other of before.data?.terms.dependsOn ?? []) this.#forgetDependent(other, id);
+    }
+    if (isGone(task)) return void this.#tasks.delete(id);
+    if (isFinished(task)) return void this.#tasks.set(id, withoutContent(task));
+    this.#tasks.set(id, task);
+    for (const other of task.data?.terms.dependsOn ?? []) {
+      this.#dependents.set(other, (this.#dependents.get(other) ?? new Set()).add(id));
+    }
+  }
+
+  #forgetDependent(id: string, dependent: string): void {
+    const dependents = this.#dependents.get(id);
+    dependents?.delete(dependent);
+    if (dependents?.size === 0) this.#dependents.delete(id);
+  }
+
+  /** In line exactly if it can be claimed. */
+  #place(id: string): void {
+    const task = this.#tasks.get(id);
+    const canBeClaimed =
+      task?.data !== undefined &&
+      statusOf(task) === 'pending' &&
+      blockersOf(task, (other) => this.status(other)).length === 0;
+    if (!canBeClaimed) return this.lines.delete(id);
+    if (!this.lines.has(id)) this.lines.add(id, task.data);
+  }
+}
+
+function changed(task: Task, change: Change): Task {
+  if (change.kind === 'put') return withPart(task, change.pair);
+  const part = partOf(change.key)?.part;
+  if (part === undefined) return task;
+  return { ...task, [part === 'signalbox' ? 'bookkeeping' : part]: undefined };
+}
+
+function isGone({ data, owner, status, bookkeeping }: Task): boolean {
+  return data === undefined && owner === undefined && status === undefined && bookkeeping === undefined;
+}
+
+/** Of those that are done only how they ended matters, and there may be very many. */
+function withoutContent(task: Task): Task {
+  const { data, bookkeeping } = task;
+  return {
+    ...task,
+    ...(data !== undefined && { data: new NoContent(data) }),
+    ...(bookkeeping !== undefined && { bookkeeping: { mod: bookkeeping.mod, entry: FORGOTTEN } }),
+  };
+}
+
+class NoContent implements TaskData {
+  readonly json = undefined;
+  readonly terms = NO_TERMS;
+  readonly problem = undefined;
+  readonly published: Revision;
+  readonly mod: Revision;
+
+  constructor({ published, mod }: TaskData) {
+    this.published = published;
+    this.mod = mod;
+  }
+}
+
+function hasNoContent({ data, bookkeeping }: Task): boolean {
+  return data instanceof NoContent || bookkeeping?.entry === FORGOTTEN;
+}
+
+/** What was read may be older or newer; then what it is comes, or came, with the change that made it so. */
+function withContentOf(task: Task, { data, bookkeeping }: Task): Task {
+  return {
+    ...task,
+    data: task.data?.mod === data?.mod ? data : task.data,
+    bookkeeping: task.bookkeeping?.mod === bookkeeping?.mod ? bookkeeping : task.bookkeeping,
+  };
+}

@@ -1,0 +1,399 @@
+/**
+ * What nobody's request brings about: warnings of stale holds, freeing them, looking for deadlocks that were missed,
+ * and forgetting what is no longer needed. One process per store does it: the one that has the maintainer's anchor.
+ */
+import { type Hold, isStale, type Token } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import {
+  afterPrefix,
+  type KeyValue,
+  type Operation,
+  prefixed,
+  type ReadResult,
+  type Revision,
+  type TransactionResult,
+} from '../../store/index.ts';
+import type { Timer } from '../../clock.ts';
+import { anchorKey, ANCHORS, decode, encode, HORIZON, MAINTAINER, queueOfRecord, RECORDS } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import type { Deadlocks } from '../observe/deadlocks.ts';
+import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
+import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
+import { type Malformed, malformedBy, readEach } from '../stored.ts';
+import { ALL_TASKS } from '../tasks/keys.ts';
+import type { Repairs } from '../tasks/repairs.ts';
+
+/** So much history stays for those who watch. */
+const KEPT_REVISIONS = 10_000;
+/** So many records are read at once. */
+const PAGE = 250;
+/** So many are deleted by one transaction, each with its own comparisons. */
+const FORGOTTEN_AT_ONCE = 32;
+/** After so long, or so many steps where no clock runs, everything else on the event loop gets its turn. */
+const SLICE_MS = 8;
+const SLICE_STEPS = 500;
+
+export interface Swept {
+  readonly records: number;
+  readonly warned: number;
+  readonly reclaimed: number;
+  readonly forgotten: number;
+  /** Tasks whose owner was gone, and which are pending again. */
+  readonly requeued: number;
+  /** Every stale hold that was found, whether it was freed or not. */
+  readonly stale: readonly SweptHold[];
+  /** Keys that were passed over, because what they hold cannot be read. */
+  readonly malformed: readonly Malformed[];
+}
+
+export interface SweptHold {
+  /** `lock/main-branch`. */
+  readonly resource: string;
+  readonly holder: string;
+  readonly token: Token;
+  /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
+  readonly isFreed: boolean;
+}
+
+/** As it is added up. */
+type Sweeping = { -readonly [K in keyof Swept]: Swept[K] } & {
+  readonly stale: SweptHold[];
+  readonly malformed: Malformed[];
+};
+
+export interface MaintenanceSettings {
+  readonly maintenanceMs: number;
+  readonly reclaim: boolean;
+  /** Whether this process takes its turn. */
+  readonly maintains: boolean;
+}
+
+export class Maintenance {
+  readonly #runtime: Runtime;
+  readonly #deadlocks: Deadlocks;
+  readonly #repairs: Repairs;
+  readonly #settings: MaintenanceSettings;
+  #timer: Timer | undefined;
+  /** Of the maintainer, once it went through all records. */
+  #index: RecordIndex | undefined;
+  #running: Promise<unknown> | undefined;
+
+  constructor(runtime: Runtime, deadlocks: Deadlocks, repairs: Repairs, settings: MaintenanceSettings) {
+    this.#runtime = runtime;
+    this.#deadlocks = deadlocks;
+    this.#repairs = repairs;
+    this.#settings = settings;
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  #schedule(): void {
+    this.#timer = this.#runtime.clock.timer(this.#settings.maintenanceMs, () => {
+      this.#schedule();
+      // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
+      this.#runtime.askAgain();
+      if (!this.#settings.maintains) return;
+      this.#running ??= this.#round()
+        .catch(() => undefined)
+        .finally(() => (this.#running = undefined));
+    });
+  }
+
+  async #round(): Promise<void> {
+    const { session } = this.#runtime;
+    if (session === undefined) return;
+    const key = anchorKey(MAINTAINER);
+    const result = await this.#runtime.store.transaction(
+      {
+        compare: [
+          { key, target: 'version', is: '=', than: 0 },
+          { key: anchorKey(session.id), target: 'version', is: '>', than: 0 },
+        ],
+        success: [{ do: 'put', key, value: encode(session.id), lease: session.leaseId }],
+        failure: [{ do: 'read', key }],
+      },
+      this.#runtime.stopped,
+    );
+    const [read] = result.results;
+    // A key that cannot be read names nobody, and must not keep everybody from it.
+    const [maintainer = session.id] = read?.do === 'read' ? readEach(read.pairs, (pair) => decode<unknown>(pair)) : [];
+    if (maintainer !== session.id) {
+      this.#index = undefined;
+      return;
+    }
+    const index = this.#index;
+    this.#index = undefined;
+    try {
+      if (index !== undefined) await this.#sweepChanges(index);
+    } catch (error) {
+      // The history of the store does not go back to the last round.
+      if (!Failure.is(error, 'compacted')) throw error;
+    }
+    if (this.#index === undefined) await this.sweep();
+  }
+
+  /**
+   * Goes through all records. Harmless if several processes do it at once: each step is checked like any other. A new
+   * maintainer begins with it, and from then on looks at what changed.
+   */
+  async sweep(): Promise<Swept> {
+    const swept = nothingSwept();
+    const slices = new Slices(this.#runtime);
+    const listed = await this.#listAnchors();
+    const index = new RecordIndex(listed);
+    const horizon = new Horizon(this.#runtime);
+    let free: Free[] = [];
+    let key = RECORDS;
+    const { end } = prefixed(RECORDS);
+    for (;;) {
+      const page = await this.#read({ key, end, limit: PAGE });
+      for (const pair of page.pairs) {
+        await slices.next();
+        const looked = await this.#tend(pair, swept, listed);
+        if (looked === undefined) continue;
+        if (looked.free === undefined) index.put(pair.key, looked);
+        else free.push(looked.free);
+        if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon);
+      }
+      const last = page.pairs.at(-1);
+      if (!page.more || last === undefined) break;
+      key = `${last.key}\0`;
+    }
+    swept.forgotten += await this.#forget(free, horizon);
+    this.#index = index;
+    return this.#finish(swept);
+  }
+
+  /** The same for what changed since the last time. */
+  async #sweepChanges(index: RecordIndex): Promise<void> {
+    const swept = nothingSwept();
+    const slices = new Slices(this.#runtime);
+    const horizon = new Horizon(this.#runtime);
+    index.nextRound();
+    const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
+    // A store that is left alone is not written to.
+    if (revision > index.asOf) {
+      const changed = await this.#changedSince(index.asOf, await horizon.raise(), slices);
+      for (const [key, pair] of changed.pairs) {
+        await slices.next();
+        if (pair === undefined) index.remove(key);
+        else this.#takeIn(index, pair, swept);
+      }
+      index.asOf = changed.asOf;
+    }
+    // Listed after the records were followed: a lease that one of them names and that is not in the list has ended.
+    const listed = await this.#listAnchors();
+    for (const lease of index.leases()) this.#assumeGone(lease, listed);
+    const stale = index.heldUnder((lease) => this.#runtime.anchors.isGone(lease));
+    for (let place = 0; place < stale.length; place += PAGE / 2) {
+      const reads = stale.slice(place, place + PAGE / 2).map((key): Operation => ({ do: 'read', key }));
+      const { results } = await this.#transact(reads);
+      for (const pair of (results as readonly ReadResult[]).flatMap(({ pairs }) => pairs)) {
+        await slices.next();
+        await this.#tend(pair, swept, listed);
+      }
+    }
+    this.#index = index;
+    const free = [...index.longFree()];
+    while (free.length > 0) await this.#forget(free.splice(0, FORGOTTEN_AT_ONCE), horizon);
+    await this.#finish(swept);
+  }
+
+  /** What every record is that was changed up to `upTo`, which is our own write into the same range. */
+  async #changedSince(
+    since: Revision,
+    upTo: Revision,
+    slices: Slices,
+  ): Promise<{ readonly pairs: ReadonlyMap<string, KeyValue | undefined>; readonly asOf: Revision }> {
+    const pairs = new Map<string, KeyValue | undefined>();
+    const over = new AbortController();
+    const limit = this.#runtime.later(this.#runtime.options.requestTimeoutMs, () => over.abort(), false);
+    const signal = AbortSignal.any([over.signal, this.#runtime.stopped]);
+    let asOf = since;
+    try {
+      const range = { key: HORIZON, end: afterPrefix(RECORDS) };
+      for await (const { revision, changes } of await this.#runtime.store.watch(range, since, signal)) {
+        await slices.next();
+        for (const change of changes) {
+          const key = change.kind === 'put' ? change.pair.key : change.key;
+          if (key !== HORIZON) pairs.set(key, change.kind === 'put' ? change.pair : undefined);
+        }
+        asOf = revision;
+        if (revision >= upTo) break;
+      }
+    } finally {
+      limit.cancel();
+      over.abort();
+    }
+    return { pairs, asOf };
+  }
+
+  #takeIn(index: RecordIndex, pair: KeyValue, swept: Sweeping): void {
+    try {
+      index.put(pair.key, lookAt(pair));
+    } catch (error) {
+      index.remove(pair.key);
+      swept.malformed.push(malformedBy(pair.key, error));
+    }
+  }
+
+  async #finish(swept: Sweeping): Promise<Swept> {
+    // Those who have no tasks need not follow them.
+    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) swept.requeued = await this.#repairs.all();
+    this.#deadlocks.look();
+    if (this.#runtime.store.historyIsShared !== true) await this.#forgetHistory();
+    return swept;
+  }
+
+  async #forgetHistory(): Promise<void> {
+    const { store, stopped } = this.#runtime;
+    const { revision, compacted } = await store.health(stopped);
+    if (revision - compacted > 2 * KEPT_REVISIONS) await compact(store, revision - KEPT_REVISIONS, stopped);
+  }
+
+  /** Who is alive, and at which revision that was. */
+  async #listAnchors(): Promise<Revision> {
+    const { pairs, revision } = await this.#read(prefixed(ANCHORS));
+    this.#runtime.anchors.list(pairs, revision);
+    return revision;
+  }
+
+  /** A lease that nothing was known of, and that was not in the list although its record is older than it, has ended. */
+  #assumeGone(lease: string, listed: Revision): void {
+    if (!this.#runtime.anchors.isKnown(lease)) this.#runtime.anchors.saw(lease, false, listed);
+  }
+
+  /** `listed`: when it was looked who is alive. */
+  async #tend(pair: KeyValue, swept: Sweeping, listed: Revision): Promise<Looked | undefined> {
+    swept.records += 1;
+    try {
+      const looked = lookAt(pair);
+      if (pair.modRevision <= listed) for (const lease of leasesOf(looked.holds)) this.#assumeGone(lease, listed);
+      const at = this.#runtime.moment(pair.modRevision);
+      const stale = looked.holds.filter((hold) => isStale(hold, at));
+      if (stale.length > 0) await this.#tendStale(looked.resource, stale, swept);
+      return looked;
+    } catch (error) {
+      swept.malformed.push(malformedBy(pair.key, error));
+      return undefined;
+    }
+  }
+
+  async #tendStale(resource: string, stale: readonly Hold[], swept: Sweeping): Promise<void> {
+    await this.#submit(resource, { kind: 'tick' });
+    swept.warned += 1;
+    const freed = this.#settings.reclaim ? await this.#free(resource) : [];
+    swept.reclaimed += freed.length;
+    const isFreed = ({ id }: Hold): boolean => freed.some((hold) => hold.id === id);
+    const found = stale.map((hold) => ({ resource, holder: hold.holder, token: hold.token, isFreed: isFreed(hold) }));
+    swept.stale.push(...found);
+  }
+
+  async #free(resource: string): Promise<readonly Hold[]> {
+    const outcome = await this.#submit(resource, { kind: 'maintain' });
+    return (outcome as unknown as { reclaimed?: readonly Hold[] }).reclaimed ?? [];
+  }
+
+  /**
+   * Deletes records that say nothing but their last token, each only if it is as it was and nobody waits. Tokens can be ahead
+   * of the store, since one write may grant many times: such a record stays for a while.
+   */
+  async #forget(free: readonly Free[], horizon: Horizon): Promise<number> {
+    const success: Operation[] = [];
+    for (const { key, mod, token } of free) {
+      if (!(await horizon.isPast(token))) continue;
+      success.push({
+        do: 'transaction',
+        compare: [
+          { key, target: 'mod', is: '=', than: mod },
+          { ...queueOfRecord(key), target: 'version', is: '=', than: 0 },
+        ],
+        success: [{ do: 'delete', key }],
+        failure: [],
+      });
+    }
+    if (success.length === 0) return 0;
+    const { results } = await this.#transact(success);
+    return results.filter((result) => result.do === 'transaction' && result.succeeded).length;
+  }
+
+  #submit(resource: string, command: AnyCommand): Promise<AnyOutcome> {
+    return outcomeOf(this.#runtime.writerFor(resource), command, this.#runtime.giveUpAt());
+  }
+
+  async #read(range: { key: string; end: string; limit?: number }): Promise<ReadResult & { revision: number }> {
+    const { results, revision } = await this.#transact([{ do: 'read', ...range }]);
+    return { ...(results[0] as ReadResult), revision };
+  }
+
+  #transact(success: readonly Operation[]): Promise<TransactionResult> {
+    return this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
+  }
+}
+
+/**
+ * Up to where tokens may be forgotten: the revision of the last write of its key. `commit.ts` says what rests on it. It is
+ * written once per sweep, because a process that has not seen it yet loses one race when it makes a record.
+ */
+class Horizon {
+  readonly #runtime: Runtime;
+  #revision: Revision | undefined;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  async isPast(token: Token): Promise<boolean> {
+    return token < (this.#revision ?? (await this.raise()));
+  }
+
+  async raise(): Promise<Revision> {
+    const { store, stopped } = this.#runtime;
+    const put: Operation = { do: 'put', key: HORIZON, value: encode({}) };
+    const { revision } = await store.transaction({ compare: [], success: [put], failure: [] }, stopped);
+    this.#runtime.saw(revision);
+    this.#revision = revision;
+    return revision;
+  }
+}
+
+/** Cuts long work into slices: a store in memory answers at once, so nothing else would get to run until it is done. */
+class Slices {
+  readonly #runtime: Runtime;
+  #since: number;
+  #steps = 0;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+    this.#since = runtime.clock.monotonic();
+  }
+
+  /** To be called before each step. */
+  next(): Promise<void> | undefined {
+    this.#steps += 1;
+    if (this.#steps < SLICE_STEPS && this.#runtime.clock.monotonic() - this.#since < SLICE_MS) return undefined;
+    return new Promise((resolve) => {
+      this.#runtime.later(0, () => {
+        this.#steps = 0;
+        this.#since = this.#runtime.clock.monotonic();
+        resolve();
+      });
+    });
+  }
+}
+
+function nothingSwept(): Sweeping {
+  return { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [], malformed: [] };
+}
+
+async function compact(store: Runtime['store'], revision: number, signal: AbortSignal): Promise<void> {
+  try {
+    await store.compact(revision, signal);
+  } catch (error) {
+    // Another process did it.
+    if (!Failure.is(error, 'compacted')) throw error;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * What a maintainer remembers of the records, so that a round costs by what changed and not by what exists: which records
+ * are held, and under which leases, and which are free and could be deleted. All other records need no maintenance.
+ */
+import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
+import type { KeyValue, Revision } from '../../store/index.ts';
+import { lockMachine, semaphoreMachine } from '../write/machines.ts';
+import { resourceOfRecord } from '../layout.ts';
+import { marksOf, recordOf } from '../write/snapshot.ts';
+
+/** A record that says nothing but its last token. */
+export interface Free {
+  readonly key: string;
+  readonly mod: Revision;
+  readonly token: Token;
+}
+
+export interface Looked {
+  readonly resource: string;
+  readonly holds: readonly Hold[];
+  /** Set if the record could be deleted. */
+  readonly free: Free | undefined;
+}
+
+/** Throws `corrupt` or `inconsistent` if it cannot be read. */
+export function lookAt(pair: KeyValue): Looked {
+  const resource = resourceOfRecord(pair.key);
+  const record = recordOf<Lock | Semaphore>(resource.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
+  // A semaphore's record holds its capacity; a mark tells a command that got no answer that it was done.
+  const saysMore = record.kind === 'semaphore' || record.onStale !== 'reclaim' || marksOf(pair).length > 0;
+  const isFree = record.holds.length === 0 && !saysMore;
+  const free = isFree ? { key: pair.key, mod: pair.modRevision, token: record.token } : undefined;
+  return { resource, holds: record.holds, free };
+}
+
+export function leasesOf(holds: readonly Hold[]): readonly string[] {
+  return holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
+}
+
+export class RecordIndex {
+  /** Every change up to this revision was taken in. */
+  asOf: Revision;
+  /** The leases of each record that is held. */
+  readonly #held = new Map<string, readonly string[]>();
+  readonly #byLease = new Map<string, Set<string>>();
+  /** Records that became free, with the round that found them so. */
+  readonly #free = new Map<string, Free & { readonly round: number }>();
+  #round = 0;
+
+  constructor(asOf: Revision) {
+    this.asOf = asOf;
+  }
+
+  nextRound(): void {
+    this.#round += 1;
+  }
+
+  put(key: string, { holds, free }: Looked): void {
+    this.remove(key);
+    if (free !== undefined) this.#free.set(key, { ...free, round: this.#round });
+    if (holds.length === 0) return;
+    const leases = leasesOf(holds);
+    this.#held.set(key, leases);
+    for (const lease of leases) this.#byLease.set(lease, (this.#byLease.get(lease) ?? new Set()).add(key));
+  }
+
+  remove(key: string): void {
+    this.#free.delete(key);
+    for (const lease of this.#held.get(key) ?? []) {
+      const keys = this.#byLease.get(lease);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#byLease.delete(lease);
+    }
+    this.#held.delete(key);
+  }
+
+  leases(): Iterable<string> {
+    return this.#byLease.keys();
+  }
+
+  heldUnder(isGone: (lease: string) => boolean): readonly string[] {
+    const keys = new Set<string>();
+    for (const [lease, held] of this.#byLease) if (isGone(lease)) for (const key of held) keys.add(key);
+    return [...keys];
+  }
+
+  /** Those that were free a round ago already: a lock that is used now and then would only be made anew. */
+  longFree(): readonly Free[] {
+    return [...this.#free.values()].filter(({ round }) => round < this.#round);
+  }
+}

@@ -1,0 +1,94 @@
+/**
+ * The coordination state as files that people can read: `locks.json` and `semaphores.json`. Keys are always in the same
+ * order and names are sorted, so that the same state gives the same bytes.
+ *
+ * What waits is not in them: a waiting request is a process that waits, and ends with it.
+ */
+import type { Json, LockMode, OnStale, Token } from '../../../core/index.ts';
+import { DETACHED_TTL_MS } from '../../holds/resource.ts';
+import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
+
+export const STATE_VERSION = 1;
+
+export interface SavedHold {
+  readonly holder: string;
+  readonly token: Token;
+  /** ISO 8601. */
+  readonly acquiredAt: string;
+  /** How long its lease lasts; 60 s unless it says otherwise. A hold of a process gets that when it comes back. */
+  readonly ttlMs?: number;
+  readonly maxHoldMs?: number;
+  readonly reason?: string;
+  readonly metadata?: Json;
+  /** Its lease had ended: it comes back as it was, for somebody to decide. */
+  readonly isStale?: true;
+  /** That had been announced. */
+  readonly isWarned?: true;
+}
+
+export type SavedLockHold = SavedHold & { readonly mode: LockMode };
+export type SavedSemaphoreHold = SavedHold & { readonly weight: number; readonly slots: readonly number[] };
+
+export interface SavedLock {
+  readonly name: string;
+  /** The last one given out. */
+  readonly token: Token;
+  readonly onStale: OnStale;
+  readonly holds: readonly SavedLockHold[];
+}
+
+export interface SavedSemaphore {
+  readonly name: string;
+  readonly capacity: number;
+  readonly token: Token;
+  readonly onStale: OnStale;
+  readonly holds: readonly SavedSemaphoreHold[];
+}
+
+export interface SavedState {
+  readonly locks: readonly SavedLock[];
+  readonly semaphores: readonly SavedSemaphore[];
+}
+
+/** Each file is one kind of resource. */
+export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' } as const;
+
+export function stateOf({ locks, semaphores }: Survey): SavedState {
+  return {
+    locks: locks.map(({ name, token, onStale, holds }) => ({
+      name,
+      token,
+      onStale,
+      holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
+    })),
+    semaphores: semaphores.map(({ name, capacity, token, onStale, holds }) => ({
+      name,
+      capacity,
+      token,
+      onStale,
+      holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
+    })),
+  };
+}
+
+function savedHold(hold: SurveyedHold): SavedHold {
+  const { holder, token, acquiredAt, isAttached, lease, maxHoldMs, reason, metadata, isStale, isWarned } = hold;
+  // The time of a session's lease says nothing about the hold once it is detached.
+  const ttlMs = isAttached ? undefined : lease?.ttlMs;
+  return {
+    holder,
+    token,
+    acquiredAt: new Date(acquiredAt).toISOString(),
+    ...(ttlMs !== undefined && ttlMs !== DETACHED_TTL_MS && { ttlMs }),
+    ...(maxHoldMs !== undefined && { maxHoldMs }),
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+    ...(isStale && { isStale }),
+    ...(isWarned && { isWarned }),
+  };
+}
+
+/** The text of one file. */
+export function rendered(kind: keyof SavedState, state: SavedState): string {
+  return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind] }, undefined, 2)}\n`;
+}

@@ -1,0 +1,219 @@
+/**
+ * Puts a saved state into a store. Holds come back detached, with their tokens; whoever knows holder and token renews
+ * and releases them. Nothing that is in use is overwritten, and no token goes back.
+ */
+import {
+  type Event,
+  type LockHold,
+  type LockRecord,
+  type SemaphoreHold,
+  type SemaphoreRecord,
+  slotsOf,
+} from '../../../core/index.ts';
+import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
+import { encode, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
+import { DETACHED_TTL_MS } from '../../holds/resource.ts';
+import type { Runtime } from '../../runtime.ts';
+import type { Session } from '../../session/session.ts';
+import type { Malformed } from '../../stored.ts';
+import { type Found, foundIn } from '../../observe/survey/found.ts';
+import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
+
+export type LoadOutcome =
+  | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
+  /**
+   * `loaded`: how many resources had been written when somebody came in between; they stay. 0 unless there were more
+   * than one transaction holds.
+   */
+  | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
+
+export interface Conflict {
+  /** `lock/main-branch`. */
+  readonly resource: string;
+  readonly why: string;
+}
+
+type AnyRecord = LockRecord | SemaphoreRecord;
+
+/** One that is to be written. */
+interface Planned {
+  readonly kind: 'lock' | 'semaphore';
+  readonly saved: SavedLock | SavedSemaphore;
+}
+
+/** Each takes two comparisons, of the 128 that a transaction may have. */
+const MOST_AT_ONCE = 64;
+/** Stores limit the size of a request. */
+const MOST_BYTES = 1_000_000;
+
+export async function loadInto(runtime: Runtime, state: SavedState): Promise<LoadOutcome> {
+  const plan: readonly Planned[] = [
+    ...state.locks.map((saved) => ({ kind: 'lock' as const, saved })),
+    ...state.semaphores.map((saved) => ({ kind: 'semaphore' as const, saved })),
+  ];
+  const session = await runtime.ready();
+  const { found, mods, malformed } = await look(runtime);
+  const conflicts = plan.flatMap((planned) => conflictOf(planned, found.get(resourceOf(planned)), malformed));
+  if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
+
+  const leases: string[] = [];
+  let loaded = 0;
+  try {
+    for (const chunk of chunks(plan)) {
+      const compare: Compare[] = [];
+      const success: Operation[] = [];
+      for (const planned of chunk) {
+        const resource = resourceOf(planned);
+        const { record: key, queue, queueEnd } = resourceKeys(planned.kind, planned.saved.name);
+        const there = found.get(resource)?.record;
+        const record = await recordFor(runtime, session, planned, there?.token ?? 0, leases);
+        const events = eventsOf(record, runtime.clock.now(), there?.kind === 'semaphore' ? there.capacity : 0);
+        compare.push({ key, target: 'mod', is: '=', than: mods.get(resource) ?? 0 });
+        compare.push({ key: queue, end: queueEnd, target: 'version', is: '=', than: 0 });
+        success.push({ do: 'put', key, value: encode({ record, events }) });
+      }
+      const result = await runtime.store.transaction({ compare, success, failure: [] }, runtime.stopped);
+      if (!result.succeeded) {
+        const why = 'somebody used one of these while they were written; try again';
+        await endLeases(runtime, leases);
+        return { kind: 'refused', conflicts: chunk.map((one) => ({ resource: resourceOf(one), why })), loaded };
+      }
+      leases.length = 0;
+      loaded += chunk.length;
+    }
+  } catch (error) {
+    await endLeases(runtime, leases);
+    throw error;
+  }
+  const holds = plan.reduce((sum, { saved }) => sum + saved.holds.length, 0);
+  return { kind: 'loaded', locks: state.locks.length, semaphores: state.semaphores.length, holds };
+}
+
+interface Looked {
+  readonly found: Map<string, Found>;
+  readonly mods: Map<string, Revision>;
+  readonly malformed: readonly Malformed[];
+}
+
+async function look(runtime: Runtime): Promise<Looked> {
+  const operations = new Operations();
+  const recordsRead = operations.read(prefixed(RECORDS));
+  const ticketsRead = operations.read(prefixed(TICKETS));
+  const { results } = await runtime.store.transaction(operations.always(), runtime.stopped);
+  const records = recordsRead.in(results);
+  const tickets = ticketsRead.in(results);
+  const malformed: Malformed[] = [];
+  const all = foundIn(records.pairs, tickets.pairs, undefined, (one) => void malformed.push(one));
+  const byKey = new Map(records.pairs.map((pair) => [pair.key, pair.modRevision]));
+  return {
+    found: new Map(all.map((one) => [one.resource, one])),
+    mods: new Map(
+      all.map(({ resource, name, record }) => [resource, byKey.get(resourceKeys(record.kind, name).record) ?? 0]),
+    ),
+    malformed,
+  };
+}
+
+function conflictOf(planned: Planned, there: Found | undefined, malformed: readonly Malformed[]): readonly Conflict[] {
+  const resource = resourceOf(planned);
+  const { record, queue } = resourceKeys(planned.kind, planned.saved.name);
+  const unreadable = malformed.find(({ key }) => key === record || key.startsWith(queue));
+  if (unreadable !== undefined) return [{ resource, why: unreadable.why }];
+  if (there === undefined) return [];
+  const [hold] = there.record.holds;
+  if (hold !== undefined) return [{ resource, why: `it is held, by ${hold.holder}` }];
+  if (there.tickets.length > 0) return [{ resource, why: 'somebody waits for it' }];
+  const oldest = Math.min(...planned.saved.holds.map(({ token }) => token));
+  if (oldest > there.record.token) return [];
+  if (planned.saved.holds.length === 0) return [];
+  return [{ resource, why: `token ${there.record.token} was given out here, and ${oldest} would go back behind it` }];
+}
+
+async function recordFor(
+  runtime: Runtime,
+  session: Session,
+  { kind, saved }: Planned,
+  lastToken: number,
+  leases: string[],
+): Promise<AnyRecord> {
+  const token = Math.max(saved.token, lastToken);
+  const holds = [];
+  for (const hold of saved.holds) holds.push(await grantFor(runtime, session, hold, leases));
+  const common = { v: 1 as const, token, onStale: saved.onStale, passed: null };
+  if (kind === 'lock') return { ...common, kind, holds: holds as unknown as readonly LockHold[] };
+  const { capacity } = saved as SavedSemaphore;
+  const grants = holds as unknown as readonly (SemaphoreHold & { readonly slots: readonly number[] })[];
+  return { ...common, kind, capacity, holds: grants.map((hold) => ({ ...hold, slots: slotsOf(hold.slots) })) };
+}
+
+/** One that was stale names a lease that never was: it stays stale, since nothing that has ended may come back to life. */
+async function grantFor(
+  runtime: Runtime,
+  session: Session,
+  { isStale, isWarned, acquiredAt, ttlMs = DETACHED_TTL_MS, ...described }: SavedHold,
+  leases: string[],
+): Promise<object> {
+  const newLease = async (lastsMs: number): Promise<string> => {
+    const lease = await runtime.anchorLease(session, lastsMs);
+    leases.push(lease.leaseId);
+    runtime.presence.forgetLease(lease.name);
+    return lease.name;
+  };
+  const { maxHoldMs } = described;
+  const lease = isStale === true ? runtime.nextId(session) : await newLease(ttlMs);
+  const limit = isStale === true || maxHoldMs === undefined ? undefined : await newLease(maxHoldMs);
+  return {
+    id: runtime.nextId(session),
+    ...described,
+    lease,
+    ...(limit !== undefined && { limit }),
+    acquiredAt: Date.parse(acquiredAt),
+    ...(isWarned === true && { warned: true }),
+  };
+}
+
+/** Whoever follows the events hears of the holds, as of any others; and of slots that nobody holds. */
+function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readonly Event[] {
+  const resized: readonly Event[] =
+    record.kind === 'semaphore' && record.capacity !== capacityBefore
+      ? [
+          {
+            ...{ type: 'semaphore:resized', at, holder: '' },
+            ...{ capacity: record.capacity, from: capacityBefore, imported: true },
+          },
+        ]
+      : [];
+  const acquired = record.holds.map((hold) => ({
+    type: `${record.kind}:acquired`,
+    at,
+    holder: hold.holder,
+    token: hold.token,
+    ...('mode' in hold ? { mode: hold.mode } : { weight: hold.weight, slots: hold.slots }),
+    imported: true,
+  }));
+  return [...resized, ...acquired];
+}
+
+async function endLeases({ store }: Runtime, leases: readonly string[]): Promise<void> {
+  await Promise.all(leases.map((lease) => store.revokeLease(lease).catch(() => undefined)));
+}
+
+function* chunks(plan: readonly Planned[]): Iterable<readonly Planned[]> {
+  let chunk: Planned[] = [];
+  let bytes = 0;
+  for (const planned of plan) {
+    const size = JSON.stringify(planned.saved).length;
+    if (chunk.length === MOST_AT_ONCE || (chunk.length > 0 && bytes + size > MOST_BYTES)) {
+      yield chunk;
+      chunk = [];
+      bytes = 0;
+    }
+    chunk.push(planned);
+    bytes += size;
+  }
+  if (chunk.length > 0) yield chunk;
+}
+
+function resourceOf({ kind, saved }: Planned): string {
+  return `${kind}/${saved.name}`;
+}

@@ -1,0 +1,89 @@
+/** What a write means for the requests and holds of other processes, one letter each. */
+import type { WriterIdentity } from './commit.ts';
+import { type Decision, mailed } from './decision.ts';
+import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from '../layout.ts';
+import type { Coordinated } from './machines.ts';
+import { marksAfter } from './marks.ts';
+import type { AnyOutcome, Ticket } from './pending-command.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
+const REPORTED = 32;
+/** What is longer is not reported: each of many letters has it, and a store takes only so much in one transaction. */
+const LONGEST_REPORT = 8 * 1024;
+
+export function lettersOf(
+  resource: string,
+  decision: Decision<Coordinated>,
+  sender: WriterIdentity,
+  reportOnce: () => Report | undefined,
+): ReadonlyMap<string, Letter> {
+  const letters = new Map<string, Letter>();
+  let reports: Pick<Letter, 'reports'> | undefined;
+  const reported = (): Pick<Letter, 'reports'> => {
+    if (reports === undefined) {
+      const report = reportOnce();
+      reports = report === undefined ? {} : { reports: [report] };
+    }
+    return reports;
+  };
+  const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
+  // Our own are told directly.
+  const reachable = (process: string): boolean => process !== sender.id;
+  for (const answer of decision.answers) {
+    const process = processOf(answer.id);
+    if (!reachable(process)) continue;
+    const letter = letterTo(process);
+    const told = { resource, id: answer.id, outcome: mailed(answer.outcome as AnyOutcome) };
+    letters.set(process, { ...letter, answers: [...letter.answers, told], ...reported() });
+  }
+  for (const { process, ...reply } of decision.replies) {
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], ...reported() });
+  }
+  for (const { hold, why, by, reason } of decision.losses) {
+    const process = processOf(hold.id);
+    if (!reachable(process)) continue;
+    const told = {
+      id: hold.id,
+      token: hold.token,
+      why,
+      ...(by !== undefined && { by }),
+      ...(reason !== undefined && { reason }),
+    };
+    const letter = letterTo(process);
+    letters.set(process, { ...letter, losses: [...letter.losses, told] });
+  }
+  return letters;
+}
+
+/** What will be known once the decision is written. `arriving` may have others before them, so they are left out. */
+export function reportOf(
+  resource: string,
+  snapshot: Snapshot<Coordinated>,
+  decision: Decision<Coordinated>,
+  arriving: readonly Ticket[],
+  by: string,
+): Report | undefined {
+  const { record, waiting } = decision.state;
+  const known = waiting.length - arriving.length;
+  const front: [ShortRequest, number][] = [];
+  // Somebody of a higher priority may stand behind the front: a part of such a queue would be misleading.
+  if (known <= REPORTED || isOfOneClass(waiting)) {
+    for (let place = 0; place < known && place < REPORTED; place++) {
+      const request = waiting[place] as Ticket;
+      front.push([shortened(request), snapshot.arrivals.get(request.id) ?? 0]);
+    }
+  }
+  const more = front.length < known || snapshot.othersWait;
+  const { queueRevision } = snapshot;
+  const marks = marksAfter(snapshot.marks, decision.marks);
+  const told = { ...(more && { more }), ...(marks.length > 0 && { marks }) };
+  const report: Report = { resource, record, by, waiting: front, ...told, queueRevision };
+  return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
+}
+
+function isOfOneClass(waiting: readonly Ticket[]): boolean {
+  const first = waiting[0] as Ticket;
+  return waiting.every((request) => ticketClass(request) === ticketClass(first));
+}

@@ -1,0 +1,61 @@
+/** The machines, in the one shape in which the runtime executes them. */
+import {
+  freeLock,
+  type Lock,
+  type LockCommand,
+  type LockOutcome,
+  lockTransition,
+  type Moment,
+  type Passed,
+  type Request,
+  type Semaphore,
+  type SemaphoreCommand,
+  type SemaphoreOutcome,
+  semaphoreTransition,
+  type Step,
+  unusedSemaphore,
+  usedSlots,
+} from '../../core/index.ts';
+import type { ResourceKind } from '../layout.ts';
+
+/** What every coordinated state looks like to the runtime. */
+export interface Coordinated {
+  readonly record: {
+    readonly v: number;
+    readonly kind: ResourceKind;
+    readonly token: number;
+    readonly holds: readonly { readonly id: string; readonly lease: string; readonly limit?: string }[];
+    readonly passed: Passed | null;
+  };
+  readonly waiting: readonly (Request & { readonly upgrades?: string })[];
+}
+
+export interface Machine<State extends Coordinated, Command, Outcome> {
+  readonly kind: ResourceKind;
+  /** The version of the records it writes; newer ones are refused rather than misread. */
+  readonly version: number;
+  /** What a resource that nobody has used yet looks like. */
+  readonly unused: State;
+  transition(state: State, command: Command, at: Moment): Step<State, Outcome>;
+  /** No request could be granted now, whoever waits. */
+  isClosed(state: State): boolean;
+  readonly settle: Command;
+}
+
+export const lockMachine: Machine<Lock, LockCommand, LockOutcome> = {
+  kind: 'lock',
+  version: 1,
+  unused: freeLock,
+  transition: lockTransition,
+  isClosed: ({ record }) => record.holds.length === 1 && record.holds[0]?.mode === 'exclusive',
+  settle: { kind: 'settle' },
+};
+
+export const semaphoreMachine: Machine<Semaphore, SemaphoreCommand, SemaphoreOutcome> = {
+  kind: 'semaphore',
+  version: 1,
+  unused: unusedSemaphore,
+  transition: semaphoreTransition,
+  isClosed: (semaphore) => usedSlots(semaphore) >= semaphore.record.capacity,
+  settle: { kind: 'settle' },
+};

@@ -1,0 +1,193 @@
+/**
+ * One write that survives a lost answer: read, decide, send; and where no answer came, make sure that nothing of it can land
+ * any more, look for it by its id, and decide again. Repeating it is harmless, because a decision compares what it rests on.
+ * `docs/decisions/0016-one-way-to-write.md` says why there is one of it.
+ */
+import type { Timer } from '../../clock.ts';
+import { Failure } from '../../failure.ts';
+import type { Transaction, TransactionResult } from '../../store/index.ts';
+import { type Attempt, isTrouble, Recovery } from './recovery.ts';
+
+export type NextStep<View, Answer> =
+  /** Nothing is written: this is the answer, and rests on what was read. */
+  | { readonly kind: 'answer'; readonly answer: Answer }
+  /** Too little is known, or it is too old to refuse anything. */
+  | { readonly kind: 'look' }
+  | {
+      readonly kind: 'write';
+      readonly transaction: Transaction;
+      readonly landed: (result: TransactionResult) => Answer | Promise<Answer>;
+      /** What the failure branch brought; undefined if it has to be read. */
+      readonly overtaken?: (result: TransactionResult) => View | Promise<View> | undefined;
+    }
+  /** A write on the way, harmless to repeat: what is known after it is decided on next. */
+  | {
+      readonly kind: 'step';
+      readonly transaction: Transaction;
+      readonly then: (result: TransactionResult) => View | undefined;
+    };
+
+export interface Intent<View, Answer> {
+  /** What it rests on. The first time, what is known already may do. */
+  read(isFirst: boolean): View | Promise<View>;
+  /** Pure: the same view gives the same decision. `doubt`: an earlier attempt may have been applied. */
+  decide(view: View, doubt: Failure | undefined): NextStep<View, Answer>;
+  /** What became of an earlier attempt, told by its id; undefined if it is not there. */
+  found?(view: View): Answer | Promise<Answer> | undefined;
+  /** Keeps what was sent before from landing. Without one, what a decision compares has to see to that. */
+  readonly fence?: (done: () => void, failed: (error: unknown) => void) => void;
+  /** On the monotonic clock, or until it aborts: when to give up on a store that cannot be reached. */
+  readonly until: number | AbortSignal;
+  /** A lease that the transaction would have put something on is gone; certainly nothing was applied. */
+  gone?(view: View): void;
+  /** Given up because of `error`, and it may have been applied: nobody will know of it. What is thrown then. */
+  abandoned?(doubt: Failure, error: unknown): unknown;
+}
+
+export interface WriteHost {
+  readonly clock: { monotonic(): number };
+  readonly stopped: AbortSignal;
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+  later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
+}
+
+export function writeOnce<View, Answer>(host: WriteHost, intent: Intent<View, Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => new Writing(host, intent, resolve, reject).begin());
+}
+
+/** Asks until there is an answer. `work` only reads, or may be repeated as it is. */
+export function persistently<T>(
+  host: WriteHost,
+  until: number | AbortSignal,
+  work: () => T | Promise<T>,
+): Promise<Awaited<T>> {
+  const decide = (answer: Awaited<T>): NextStep<Awaited<T>, Awaited<T>> => ({ kind: 'answer', answer });
+  return writeOnce(host, { read: async () => await work(), decide, until });
+}
+
+/** The same for what may be stopped meanwhile: undefined then. */
+export async function unlessStopped<T>(
+  host: WriteHost,
+  stop: AbortSignal,
+  work: () => T | Promise<T>,
+): Promise<Awaited<T> | undefined> {
+  if (stop.aborted) return undefined;
+  try {
+    return await persistently(host, stop, work);
+  } catch (error) {
+    if (!stop.aborted || !isTrouble(error)) throw error;
+    return undefined;
+  }
+}
+
+export function send(host: Pick<WriteHost, 'commit'>, transaction: Transaction): Promise<TransactionResult> {
+  return new Promise((resolve, reject) => host.commit(transaction, resolve, reject));
+}
+
+class Writing<View, Answer> implements Attempt {
+  readonly keepsAlive = true;
+  readonly #host: WriteHost;
+  readonly #intent: Intent<View, Answer>;
+  readonly #resolve: (answer: Answer | Promise<Answer>) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #recovery: Recovery;
+  #doubt: Failure | undefined;
+
+  constructor(
+    host: WriteHost,
+    intent: Intent<View, Answer>,
+    resolve: (answer: Answer | Promise<Answer>) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#host = host;
+    this.#intent = intent;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#recovery = new Recovery(host);
+  }
+
+  begin(): void {
+    this.#read(true, false);
+  }
+
+  look(afterDoubt: boolean): void {
+    this.#read(false, afterDoubt);
+  }
+
+  #read(isFirst: boolean, afterDoubt: boolean): void {
+    Promise.resolve()
+      .then(() => this.#intent.read(isFirst))
+      .then(
+        (view) => {
+          this.#recovery.read();
+          this.#decide(view, afterDoubt);
+        },
+        (error: unknown) => this.#recovery.unread(error, this),
+      );
+  }
+
+  #decide(view: View, afterDoubt = false): void {
+    try {
+      const found = this.#doubt === undefined ? undefined : this.#intent.found?.(view);
+      if (found !== undefined) return this.#resolve(found);
+      // It had not landed when nothing more could: it never will.
+      if (afterDoubt && this.#intent.fence !== undefined) this.#doubt = undefined;
+      const decision = this.#intent.decide(view, this.#doubt);
+      if (decision.kind === 'answer') return this.#resolve(decision.answer);
+      if (decision.kind === 'look') return this.look(false);
+      this.#host.commit(
+        decision.transaction,
+        (result) => this.#answered(result, decision),
+        (error) => {
+          if (Failure.is(error, 'not-found')) this.#intent.gone?.(view);
+          if (decision.kind === 'write') this.#recovery.failed(error, this);
+          else this.#recovery.unread(error, this);
+        },
+      );
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  #answered(result: TransactionResult, sent: Extract<NextStep<View, Answer>, { kind: 'write' | 'step' }>): void {
+    this.#recovery.answered();
+    try {
+      if (sent.kind === 'write' && result.succeeded) return this.#resolve(sent.landed(result));
+      const view = sent.kind === 'write' ? sent.overtaken?.(result) : sent.then(result);
+      if (view === undefined) this.look(false);
+      else if (view instanceof Promise) view.then((seen: View) => this.#decide(seen), this.failed);
+      else this.#decide(view);
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  doubted(error: Failure): void {
+    this.#doubt = error;
+  }
+
+  get cut(): AbortSignal | undefined {
+    const { until } = this.#intent;
+    return typeof until === 'number' ? undefined : until;
+  }
+
+  fence(done: () => void, failed: (error: unknown) => void): void {
+    if (this.#intent.fence === undefined) done();
+    else this.#intent.fence(done, failed);
+  }
+
+  isWanted(error: unknown): boolean {
+    const { until } = this.#intent;
+    const isOver = typeof until === 'number' ? this.#host.clock.monotonic() >= until : until.aborted;
+    if (!isOver && !this.#host.stopped.aborted) return true;
+    this.failed(error);
+    return false;
+  }
+
+  /** That the last attempt was certainly not applied says nothing of an earlier one that nobody answered. */
+  readonly failed = (error: unknown): void => {
+    const doubt = this.#doubt;
+    if (doubt === undefined) return this.#reject(error);
+    this.#reject(this.#intent.abandoned?.(doubt, error) ?? doubt);
+  };
+}

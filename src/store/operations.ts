@@ -1,0 +1,90 @@
+/**
+ * Operations whose results are looked up by name. `read` gives back the place where its result will be, so nothing counts
+ * positions, and an operation that is added later moves no result of another.
+ *
+ *     const look = new Operations();
+ *     const record = look.read({ key: 'r/lock/main' });
+ *     const { results } = await store.transaction(look.always());
+ *     record.in(results).pairs
+ */
+import type {
+  KeyRange,
+  KeyValue,
+  Operation,
+  OperationResult,
+  Read,
+  ReadResult,
+  Revision,
+  Store,
+  Transaction,
+} from './contract.ts';
+
+export type ReadRange = Omit<Read, 'do'>;
+
+/** Where one operation's result is among the results of its transaction. */
+export interface Place<Result extends OperationResult> {
+  in(results: readonly OperationResult[]): Result;
+}
+
+export class Operations {
+  readonly list: Operation[] = [];
+
+  add(...operations: readonly Operation[]): this {
+    this.list.push(...operations);
+    return this;
+  }
+
+  read(range: ReadRange): Place<ReadResult> {
+    const place = this.list.push({ do: 'read', ...range }) - 1;
+    return { in: (results) => results[place] as ReadResult };
+  }
+
+  /** As a transaction that compares nothing. */
+  always(): Transaction {
+    return always(this.list);
+  }
+}
+
+/** The pair of this key among all that a transaction read; undefined if there is no such key. */
+export function pairIn(results: readonly OperationResult[], key: string): KeyValue | undefined {
+  for (const result of results) {
+    const pair = result.do === 'read' ? result.pairs.find((one) => one.key === key) : undefined;
+    if (pair !== undefined) return pair;
+  }
+  return undefined;
+}
+
+/** A transaction that compares nothing, so it always succeeds. */
+export function always(success: readonly Operation[]): Transaction {
+  return { compare: [], success, failure: [] };
+}
+
+/** Reads one key or range. */
+export async function readRange(
+  store: Pick<Store, 'transaction'>,
+  range: ReadRange,
+  signal?: AbortSignal,
+): Promise<ReadResult & { readonly revision: Revision }> {
+  const { results, revision } = await store.transaction(always([{ do: 'read', ...range }]), signal);
+  return { ...(results[0] as ReadResult), revision };
+}
+
+/**
+ * Reads a range page by page, in order of its keys. Each page is of a later revision than the one before, so a reader that
+ * needs one revision for all of them follows the changes since the first. `limitOf` sets the size of the next page.
+ */
+export async function* readPages(
+  store: Pick<Store, 'transaction'>,
+  range: KeyRange,
+  limitOf: number | ((page: ReadResult | undefined) => number),
+  signal?: AbortSignal,
+): AsyncGenerator<ReadResult & { readonly revision: Revision }, void> {
+  let { key } = range;
+  let page: (ReadResult & { readonly revision: Revision }) | undefined;
+  do {
+    const limit = typeof limitOf === 'number' ? limitOf : limitOf(page);
+    page = await readRange(store, { key, end: range.end, limit }, signal);
+    yield page;
+    key = `${page.pairs.at(-1)?.key ?? ''}\0`;
+  } while (page.more && page.pairs.length > 0);
+}

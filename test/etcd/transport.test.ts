@@ -1,6 +1,0 @@
-import { connect } from '../../src/store/etcd/http2/connect.ts';
-import { connectWithNode } from '../support/etcd/node-http2.ts';
-import { transportContract } from './transport-contract.ts';
-
-transportContract('our own HTTP/2', connect);
-transportContract("Node's HTTP/2", connectWithNode);

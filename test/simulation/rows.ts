@@ -1,0 +1,83 @@
+/**
+ * Bugs that signalbox once had, put back one by one: each broke a promise for a user, and the workload that it is named
+ * with was written to find it.
+ */
+import type { Workload } from '../../src/testing/simulation/workloads.ts';
+import type { Mutant } from './mutants.ts';
+
+export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
+  {
+    name: 'a reader that waits to read once more is made the writer',
+    workload: 'names',
+    shownBy: 9,
+    file: 'core/lock.ts',
+    right: 'if (own === undefined || !covers(own.mode, mode)) return undefined;',
+    wrong: "if (own === undefined || mode === 'shared') return undefined;",
+  },
+  {
+    name: 'a re-entry is not told that its outer hold is released',
+    workload: 'names',
+    shownBy: 3,
+    file: 'runtime/hold.ts',
+    right: "this.runtime.loseReentries(this.grant.id, { why: 'released-elsewhere' });",
+    wrong: '',
+  },
+  {
+    name: 'a request that can never be granted waits at the head of the queue',
+    workload: 'slots',
+    shownBy: 1,
+    file: 'core/semaphore.ts',
+    right: 'mismatch(request, record) ?? impossible(request, own, record.capacity);',
+    wrong: 'mismatch(request, record);',
+  },
+  {
+    name: 'one write serves more than a store takes in one transaction',
+    workload: 'many',
+    shownBy: 3,
+    file: 'runtime/writer.ts',
+    right: 'const SERVED = 32;',
+    wrong: 'const SERVED = 1000;',
+  },
+  {
+    name: 'run resolves although its hold was lost while the work stood still',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/resource.ts',
+    right: `if (held.lost !== undefined) throw held.lost;
+  // Or the store knew first, and said so when it was released.
+  const lost = released.find((outcome) => outcome.kind === 'already-lost');`,
+    wrong: 'const lost = released.find(() => false);',
+  },
+  {
+    name: 'a release whose answer got lost is said to be of another',
+    workload: 'names',
+    shownBy: 39,
+    file: 'runtime/writer.ts',
+    right: "if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.sent?.outcome) {",
+    wrong: 'if (pending.asked < 0) {',
+  },
+  {
+    name: 'a request that is refused as things are known is put into the queue',
+    workload: 'slots',
+    shownBy: 7,
+    file: 'runtime/batch.ts',
+    right: 'if (!pending.effective) continue;',
+    wrong: '',
+  },
+  {
+    name: 'a writer that asked to read goes on writing until the answer comes',
+    workload: 'names',
+    shownBy: 137,
+    file: 'runtime/lock.ts',
+    right: "this.changed({ ...this.grant, mode: 'shared' });",
+    wrong: '',
+  },
+  {
+    name: 'a driver that lost its hold while it stood still begins a phase',
+    workload: 'pipelines',
+    shownBy: 302,
+    file: 'runtime/pipelines/phase-run.ts',
+    right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
+    wrong: 'const lost = this.#holds.find(() => false);',
+  },
+];
