@@ -2,6 +2,7 @@
 import {
   capacityOf,
   commentEveryMs,
+  fits,
   heartbeatEveryMs,
   issueOfRef,
   type LiveLock,
@@ -9,7 +10,7 @@ import {
   LOCKS,
   mayStay,
   recordIn,
-  renewalsOf,
+  timeoutsOf,
   type Settings,
 } from '../core/github/index.ts';
 import type { Driver } from './drive.ts';
@@ -30,7 +31,6 @@ const FRESH_MS = 60_000;
 const LOOK_EVERY_MS = 60_000;
 /** Without GraphQL it is of the same limit as all the rest. */
 const LOOK_EVERY_WITHOUT_MS = 600_000;
-const WARN_AT = 0.8;
 
 export class Budget {
   /** Whether several locks of this process are renewed together. */
@@ -41,7 +41,8 @@ export class Budget {
   #live: readonly LiveLock[] = [];
   /** Where there is no GraphQL: refs that moved since the look before. */
   #tips = new Map<string, string>();
-  #count = 0;
+  /** Of every process that holds locks with this token. */
+  #timeouts: readonly number[] = [];
   #lookedMs = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
 
@@ -52,21 +53,21 @@ export class Budget {
   }
 
   get capacity(): number {
-    return capacityOf(this.#settings);
+    return capacityOf(this.#settings.lockTimeoutMs);
   }
 
   get heartbeatMs(): number {
-    return heartbeatEveryMs(this.#settings, this.#count);
+    return heartbeatEveryMs(this.#settings, this.#timeouts);
   }
 
   get commentMs(): number | undefined {
-    return commentEveryMs(Math.max(this.#count, this.#live.length));
+    return commentEveryMs(Math.max(this.#timeouts.length, this.#live.length));
   }
 
   view(): BudgetView {
     const { remaining = null, resetMs } = this.#driver.client;
     const resetAt = resetMs === undefined ? null : new Date(resetMs).toISOString();
-    return { used: this.#count, capacity: this.capacity, heartbeatMs: this.heartbeatMs, remaining, resetAt };
+    return { used: this.#timeouts.length, capacity: this.capacity, heartbeatMs: this.heartbeatMs, remaining, resetAt };
   }
 
   /** How long to wait before another process may hold locks; undefined if it may now. */
@@ -74,13 +75,13 @@ export class Budget {
     if (this.#driver.clock.monotonic() - this.#lookedMs > FRESH_MS) await this.look();
     // Who has locks already renews one more with the same two requests.
     if (hasHolds && this.isTogether) return undefined;
-    return this.#count >= this.capacity ? FRESH_MS : undefined;
+    return fits([...this.#timeouts, this.#settings.lockTimeoutMs]) ? undefined : FRESH_MS;
   }
 
   /** After an acquisition: of many that came at once, the last ones have to leave. */
   async mayStay(issue: number): Promise<boolean> {
     await this.look();
-    return mayStay(this.#live, issue, this.capacity);
+    return mayStay(this.#live, issue);
   }
 
   async lookAgain(): Promise<void> {
@@ -98,7 +99,7 @@ export class Budget {
         return issue === undefined || record === undefined ? [] : [{ issue, tip: sha, record, dateMs }];
       });
       this.#live = liveLocks(all, tips.date?.ms ?? 0);
-      this.#seen(renewalsOf(this.#live));
+      this.#seen(timeoutsOf(this.#live));
     } else if (tips.kind === 'missing') await this.#lookWithout();
   }
 
@@ -110,15 +111,17 @@ export class Budget {
     const isFirst = this.#tips.size === 0;
     this.#tips = new Map(refs.value.map(({ ref, sha }) => [ref, sha]));
     this.isTogether = false;
-    this.#seen(isFirst ? Math.min(alive.length, this.capacity - 1) : new Set(alive.map(({ sha }) => sha)).size);
+    const count = isFirst ? Math.min(alive.length, this.capacity - 1) : new Set(alive.map(({ sha }) => sha)).size;
+    this.#seen(Array.from({ length: count }, () => this.#settings.lockTimeoutMs));
   }
 
-  #seen(count: number): void {
-    this.#count = count;
-    const isClose = count >= this.capacity * WARN_AT;
+  #seen(timeouts: readonly number[]): void {
+    this.#timeouts = timeouts;
+    const count = timeouts.length;
+    const isClose = !fits([...timeouts, ...timeouts.slice(0, Math.ceil(count / 4))]);
     if (isClose && !this.#hasWarned)
       this.#warn(
-        `${count} processes hold locks with this token, which carries ${this.capacity}; beyond that locks are refused`,
+        `${count} processes hold locks with this token, which carries about ${this.capacity}; beyond that locks are refused`,
       );
     this.#hasWarned = isClose;
   }

@@ -181,7 +181,7 @@ export class LockManager implements AsyncDisposable {
       this.#budget.fullForMs(this.#heartbeats.holds.size > 0),
     ]);
     if (fullMs !== undefined) {
-      const message = `the token carries ${this.#budget.capacity} processes with locks, and there are as many`;
+      const message = `the token carries about ${this.#budget.capacity} processes with locks, and has no room for this one`;
       return refused(this.#reason({ kind: 'rate-limited', waitMs: fullMs, message }));
     }
     const account = login.kind === 'ok' ? login.value : null;
@@ -237,7 +237,7 @@ export class LockManager implements AsyncDisposable {
     for (const lock of locks) this.#heartbeats.add(lock);
     if (wasFirst && !(await this.#budget.mayStay(first.issue))) {
       await Promise.all(locks.map((lock) => lock.release('refused: too many locks for this token')));
-      const message = `the token carries ${this.#budget.capacity} processes with locks, and others came first`;
+      const message = `the token carries about ${this.#budget.capacity} processes with locks, and others came first`;
       return refused(this.#reason({ kind: 'rate-limited', waitMs: this.#settings.lockTimeoutMs, message }));
     }
     if (locks.some((lock) => !lock.isValid)) {

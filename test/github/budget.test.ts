@@ -3,6 +3,9 @@ import { fakeGitHub, TestClock } from 'signalbox/testing';
 import { type LockReason, LockManager } from 'signalbox/github';
 import { OTHER, stage, WORKER } from './stage.ts';
 
+// Loaded before any clock is advanced.
+await import('../../src/github/octokit.ts');
+
 const HOUR_MS = 3_600_000;
 /** Between one process and the next. */
 const START_MS = 5_000;

@@ -195,7 +195,7 @@ describe('signalbox github', () => {
         '--',
         'sh',
         '-c',
-        'echo $SIGNALBOX_GITHUB_ISSUE $SIGNALBOX_TOKEN; read x; exit 7',
+        `echo $SIGNALBOX_GITHUB_ISSUE $SIGNALBOX_TOKEN; until [ -e '${top}/go' ]; do sleep 0.1; done; exit 7`,
       ],
       { env: env() },
     );
@@ -207,7 +207,7 @@ describe('signalbox github', () => {
         })
       ).code,
     ).toBe(75);
-    run.child.stdin?.end('\n');
+    writeFileSync(join(top, 'go'), '');
     expect((await run.ended).code).toBe(7);
     expect(server.github.repository.issues.get(312)?.assignees).toEqual([]);
   });

@@ -48,12 +48,12 @@ export {
   capacityOf,
   COMMENT_EVERY_MS,
   commentEveryMs,
+  fits,
   heartbeatEveryMs,
   type LiveLock,
   liveLocks,
-  maxHeartbeatMs,
   mayStay,
-  renewalsOf,
+  timeoutsOf,
 } from './budget.ts';
 export { problemIn, type Settings } from './settings.ts';
 export { inQueue, isPriority, priorityOf, type PriorityWord, type QueueEntry, queueOf, type Ticket } from './queue.ts';
