@@ -7,7 +7,6 @@ import { addRun } from './github/run.ts';
 
 const EXAMPLES = `
 Examples:
-  export GITHUB_REPO=acme/rocket GITHUB_TOKEN=…
   signalbox github run 42 --worker agent:7 -- ./fix.sh     the issue is yours while it runs
   signalbox github status                                  every locked issue
   TOKEN=$(signalbox github lock 42 --worker agent:7 --ttl 30m)

@@ -14,7 +14,10 @@ import { signalbox, start } from '../support/cli.ts';
 import { isMissing } from '../support/programs.ts';
 
 const PROGRAM = fileURLToPath(new URL('./programs/worker.mjs', import.meta.url));
-const ROUNDS = process.env['SIGNALBOX_LONG'] === undefined ? 5 : 100;
+/** SIGNALBOX_LONG=1: sixteen processes and a hundred rounds. */
+const IS_LONG = process.env['SIGNALBOX_LONG'] !== undefined;
+const EACH = IS_LONG ? 8 : 3;
+const ROUNDS = IS_LONG ? 100 : 5;
 
 let top: string;
 let server: LocalServer;
@@ -88,9 +91,9 @@ const withToken = { GITHUB_TOKEN: 'from-environment' };
 const withGh = {};
 
 describe.skipIf(isMissing('gh'))('processes on one repository', () => {
-  it(`of 8 with a token and 8 with the login of gh, one wins each of ${ROUNDS} rounds`, async () => {
+  it(`of ${EACH} with a token and ${EACH} with the login of gh, one wins each of ${ROUNDS} rounds`, async () => {
     const workers = Array.from(
-      { length: 16 },
+      { length: 2 * EACH },
       (_, place) => new Worker(`worker:${place}`, place % 2 === 0 ? withToken : withGh),
     );
     try {

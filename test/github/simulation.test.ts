@@ -23,6 +23,7 @@ describe('locks on GitHub Issues, simulated', () => {
     for (let seed = 0; seed < SEEDS; seed++) {
       const options = {
         seed,
+        forMs: 120_000,
         workers: 2 + (seed % 5),
         issues: 1 + (seed % 3),
         weather: { sharedAccount: seed % 2 === 0 },
