@@ -4,7 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { machine } from './measure/machine.mjs';
+import { ensureOtherNode } from '../scripts/nodes.mjs';
+import { driverOf, machine } from './measure/machine.mjs';
 import { median, quantile } from './measure/rounds.mjs';
 
 const ROUNDS = 60;
@@ -18,41 +19,47 @@ if (!existsSync(command)) {
   process.exit(1);
 }
 
-const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
-const store = `file:${join(directory, 'store')}`;
-const contenders = {
-  'signalbox run --lock x -- true': [command, 'run', '--store', store, '--lock', 'x', '--', 'true'],
-  'signalbox --version': [command, '--version'],
-  'node -e 0': ['-e', '0'],
-};
-const names = Object.keys(contenders);
-const times = Object.fromEntries(names.map((name) => [name, []]));
+// On both drivers of SQLite: each by a Node that uses it, and beside a bare start of the same Node.
+const other = ensureOtherNode();
 console.log(machine());
-try {
-  for (let round = -WARM_UP; round < ROUNDS; round++) {
-    for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const ms = run(contenders[name]);
-      if (round >= 0) times[name].push(ms);
-    }
-  }
-} finally {
-  rmSync(directory, { recursive: true });
-}
+for (const node of other === undefined ? [process.execPath] : [process.execPath, other]) measure(node);
 
-const bare = times['node -e 0'];
-for (const name of names) {
-  const [low, high] = [quantile(times[name], 0.1), quantile(times[name], 0.9)];
-  const ratio = median(times[name].map((ms, round) => ms / bare[round]));
-  const goal = name === names[0] ? ' (goal ≤ 1.5)' : '';
-  console.log(
-    `${name.padEnd(32)} ${median(times[name]).toFixed(1)} ms (${low.toFixed(1)}–${high.toFixed(1)}), ${ratio.toFixed(2)} × bare Node${goal}`,
-  );
+function measure(node) {
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
+  const store = `file:${join(directory, 'store')}`;
+  const contenders = {
+    'signalbox run --lock x -- true': [command, 'run', '--store', store, '--lock', 'x', '--', 'true'],
+    'signalbox --version': [command, '--version'],
+    'node -e 0': ['-e', '0'],
+  };
+  const names = Object.keys(contenders);
+  const times = Object.fromEntries(names.map((name) => [name, []]));
+  try {
+    for (let round = -WARM_UP; round < ROUNDS; round++) {
+      for (const name of round % 2 === 0 ? names : names.toReversed()) {
+        const ms = run(node, contenders[name]);
+        if (round >= 0) times[name].push(ms);
+      }
+    }
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+  console.log(driverOf(node));
+  const bare = times['node -e 0'];
+  for (const name of names) {
+    const [low, high] = [quantile(times[name], 0.1), quantile(times[name], 0.9)];
+    const ratio = median(times[name].map((ms, round) => ms / bare[round]));
+    const goal = name === names[0] ? ' (goal ≤ 1.5)' : '';
+    console.log(
+      `  ${name.padEnd(32)} ${median(times[name]).toFixed(1)} ms (${low.toFixed(1)}–${high.toFixed(1)}), ${ratio.toFixed(2)} × bare Node${goal}`,
+    );
+  }
 }
 
 /** By Node itself, as the first line of an installed command has it; so the two differ by nothing else. */
-function run(args) {
+function run(node, args) {
   const start = process.hrtime.bigint();
-  const { status, stderr } = spawnSync(process.execPath, args, {
+  const { status, stderr } = spawnSync(node, args, {
     encoding: 'utf8',
     stdio: ['ignore', 'ignore', 'pipe'],
   });

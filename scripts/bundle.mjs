@@ -11,7 +11,7 @@
 //     bin/import.cjs       imports a runbook that is a program
 
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './ensure.mjs';
@@ -25,7 +25,7 @@ const IMPORTED = ['index', 'core/index', 'store/index', 'github/index', 'testing
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
-  ...['better-sqlite3', 'commander', 'protobufjs', 'yaml', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
+  ...['commander', 'protobufjs', 'yaml', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
   ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
   'universal-user-agent',
 ];
@@ -56,6 +56,7 @@ const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
+settleDeclarations();
 
 /** Readable, and without the packages that it needs: those are the user's to choose and to share. */
 async function bundleLibrary() {
@@ -75,8 +76,7 @@ async function bundleLibrary() {
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  // `bindings` looks for a native part that we name ourselves.
-  const made = await rolldown({ input, platform: 'node', external: ['bindings'], plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -95,6 +95,29 @@ async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
 /** A file with a single other character in it is kept in memory at twice the size. */
 function asAscii(/** @type {string} */ code) {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/**
+ * Half of what the compiler declares is seen by nobody who imports the package. The rest names its neighbours as they are
+ * named at run time (`.js`), which every version of the compiler understands.
+ */
+function settleDeclarations() {
+  const reached = new Set();
+  const reach = (/** @type {string} */ file) => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    const text = readFileSync(file, 'utf8');
+    const named = /((?:from |import\()['"])(\.[^'"]*)\.ts(?=['"])/g;
+    for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
+    writeFileSync(file, text.replace(named, '$1$2.js'));
+  };
+  for (const name of IMPORTED) reach(join(dist, `${name}.d.ts`));
+  // What is in a directory comes before the directory.
+  for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.name.endsWith('.d.ts') && !reached.has(path)) rmSync(path);
+    else if (entry.isDirectory() && readdirSync(path).length === 0) rmdirSync(path);
+  }
 }
 
 function hashOf(/** @type {string} */ file) {

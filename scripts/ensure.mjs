@@ -2,7 +2,7 @@
 // Makes a clone ready: packages installed, dist built from the source as it is now. Every other script begins here, so
 // that each command works on a fresh clone; hence no imports but Node's own.
 
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -29,8 +29,8 @@ export function ensure() {
 export function ensureInstalled() {
   installPackages();
   if (!isNativeMissing()) return;
-  say('compiling SQLite for this version of Node (npm rebuild better-sqlite3); this takes a minute or two');
-  exitUnlessZero(run(NATIVE[0], NATIVE.slice(1)));
+  say('Node before 22.16 has no SQLite of its own: fetching or compiling it (a minute or two)');
+  exitUnlessZero(withSignsOfLife(() => run(NATIVE[0], NATIVE.slice(1))));
 }
 
 /** All but what has to be compiled, which takes longer than everything else: `npm test` does that beside other work. */
@@ -49,11 +49,45 @@ export function installPackages() {
 // node-gyp compiles one file after the other unless it is told how many it may at once.
 process.env['JOBS'] ??= 'max';
 
-/** Compiles the one package that has to be. */
-export const NATIVE = /** @type {[string, ...string[]]} */ (['npm', 'rebuild', 'better-sqlite3']);
+/**
+ * Fetches or compiles the native part of better-sqlite3, the one package that has one, and shows what it does: npm says
+ * nothing otherwise. What `.npmrc` says of install scripts does not count, since without this one nothing would work.
+ */
+export const NATIVE = /** @type {[string, ...string[]]} */ ([
+  'npm',
+  'rebuild',
+  'better-sqlite3',
+  '--ignore-scripts=false',
+  '--foreground-scripts',
+]);
 
+/** Whether this Node needs it and cannot load it: it is not there, or was built for another Node. */
 export function isNativeMissing() {
-  return !existsSync(join(root, 'node_modules', 'better-sqlite3', 'build', 'Release', 'better_sqlite3.node'));
+  return !hasOwnSqlite() && !canLoadNative(process.execPath);
+}
+
+export function canLoadNative(/** @type {string} */ node) {
+  const native = join(root, 'node_modules', 'better-sqlite3', 'build', 'Release', 'better_sqlite3.node');
+  if (!existsSync(native)) return false;
+  const load = `process.dlopen({ exports: {} }, ${JSON.stringify(native)})`;
+  return spawnSync(node, ['-e', load], { stdio: 'ignore' }).status === 0;
+}
+
+/** As src/sqlite/node-sqlite.ts has it. */
+export function hasOwnSqlite() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+  return major >= 24 || (major === 22 && minor >= 16);
+}
+
+/** Compiling one file of SQLite takes most of the time, in which the compiler says nothing. */
+function withSignsOfLife(/** @type {() => number} */ work) {
+  const script = 'setInterval(() => console.log(`signalbox: … ${Math.round(performance.now() / 1000)} s`), 10_000)';
+  const clock = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'inherit', 'ignore'] });
+  try {
+    return work();
+  } finally {
+    clock.kill();
+  }
 }
 
 export function ensureBuilt() {

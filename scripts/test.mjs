@@ -4,17 +4,20 @@
 // npm test -- ARGS…: only the tests, with ARGS for vitest (a path, -t NAME).
 
 import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
 import { checksOf } from './check.mjs';
 import {
   ensureInstalled,
   exitUnlessZero,
+  canLoadNative,
+  hasOwnSqlite,
   installPackages,
-  isNativeMissing,
   NATIVE,
   root,
   run,
   tool,
 } from './ensure.mjs';
+import { ensureOtherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS, isHere } from './packages.mjs';
 import { simulations } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
@@ -35,13 +38,24 @@ const SLOW = [
   'security',
 ];
 
+/** What is to hold on both drivers of SQLite. */
+const ON_BOTH_DRIVERS = [
+  'test/contract/embedded.test.ts',
+  'test/differential/differential.test.ts',
+  'test/embedded/kill.test.ts',
+  'test/embedded/files.test.ts',
+  'test/embedded/drivers.test.ts',
+];
+
+const NATIVE_PART = 'native part of SQLite';
+
 /** Parts of SQLite that signalbox does not use, a third of what is to be compiled. */
 const UNUSED = ['FTS3', 'FTS3_PARENTHESIS', 'FTS4', 'FTS5', 'GEOPOLY', 'RTREE'].map(
   (part) => `-USQLITE_ENABLE_${part}`,
 );
 
 /** Optimised less and with less in it, because to compile all of it all the way takes more than twice as long. */
-const COMPILE = /** @type {const} */ (['env', `CFLAGS=-O1 ${UNUSED.join(' ')}`, 'CXXFLAGS=-O1', ...NATIVE]);
+const COMPILE = /** @type {const} */ ([`CFLAGS=-O1 ${UNUSED.join(' ')}`, 'CXXFLAGS=-O1', ...NATIVE]);
 
 const PROGRAMS = /** @type {const} */ ({
   name: 'programs for tests',
@@ -57,25 +71,72 @@ else exitUnlessZero(await testAll());
 
 async function testAll() {
   installPackages();
+  const other = ensureOtherNode();
   // Daily work asks each law a few hundred times; this asks as often as it takes to find what they are for.
   process.env['LAW_RUNS'] ??= '7';
   return runTasks([
-    // While the checks have the other core.
-    ...(isNativeMissing()
-      ? [{ name: 'native part of SQLite', command: COMPILE, behind: isHere('make') ? [] : [PROGRAMS.name] }]
-      : []),
+    ...nativePart(other),
     ...(FOR_TESTS.every(({ command }) => isHere(command)) ? [] : [PROGRAMS]),
+    ...onOtherDriver(other),
     { name: 'build', command: BUILD },
     // A forgotten `.only` would silently leave out the rest.
     {
       name: 'tests',
       command: [tool('vitest'), 'run', '--allowOnly=false'],
-      after: ['build', 'native part of SQLite', PROGRAMS.name],
+      after: ['build', NATIVE_PART, PROGRAMS.name],
       isLive: true,
+    },
+    {
+      name: 'installation',
+      command: [process.execPath, 'scripts/test-install.mjs', '--quick'],
+      after: ['build', NATIVE_PART],
     },
     ...checksOf(),
     ...simulations(SIMULATED_SEEDS).map((task) => ({ ...task, after: ['build'] })),
   ]);
+}
+
+/**
+ * Compiles better-sqlite3 for the Node that needs it, while the checks have the other core.
+ *
+ * @param {string | undefined} other
+ * @returns {import('./tasks.mjs').Task[]}
+ */
+function nativePart(other) {
+  const node = hasOwnSqlite() ? other : process.execPath;
+  if (node === undefined || canLoadNative(node)) return [];
+  const path = `PATH=${dirname(node)}:${process.env['PATH']}`;
+  const behind = isHere('make') ? [] : [PROGRAMS.name];
+  return [{ name: NATIVE_PART, command: ['env', path, ...COMPILE], behind, isLive: true }];
+}
+
+/**
+ * The same once more by the other Node, and so on the other driver. Processes of both Nodes are killed on one file.
+ *
+ * @param {string | undefined} node
+ * @returns {import('./tasks.mjs').Task[]}
+ */
+function onOtherDriver(node) {
+  if (node === undefined) return [];
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const settings = [`OTHER_NODE=${process.execPath}`, 'KILLS=30', 'DIFFERENTIAL_PART=10'];
+  // One worker, because to load the source once more costs more than some of these tests.
+  const command = /** @type {const} */ ([
+    'env',
+    ...settings,
+    node,
+    vitest,
+    'run',
+    '--allowOnly=false',
+    '--maxWorkers=1',
+  ]);
+  return [
+    {
+      name: 'tests on the other driver',
+      command: [...command, ...ON_BOTH_DRIVERS],
+      after: ['build', NATIVE_PART, PROGRAMS.name],
+    },
+  ];
 }
 
 /** What vitest finds to depend on the change, as far as it needs no processes and no servers. */
@@ -104,6 +165,7 @@ async function testChanged(/** @type {string} */ since, /** @type {readonly stri
 function testSome() {
   ensureInstalled();
   ensurePackages(FOR_TESTS);
+  ensureOtherNode();
   exitUnlessZero(run(tool('vitest'), ['run', ...args]));
 }
 

@@ -19,6 +19,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase } from '../support/sqlite.ts';
 import { openTracker } from 'signalbox';
 
 const FILER = fileURLToPath(new URL('programs/filer.mjs', import.meta.url));
@@ -232,8 +233,7 @@ describe('several writers', () => {
 
   it('wait no longer than they want to', async () => {
     await openTracker(path).add({ title: 'First' });
-    const { default: Database } = await import('better-sqlite3');
-    const other = new Database(`${path}.lock`);
+    const other = openDatabase(`${path}.lock`);
     other.exec('BEGIN EXCLUSIVE');
     try {
       const waiting = openTracker(path).add({ title: 'Second' }, AbortSignal.timeout(100));

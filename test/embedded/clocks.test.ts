@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { type LockHold, open, type Signalbox } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sql } from '../support/sqlite.ts';
 
 const CLI = fileURLToPath(new URL('../../dist/bin/signalbox.cjs', import.meta.url));
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
@@ -87,10 +87,7 @@ describe('a holder that lives', () => {
   });
 
   function leases(): number {
-    const database = new Database(join(store, 'store.db'), { readonly: true });
-    const count = database.prepare('SELECT count(*) FROM lease').pluck().get() as number;
-    database.close();
-    return count;
+    return sql(join(store, 'store.db'), 'SELECT id FROM lease').length;
   }
 
   it('can be looked at from all these places on the machine where CI runs', () => {

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { openEmbedded, type ReadResult, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openDatabase, sql as sqlOf } from '../support/sqlite.ts';
 import { FIRST_TIME_SPACE, identify, isProvenGone, type ProcessIdentity, thisProcess } from '../../src/host/index.ts';
 
 const ours = thisProcess() as ProcessIdentity;
@@ -134,7 +134,7 @@ describe('a lease that ends with a process', () => {
   });
 
   function sql(text: string): void {
-    const database = new Database(join(directory, 'store.db'));
+    const database = openDatabase(join(directory, 'store.db'));
     database.exec(text);
     database.close();
   }
@@ -200,9 +200,7 @@ describe('a lease that ends with a process', () => {
     const lease = await leaseOf([]);
     await clock.advance(60_500);
     expect(await keys()).toEqual([]);
-    const database = new Database(join(directory, 'store.db'), { readonly: true });
-    expect(database.prepare('SELECT id FROM lease').pluck().all()).toEqual([Number(lease)]);
-    database.close();
+    expect(sqlOf(join(directory, 'store.db'), 'SELECT id FROM lease')).toEqual([{ id: Number(lease) }]);
     await write();
     expect(await keys()).toEqual([]);
   });

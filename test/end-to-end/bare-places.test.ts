@@ -1,10 +1,11 @@
 // Places where something is missing that others take for granted: a home, an entry for the user, SQLite's native part.
 
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasNodeSqlite } from '../../src/sqlite/node-sqlite.ts';
 import { root } from '../house/sources.ts';
 import { CLI, type Ended, startProgram } from '../support/cli.ts';
 
@@ -51,15 +52,47 @@ describe.skipIf(!canBecomeOthers)('a user without HOME and without an entry in t
   });
 });
 
-describe('a signalbox without the native part of SQLite', () => {
-  it('is told by the doctor how to build it, and not that the store is busy', async () => {
-    const copy = join(place, 'copy');
-    cpSync(dirname(CLI), join(copy, 'dist', 'bin'), { recursive: true });
-    const sqlite = join('node_modules', 'better-sqlite3');
-    mkdirSync(join(copy, sqlite), { recursive: true });
+/** Node brings its own from 22.16 on, and none of this can happen. */
+describe.skipIf(hasNodeSqlite(process.versions.node))('a signalbox without an SQLite that this Node can load', () => {
+  const sqlite = join('node_modules', 'better-sqlite3');
+  const native = join(sqlite, 'build', 'Release', 'better_sqlite3.node');
+  const put = (path: string, text: string): void => {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  };
+  const withSources = (copy: string): void => {
     for (const part of ['package.json', 'lib']) {
       cpSync(join(root, sqlite, part), join(copy, sqlite, part), { recursive: true });
     }
+  };
+
+  it.each([
+    ['which is not installed', () => undefined, 'needs Node 22.16 or later', 'npm run build'],
+    ['without its native part', withSources, 'without its native part', 'npm rebuild better-sqlite3'],
+    [
+      'which was built for another Node',
+      (copy: string) => {
+        withSources(copy);
+        put(join(copy, native), 'for another Node');
+      },
+      'built for another Node',
+      'npm rebuild better-sqlite3',
+    ],
+    [
+      'which would crash it',
+      (copy: string) => {
+        put(join(copy, sqlite, 'package.json'), JSON.stringify({ version: '13.0.3', main: 'lib/index.js' }));
+        put(join(copy, sqlite, 'lib', 'index.js'), "process.kill(process.pid, 'SIGSEGV');");
+      },
+      'better-sqlite3 13.0.3 would crash Node',
+      'npm run build',
+    ],
+  ])('%s, is told by the doctor what to type and where, and not that the store is busy', async (...given) => {
+    const [, plant, message, command] = given;
+    const copy = mkdtempSync(join(place, 'copy-'));
+    cpSync(dirname(CLI), join(copy, 'dist', 'bin'), { recursive: true });
+    put(join(copy, 'package.json'), '{}');
+    plant(copy);
     const cli = join(copy, 'dist', 'bin', 'signalbox.cjs');
     const store = `file:${place}/unread`;
     const { code, stdout } = await startProgram(process.execPath, [cli, 'doctor', '--json', '--store', store]).ended;
@@ -67,8 +100,8 @@ describe('a signalbox without the native part of SQLite', () => {
     const { findings } = JSON.parse(stdout) as { findings: readonly { check: string; advice?: string }[] };
     expect(findings.find(({ check }) => check === 'store')).toMatchObject({
       verdict: 'fail',
-      message: expect.stringContaining('without its native part'),
-      advice: expect.stringContaining('npm rebuild better-sqlite3'),
+      message: expect.stringContaining(message),
+      advice: expect.stringContaining(`cd ${copy} && ${command}`),
     });
   });
 });

@@ -12,12 +12,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   clock: [],
   host: ['clock'],
   grpc: ['clock'],
-  store: ['failure', 'clock', 'host', 'grpc'],
-  adapters: ['failure', 'clock', 'core', 'host'],
+  sqlite: ['failure'],
+  store: ['failure', 'clock', 'host', 'grpc', 'sqlite'],
+  adapters: ['failure', 'clock', 'core', 'host', 'sqlite'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
-  cli: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document', 'runtime', 'github'],
+  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github'],
   testing: 'all',
   index: 'all',
 };
@@ -114,7 +115,10 @@ describe('the source', () => {
       peerDependencies?: Record<string, string>;
     };
     const declared = Object.keys({ ...dependencies, ...peerDependencies });
-    expect(published.flatMap((source) => undeclaredPackages(source, declared))).toEqual([]);
+    // scripts/bundle.mjs puts it into the command line, the only one that has it.
+    const inCommandLine = [...declared, 'commander'];
+    const allowed = ({ path }: Source): string[] => (path.startsWith('src/cli/') ? inCommandLine : declared);
+    expect(published.flatMap((source) => undeclaredPackages(source, allowed(source)))).toEqual([]);
   });
 
   it('names its public things one by one in every index', () => {

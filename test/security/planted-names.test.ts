@@ -4,11 +4,11 @@ import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSyn
 import { utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { Failure, storeUrl } from 'signalbox';
 import { openEmbedded, prefixed, type Store, storeFile, Value } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sql as sqlOf } from '../support/sqlite.ts';
 import { errorOf } from '../support/outcome.ts';
 
 const OLD = new Date(2001, 1, 1);
@@ -47,15 +47,7 @@ async function watching(): Promise<Store> {
 }
 
 function sql<T>(text: string, ...values: unknown[]): T[] {
-  const database = new Database(storeFile(directory));
-  try {
-    const statement = database.prepare<unknown[]>(text);
-    if (statement.reader) return statement.all(...values) as T[];
-    statement.run(...values);
-    return [];
-  } finally {
-    database.close();
-  }
+  return sqlOf<T>(storeFile(directory), text, ...values);
 }
 
 /** A bell whose owner has said nothing for long: the next tidying removes it. There has to be another one. */

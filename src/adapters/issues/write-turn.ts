@@ -3,18 +3,16 @@
  * releases that lock when its holder dies, however it dies, so no process has to judge whether a lock is stale. Two
  * processes that judged so at once would both take it.
  */
-import { createRequire } from 'node:module';
 import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
+import { type Database, isBusy, sqliteDriver } from '../../sqlite/index.ts';
 
 /** A turn takes some milliseconds. */
 const LONGEST_WAIT_MS = 30_000;
 const LONGEST_PAUSE_MS = 20;
 
 export async function withTurn<T>(file: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-  const { default: Database } = await import('better-sqlite3');
-  const nativeBinding = createRequire(import.meta.url).resolve('better-sqlite3/build/Release/better_sqlite3.node');
-  const lock = new Database(`${file}.lock`, { timeout: 0, nativeBinding });
+  const lock = sqliteDriver().open(`${file}.lock`);
   try {
     for (const until = systemClock.monotonic() + LONGEST_WAIT_MS; !isTaken(lock);) {
       if (systemClock.monotonic() > until)
@@ -32,12 +30,12 @@ export async function withTurn<T>(file: string, work: () => Promise<T>, signal?:
   }
 }
 
-function isTaken(lock: { exec(sql: string): unknown }): boolean {
+function isTaken(lock: Database): boolean {
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return true;
   } catch (error) {
-    if ((error as { readonly code?: string }).code === 'SQLITE_BUSY') return false;
+    if (isBusy(error)) return false;
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
-import { access, database, type DatabaseFacts, databaseFacts, fileSystem, nativeAdvice } from './file-checks.ts';
+import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
 import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
 import { history, keys, leases, staleHolds, wakes, writable } from './store-checks.ts';
@@ -29,9 +29,7 @@ export async function examine(command: Command): Promise<Examination> {
   const findings: Finding[] = [];
   const failure = await examineStore(command, url, findings);
   const isRefused = failure?.code === 'forbidden';
-  const facts = url.startsWith('file:')
-    ? await examineFile(parseFileUrl(url).directory, findings, isRefused)
-    : undefined;
+  const facts = url.startsWith('file:') ? examineFile(parseFileUrl(url).directory, findings, isRefused) : undefined;
   // Only file stores use inotify.
   const instances = isEtcdUrl(url) ? undefined : readInotify();
   if (instances !== undefined) findings.push(inotify(instances));
@@ -72,7 +70,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
   } catch (error) {
     if (!Failure.is(error)) throw error;
     const isOpen = findings.length > 0;
-    const special = isEtcdUrl(url) ? etcdAdvice(error.code) : nativeAdvice(error);
+    const special = isEtcdUrl(url) ? etcdAdvice(error.code) : sqliteAdvice(error);
     const advice = special ?? adviceFor(error);
     findings.push(fail(isOpen ? 'write' : 'store', error.message, advice));
     if (error.code === 'invalid') throw error;
@@ -81,22 +79,18 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
   return undefined;
 }
 
-async function examineFile(
-  directory: string,
-  findings: Finding[],
-  isRefused: boolean,
-): Promise<DatabaseFacts | undefined> {
+function examineFile(directory: string, findings: Finding[], isRefused: boolean): DatabaseFacts | undefined {
   try {
     const who = access(directory);
     findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
     // A store that signalbox refuses to open must not be opened in another way.
     if (isRefused) return undefined;
-    const facts = await databaseFacts(directory);
+    const facts = databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));
     return facts;
   } catch (error) {
     // The line about the store has said it.
-    if (nativeAdvice(error) !== undefined) return undefined;
+    if (sqliteAdvice(error) !== undefined) return undefined;
     findings.push(fail('database', (error as Error).message, 'see the line about the store'));
     return undefined;
   }

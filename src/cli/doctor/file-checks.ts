@@ -1,14 +1,7 @@
 /** Checks the directory of a `file:` store and the database in it. */
 import { existsSync, statSync } from 'node:fs';
-import {
-  FORMAT,
-  nativeTrouble,
-  networkFileSystem,
-  openSqlite,
-  type Reach,
-  reachOf,
-  storeFile,
-} from '../../store/embedded/index.ts';
+import { remedyOf, sqliteDriver } from '../../sqlite/index.ts';
+import { FORMAT, networkFileSystem, type Reach, reachOf, storeFile } from '../../store/embedded/index.ts';
 import { fail, type Finding, ok, warn } from './finding.ts';
 
 export function fileSystem(directory: string, kind = networkFileSystem(directory)): Finding {
@@ -43,6 +36,7 @@ function whoHasAccess(directory: string, { who, owner, group, isOurs }: Reach): 
 }
 
 export interface DatabaseFacts {
+  /** Its version, and who brings it. */
   readonly sqlite: string;
   readonly format: number;
   /** `ok`, or the damage that SQLite found. */
@@ -51,15 +45,17 @@ export interface DatabaseFacts {
 }
 
 /** Reads the file without changing it; undefined if there is none yet. */
-export async function databaseFacts(directory: string): Promise<DatabaseFacts | undefined> {
+export function databaseFacts(directory: string): DatabaseFacts | undefined {
   const file = storeFile(directory);
   if (!existsSync(file)) return undefined;
-  const database = await openSqlite(file, { readonly: true, fileMustExist: true, timeout: 2000 });
+  const driver = sqliteDriver();
+  const database = driver.open(file, { isReadOnly: true, busyTimeoutMs: 2000 });
   try {
+    const { version } = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
     return {
-      sqlite: String(database.prepare('SELECT sqlite_version()').pluck().get()),
-      format: Number(database.pragma('user_version', { simple: true })),
-      integrity: String(database.pragma('quick_check(1)', { simple: true })),
+      sqlite: `${version} of ${driver.name}`,
+      format: Number(database.pragma('user_version')),
+      integrity: String(database.pragma('quick_check(1)')),
       bytes: statSync(file).size,
     };
   } finally {
@@ -67,18 +63,10 @@ export async function databaseFacts(directory: string): Promise<DatabaseFacts | 
   }
 }
 
-/** Advice for a native module that does not load; undefined for other failures. The store itself is fine then. */
-export function nativeAdvice(error: unknown): string | undefined {
-  switch (nativeTrouble(error)) {
-    case 'missing':
-      return 'where signalbox is installed: npm rebuild better-sqlite3 --ignore-scripts=false (pnpm: pnpm approve-builds)';
-    case 'for-another-node':
-      return `build it for this Node (${process.version}), where signalbox is installed: npm rebuild better-sqlite3`;
-    case 'not-installed':
-      return 'install signalbox again, and better-sqlite3 with it';
-    case undefined:
-      return undefined;
-  }
+/** Advice for a Node that has no SQLite; undefined for other failures. The store itself is fine then. */
+export function sqliteAdvice(error: unknown): string | undefined {
+  const command = remedyOf(error);
+  return command === undefined ? undefined : `use Node 22.16 or later, or: ${command}`;
 }
 
 const LARGE_BYTES = 2 ** 30;

@@ -7,7 +7,7 @@
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { rangeTest } from '../key-order.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, textOf } from './connection.ts';
 import type { Made } from './engine.ts';
 import { isFolder, makeFile, makeFolder, touch } from './entries.ts';
 import type { Touched } from './history.ts';
@@ -26,8 +26,8 @@ export function isBellName(name: unknown): name is string {
 
 interface ListenerRow {
   readonly bell: unknown;
-  readonly first: string;
-  readonly end: string | null;
+  readonly first: string | Uint8Array;
+  readonly end: string | Uint8Array | null;
   readonly urgent: string | null;
 }
 
@@ -159,14 +159,16 @@ export class Listeners {
   }
 
   #read(version: number): void {
-    const rows = this.#connection.sql('SELECT bell, first, end, urgent FROM listener').all() as ListenerRow[];
+    const texts = `${this.#connection.text('first')}, ${this.#connection.text('end')}`;
+    const rows = this.#connection.sql(`SELECT bell, ${texts}, urgent FROM listener`).all() as ListenerRow[];
     this.#keys = new Map();
     this.#ranges = [];
     for (const { bell, first, end, urgent } of rows) {
       if (!isBellName(bell)) continue;
       const listener = { bell, isPatient: urgent === 'lease-ends' };
-      if (end !== null) this.#ranges.push({ ...listener, isWanted: rangeTest({ key: first, end }) });
-      else this.#keys.set(first, [...(this.#keys.get(first) ?? []), listener]);
+      const key = textOf(first);
+      if (end !== null) this.#ranges.push({ ...listener, isWanted: rangeTest({ key, end: textOf(end) }) });
+      else this.#keys.set(key, [...(this.#keys.get(key) ?? []), listener]);
     }
     this.#version = version;
   }

@@ -1,15 +1,16 @@
 /** One connection to the file: statements that are prepared when first used, and transactions that never wait. */
-import type Sqlite from 'better-sqlite3';
+import type { Database, Statement } from '../../sqlite/index.ts';
 
-export type Statement = Sqlite.Statement<unknown[]>;
+export type { Statement };
 
 export class Connection {
-  readonly #database: Sqlite.Database;
+  readonly #database: Database;
   readonly #onClosed: () => void;
   readonly #statements = new Map<string, Statement>();
+  #isClosed = false;
 
   /** `onClosed`: after SQLite has let go of the file. */
-  constructor(database: Sqlite.Database, onClosed: () => void = () => undefined) {
+  constructor(database: Database, onClosed: () => void = () => undefined) {
     this.#database = database;
     this.#onClosed = onClosed;
   }
@@ -17,10 +18,15 @@ export class Connection {
   sql(text: string): Statement {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
-      statement = this.#database.prepare<unknown[]>(text);
+      statement = this.#database.prepare(text);
       this.#statements.set(text, statement);
     }
     return statement;
+  }
+
+  /** What to select for a column of text: as bytes, where the driver would stop reading it at a NUL. `textOf` takes both. */
+  text(column: string): string {
+    return this.#database.readsWholeText ? column : `CAST(${column} AS BLOB) AS ${column}`;
   }
 
   /** Throws at once, having done nothing, if another process is writing: `isBusy` tells. */
@@ -39,12 +45,12 @@ export class Connection {
     try {
       return work();
     } finally {
-      if (this.#database.inTransaction) this.sql('ROLLBACK').run();
+      if (this.#database.isInTransaction) this.sql('ROLLBACK').run();
     }
   }
 
   pragma(text: string): unknown {
-    return this.#database.pragma(text, { simple: true });
+    return this.#database.pragma(text);
   }
 
   /** Several statements, none of which answers anything. */
@@ -58,7 +64,8 @@ export class Connection {
   }
 
   close(): void {
-    if (!this.#database.open) return;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#database.close();
     this.#onClosed();
   }
@@ -71,8 +78,14 @@ export class Connection {
       return result;
     } catch (error) {
       // Some errors have rolled it back already.
-      if (this.#database.inTransaction) this.sql('ROLLBACK').run();
+      if (this.#database.isInTransaction) this.sql('ROLLBACK').run();
       throw error;
     }
   }
+}
+
+/** What was selected by `Connection.text`. */
+export function textOf(value: string | Uint8Array): string {
+  if (typeof value === 'string') return value;
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString();
 }

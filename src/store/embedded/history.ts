@@ -1,13 +1,13 @@
 /** What the last revisions changed, for watches that start in the past, fall behind, or live in another process. */
 import type { Change, Changes, KeyRange, Revision } from '../contract.ts';
 import { Value } from '../value.ts';
-import type { Connection } from './connection.ts';
+import { type Connection, textOf } from './connection.ts';
 import { rangeSql } from './keyspace.ts';
 
 interface HistoryRow {
   readonly revision: Revision;
-  readonly key: string;
-  readonly value: string | null;
+  readonly key: string | Uint8Array;
+  readonly value: string | Uint8Array | null;
   readonly created: Revision;
   readonly version: number;
   readonly lease: number | null;
@@ -56,9 +56,10 @@ export class History {
   /** What was changed in a range after `since`: the first revisions of it, each of them whole. */
   after(since: Revision, range: KeyRange): Changes[] {
     const [where, bound] = rangeSql(range);
+    const texts = `${this.#connection.text('key')}, ${this.#connection.text('value')}`;
     const rows = this.#connection
       .sql(
-        `SELECT revision, key, value, created, version, lease FROM history WHERE revision > ? AND ${where} ORDER BY revision, part`,
+        `SELECT revision, ${texts}, created, version, lease FROM history WHERE revision > ? AND ${where} ORDER BY revision, part`,
       )
       .iterate(since, ...bound) as IterableIterator<HistoryRow>;
     const found: { revision: Revision; changes: Change[] }[] = [];
@@ -76,9 +77,12 @@ export class History {
   /** The keys that were changed after `since`, each once, and whether it went with its lease. */
   keysAfter(since: Revision): Touched[] {
     const rows = this.#connection
-      .sql(`SELECT DISTINCT key, value IS NULL AND lease IS NOT NULL AS wentWithLease FROM history WHERE revision > ?`)
-      .all(since) as { key: string; wentWithLease: number }[];
-    return rows.map(({ key, wentWithLease }) => ({ key, wentWithLease: wentWithLease === 1 }));
+      .sql(
+        `SELECT DISTINCT ${this.#connection.text('key')}, value IS NULL AND lease IS NOT NULL AS wentWithLease
+         FROM history WHERE revision > ?`,
+      )
+      .all(since) as { key: string | Uint8Array; wentWithLease: number }[];
+    return rows.map(({ key, wentWithLease }) => ({ key: textOf(key), wentWithLease: wentWithLease === 1 }));
   }
 
   /** The revision up to which has to be forgotten to get rid of so many bytes. */
@@ -109,13 +113,14 @@ export class History {
   }
 }
 
-function changeOf({ revision, key, value, created, version, lease }: HistoryRow): Change {
+function changeOf({ revision, key: text, value, created, version, lease }: HistoryRow): Change {
+  const key = textOf(text);
   if (value === null) return { kind: 'delete', key, revision };
   return {
     kind: 'put',
     pair: {
       key,
-      value: Value.text(value),
+      value: Value.text(textOf(value)),
       createRevision: created,
       modRevision: revision,
       version,

@@ -3,4 +3,3 @@ export { type Durability, type EmbeddedOptions, openEmbedded, storeFile } from '
 export { type Reach, reachOf } from './reach.ts';
 export { APPLICATION_ID, FORMAT } from './schema.ts';
 export type { Share } from './share.ts';
-export { nativeTrouble, openSqlite } from './sqlite.ts';

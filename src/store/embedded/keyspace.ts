@@ -3,18 +3,16 @@ import { holds } from '../compare.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { NO_END } from '../key-order.ts';
 import { Value } from '../value.ts';
-import type { Connection, Statement } from './connection.ts';
+import { type Connection, type Statement, textOf } from './connection.ts';
 
 interface PairRow {
-  readonly key: string;
-  readonly value: string;
+  readonly key: string | Uint8Array;
+  readonly value: string | Uint8Array;
   readonly created: Revision;
   readonly modified: Revision;
   readonly version: number;
   readonly lease: number | null;
 }
-
-const ALL = 'SELECT key, value, created, modified, version, lease FROM pair';
 
 /** `WHERE` of a range, and what is to be bound to it. */
 export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound: readonly string[]] {
@@ -25,11 +23,14 @@ export function rangeSql({ key, end }: KeyRange): readonly [where: string, bound
 
 export class Keyspace {
   readonly #connection: Connection;
+  readonly #all: string;
   /** What this transaction has found: a key is mostly compared first and then put. */
   readonly #found = new Map<string, KeyValue | undefined>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    const texts = `${connection.text('key')}, ${connection.text('value')}`;
+    this.#all = `SELECT ${texts}, created, modified, version, lease FROM pair`;
   }
 
   /** A new transaction begins: others may have written. */
@@ -39,7 +40,7 @@ export class Keyspace {
 
   get(key: string): KeyValue | undefined {
     if (this.#found.has(key)) return this.#found.get(key);
-    const row = this.#sql(`${ALL} WHERE key = ?`).get(key) as PairRow | undefined;
+    const row = this.#sql(`${this.#all} WHERE key = ?`).get(key) as PairRow | undefined;
     const pair = row === undefined ? undefined : pairOf(row);
     this.#found.set(key, pair);
     return pair;
@@ -52,7 +53,7 @@ export class Keyspace {
     if (this.#sql(`SELECT 1 FROM pair WHERE ${where} LIMIT 1`).get(...bound) === undefined) {
       return holds(compare, undefined);
     }
-    for (const row of this.#sql(`${ALL} WHERE ${where}`).iterate(...bound)) {
+    for (const row of this.#sql(`${this.#all} WHERE ${where}`).iterate(...bound)) {
       if (!holds(compare, pairOf(row as PairRow))) return false;
     }
     return true;
@@ -61,8 +62,11 @@ export class Keyspace {
   read({ key, end, limit, order, countOnly = false }: Read): ReadResult {
     const [where, bound] = rangeSql({ key, end });
     if (countOnly) return { do: 'read', pairs: [], more: false, count: this.#count(where, bound) };
-    const by = order === 'create' ? 'created, key' : 'key';
-    const rows = this.#sql(`${ALL} WHERE ${where} ORDER BY ${by} LIMIT ?`).all(...bound, limit ?? -1) as PairRow[];
+    const by = order === 'create' ? 'created, pair.key' : 'pair.key';
+    const rows = this.#sql(`${this.#all} WHERE ${where} ORDER BY ${by} LIMIT ?`).all(
+      ...bound,
+      limit ?? -1,
+    ) as PairRow[];
     const count = rows.length === limit ? this.#count(where, bound) : rows.length;
     return { do: 'read', pairs: rows.map(pairOf), more: rows.length < count, count };
   }
@@ -101,16 +105,21 @@ export class Keyspace {
   }
 
   attachedTo(lease: number): string[] {
-    const rows = this.#sql('SELECT key FROM pair WHERE lease = ? ORDER BY key').all(lease);
-    return (rows as { key: string }[]).map(({ key }) => key);
+    return this.#keys('lease = ?', [lease]);
   }
 
   #delete(where: string, bound: readonly (string | number)[], revision: Revision): Change[] {
-    const rows = this.#sql(`SELECT key FROM pair WHERE ${where} ORDER BY key`).all(...bound) as { key: string }[];
-    if (rows.length === 0) return [];
+    const keys = this.#keys(where, bound);
+    if (keys.length === 0) return [];
     this.#sql(`DELETE FROM pair WHERE ${where}`).run(...bound);
     this.#found.clear();
-    return rows.map(({ key }) => ({ kind: 'delete', key, revision }));
+    return keys.map((key) => ({ kind: 'delete', key, revision }));
+  }
+
+  #keys(where: string, bound: readonly (string | number)[]): string[] {
+    const key = this.#connection.text('key');
+    const rows = this.#sql(`SELECT ${key} FROM pair WHERE ${where} ORDER BY pair.key`).all(...bound);
+    return (rows as { key: PairRow['key'] }[]).map((row) => textOf(row.key));
   }
 
   #sql(text: string): Statement {
@@ -120,8 +129,8 @@ export class Keyspace {
 
 function pairOf({ key, value, created, modified, version, lease }: PairRow): KeyValue {
   return {
-    key,
-    value: Value.text(value),
+    key: textOf(key),
+    value: Value.text(textOf(value)),
     createRevision: created,
     modRevision: modified,
     version,

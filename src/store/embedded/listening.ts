@@ -177,9 +177,11 @@ export class Listening {
   tidy(): void {
     const { connection } = this.#engine;
     const listed = connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[];
-    const rung = connection.sql('SELECT DISTINCT bell FROM listener').pluck().all();
+    const rung = connection.sql('SELECT DISTINCT bell FROM listener').all() as { bell: unknown }[];
     const gone = listed.filter((row) => isBellName(row.name) && this.#isGone(row)).map(({ name }) => name as string);
-    const odd = [...listed.map(({ name }) => name), ...rung].filter((name) => !isBellName(name));
+    const odd = [...listed.map(({ name }) => name), ...rung.map(({ bell }) => bell)].filter(
+      (name) => !isBellName(name),
+    );
     if (gone.length + odd.length > 0) {
       this.#engine.write(() => {
         for (const name of [...gone, ...odd]) this.#strike(name);

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { type Clock, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { isTrustedOwner, type ProcessIdentity, thisHost } from '../../host/index.ts';
+import { isBusy, sqliteDriver } from '../../sqlite/index.ts';
 import { checkHistoryLimit } from '../check.ts';
 import { secure } from './access.ts';
 import { Connection } from './connection.ts';
@@ -16,8 +17,7 @@ import { networkFileSystem } from './network-file-system.ts';
 import { heirOf, trustIn } from './owners.ts';
 import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
 import { type Access, MODES, type Share } from './share.ts';
-import { openSqlite } from './sqlite.ts';
-import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
+import { asFailure, busyTooLong } from './sqlite-failure.ts';
 import { EmbeddedStore } from './store.ts';
 
 /**
@@ -163,7 +163,7 @@ function refuseUnwritable(directory: string, file: string): void {
 
 async function connect(file: string, durability: Durability, clock: Clock, busyMs: number): Promise<Connection> {
   const since = clock.monotonic();
-  const connection = await openDatabase(file);
+  const connection = openDatabase(file);
   try {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -182,13 +182,12 @@ async function connect(file: string, durability: Durability, clock: Clock, busyM
   }
 }
 
-async function openDatabase(file: string): Promise<Connection> {
+function openDatabase(file: string): Connection {
+  const driver = sqliteDriver();
   let leave = (): void => undefined;
   try {
-    const database = await openSqlite(file, { timeout: 0 }, () => {
-      leave = enter(file);
-    });
-    return new Connection(database, leave);
+    leave = enter(file);
+    return new Connection(driver.open(file), leave);
   } catch (error) {
     leave();
     const failure = asFailure(error, file);

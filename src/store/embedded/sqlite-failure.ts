@@ -1,21 +1,7 @@
 /** What SQLite's errors mean for whoever asked. */
 import { Failure, type FailureCode } from '../../failure.ts';
+import { sqliteResult } from '../../sqlite/index.ts';
 import { type Blocker, blockersOf } from './blockers.ts';
-
-interface SqliteError extends Error {
-  readonly code: string;
-}
-
-function isSqliteError(error: unknown): error is SqliteError {
-  return (
-    error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('SQLITE_')
-  );
-}
-
-/** Another process is writing, or is just opening or closing the file. */
-export function isBusy(error: unknown): boolean {
-  return isSqliteError(error) && /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(error.code);
-}
 
 export function busyTooLong(file: string, waitedMs: number, blockers = blockersOf(file)): Failure {
   const known = blockers.filter(({ pid }) => pid !== undefined).slice(0, MOST_NAMED);
@@ -40,19 +26,20 @@ function helpFor({ pid, isStopped, isReader }: Blocker): string[] {
 
 /** A `Failure` for an error of SQLite's; any other error is answered as it is. */
 export function asFailure(error: unknown, file: string): unknown {
-  if (!isSqliteError(error)) return error;
-  const [code, told] = meaning(error.code);
-  return new Failure(code, `${file}: ${told} (${error.code}: ${error.message})`, { cause: error });
+  const result = sqliteResult(error);
+  if (result === undefined) return error;
+  const [code, told] = meaning(result);
+  return new Failure(code, `${file}: ${told} (${result}: ${(error as Error).message})`, { cause: error });
 }
 
-function meaning(code: string): readonly [FailureCode, string] {
-  if (code === 'SQLITE_NOTADB') return ['corrupt', 'this is not a store of signalbox; it was not touched'];
-  if (/^SQLITE_(CORRUPT|FORMAT)/.test(code)) {
+function meaning(result: string): readonly [FailureCode, string] {
+  if (result === 'SQLITE_NOTADB') return ['corrupt', 'this is not a store of signalbox; it was not touched'];
+  if (/^SQLITE_(CORRUPT|FORMAT)/.test(result)) {
     return ['corrupt', 'the store is damaged and was left as it is; move it away, or restore it from an export'];
   }
-  if (/^SQLITE_(READONLY|PERM|AUTH)/.test(code)) return ['forbidden', 'this process may not write the store'];
-  if (code === 'SQLITE_FULL') return ['unavailable', 'the disk is full; nothing was changed'];
+  if (/^SQLITE_(READONLY|PERM|AUTH)/.test(result)) return ['forbidden', 'this process may not write the store'];
+  if (result === 'SQLITE_FULL') return ['unavailable', 'the disk is full; nothing was changed'];
   // A write that failed half-way through is rolled back, but whether the last step reached the disk is not known.
-  if (code.startsWith('SQLITE_IOERR')) return ['outcome-unknown', 'reading or writing the file failed'];
+  if (result.startsWith('SQLITE_IOERR')) return ['outcome-unknown', 'reading or writing the file failed'];
   return ['unavailable', 'the store could not be used; nothing was changed'];
 }

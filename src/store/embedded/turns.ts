@@ -4,7 +4,8 @@
  * asked for.
  */
 import type { Clock, Timer } from '../../clock.ts';
-import { asFailure, busyTooLong, isBusy } from './sqlite-failure.ts';
+import { isBusy } from '../../sqlite/index.ts';
+import { asFailure, busyTooLong } from './sqlite-failure.ts';
 
 interface Turn {
   /** Answers false if the file is busy. */

@@ -15,6 +15,9 @@ import { openEmbedded, Value } from 'signalbox/store';
 const [directory = '', work = '', name = ''] = process.argv.slice(2);
 const inside = join(work, 'inside');
 
+// Whatever goes wrong while it opens the store, too.
+process.on('uncaughtException', fail);
+
 const box = await open(`file:${directory}`, { sessionTtlMs: 3_000, requestTimeoutMs: 20_000 });
 const store = await openEmbedded(directory, { busyMs: 20_000 });
 const lock = box.lock('section');
@@ -68,8 +71,11 @@ function report(/** @type {string} */ what) {
   appendFileSync(join(work, 'violations'), `${what}\n`);
 }
 
-process.send?.('ready');
-await Promise.all([count(), enter(), enter()]).catch((error) => {
+/** @returns {never} */
+function fail(/** @type {any} */ error) {
   report(`${name}: ${error?.stack ?? error}`);
   process.exit(1);
-});
+}
+
+process.send?.('ready');
+await Promise.all([count(), enter(), enter()]).catch(fail);
