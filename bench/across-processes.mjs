@@ -1,9 +1,9 @@
 /**
  * How long does a lock lie idle between two processes of one machine, and how often can it change hands?
  *
- *     handoff      each holds it for 15 ms and then pauses for 12, so that somebody always waits, and whoever gave it back
- *                  does not come in between those who look again every 10 ms. From the release until the first of those
- *                  who waited is let in.
+ *     handoff      each holds it for 15 ms and then pauses for 12, so that another always waits, and the last holder
+ *                  does not get in ahead of processes that poll every 10 ms. From the release until the first waiting
+ *                  process is let in.
  *     handoffs/s   nobody holds or pauses: how often it goes from one process to another.
  */
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-/** How long does a lock stay taken after its holder was killed without warning, when somebody waits for it? */
+/** How long does a lock stay taken after its holder was killed without warning, when another process waits for it? */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * What does it cost to claim a task on etcd, and how soon does a worker hear of one, beside a transaction and a watch of
+ * What does it cost to claim a task on etcd, and how soon does a worker hear of one, compared with a transaction and a watch of
  * etcd itself through the same client?
  */
 import { open } from 'signalbox';
@@ -85,7 +85,7 @@ async function noticeRow() {
   void (async () => {
     for await (const _ of watch) heard();
   })();
-  /** Until it is heard of: the answer to the one who wrote it may come later. */
+  /** Until a worker hears of it: the answer to the publisher may come later. */
   const measured = async (write) => {
     const micros = [];
     for (let turn = 0; turn < EACH; turn++) {

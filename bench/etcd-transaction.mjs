@@ -1,5 +1,5 @@
 /**
- * What does a round trip to etcd cost through our client, beside the others that there are? And what does an acquire
+ * What does a round trip to etcd cost through our client, compared with other clients? And what does an acquire
  * and a release of a lock that nobody else wants cost, in such round trips?
  */
 import { open } from 'signalbox';

@@ -1,4 +1,4 @@
-/** How much does a lock cost in one process, with tokens, events and loss signals, beside a bare mutex? */
+/** How much does a lock cost in one process, with tokens, events and loss signals, compared with a bare mutex? */
 import { Mutex } from 'async-mutex';
 import { open } from 'signalbox';
 import { inTurns, row } from './measure/rounds.mjs';

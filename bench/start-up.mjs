@@ -1,4 +1,4 @@
-/** What does it cost to put a command under a lock, beside starting Node at all? */
+/** What does it cost to put a command under a lock, compared with starting Node at all? */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

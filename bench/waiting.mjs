@@ -87,7 +87,7 @@ async function takeover(all, signal) {
 
 /** A process that wants the lock, and has come as far as this. */
 async function wanting(all, directory, stage, signal) {
-  // What one of hundreds prints is of no use; that it ended is told below.
+  // What one of hundreds prints is of no use; its end is reported below.
   const child = fork(program, [`file:${join(directory, 'store')}`], { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
   child.setMaxListeners(0);
   all.push(child);

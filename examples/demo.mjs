@@ -13,7 +13,7 @@ const yellow = paint(33);
 
 const begun = performance.now();
 const opened = [];
-// Whoever is interrupted releases what it holds, and says so.
+// A worker that is interrupted releases what it holds, and says so.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void stop(signal));
 
 console.log(`

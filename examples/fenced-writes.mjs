@@ -24,7 +24,7 @@ const lock = box.lock('document');
 const sleeper = await lock.acquire({ holder: workerHolder('sleeper') });
 console.log('sleeper:', document.write('by the sleeper', sleeper.token));
 
-// It stops answering. Somebody decides not to wait for it, and says why: the reason is told to whoever asks.
+// It stops answering. A person decides not to wait for it, and says why: everyone who asks sees the reason.
 const successor = await lock.acquire({
   holder: workerHolder('successor'),
   strategy: 'force',

@@ -1,5 +1,5 @@
 // A deployment waits until nobody merges, there is room on the staging machines, and the release notes are written. The
-// lock and the slots announce themselves; the file is looked at now and then. Whoever waits is told every reason.
+// lock and the slots announce themselves; the file is polled. A waiting deploy sees every reason.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 // A release in three phases: a command builds, a function publishes, a command announces. Nothing may be published while
-// somebody works on an incident, and the driver is stopped while it waits for that. Another one goes on from there, and
+// an incident is open, and the driver is stopped while it waits for that. Another one goes on from there, and
 // nothing is built twice.
 
 import assert from 'node:assert/strict';

@@ -20,7 +20,7 @@ if (unknown.length > 0) {
 
 ensure();
 ensurePackages(FOR_BENCHES);
-// Where it is set, starting Node is mostly reading certificates, and whatever starts beside it seems to cost little.
+// Where it is set, starting Node is mostly reading certificates, and everything else seems to cost little.
 delete process.env['NODE_EXTRA_CA_CERTS'];
 // One that fails does not keep the others from being measured.
 const failed = (named.length > 0 ? named : all).filter((name) => !passes(name));

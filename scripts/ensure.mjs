@@ -33,10 +33,10 @@ export function ensureInstalled() {
   exitUnlessZero(withSignsOfLife(() => run(NATIVE[0], NATIVE.slice(1))));
 }
 
-/** All but what has to be compiled, which takes longer than everything else: `npm test` does that beside other work. */
+/** All but what has to be compiled, which takes longer than everything else: `npm test` does that while other work runs. */
 export function installPackages() {
   if (isInstalled()) return;
-  // npm ci empties what the link leads to, which is somebody else's.
+  // npm ci empties what the link leads to, which belongs to another checkout.
   if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) {
     say('node_modules is a link to packages that are not those of package-lock.json; install them where it leads to');
     process.exit(1);
@@ -46,7 +46,7 @@ export function installPackages() {
   exitUnlessZero(run('npm', ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund']));
 }
 
-// node-gyp compiles one file after the other unless it is told how many it may at once.
+// node-gyp compiles one file after the other unless it gets a number of jobs.
 process.env['JOBS'] ??= 'max';
 
 /**
@@ -99,7 +99,7 @@ export function build() {
   const fingerprint = sourceFingerprint();
   if (isBuiltFrom(fingerprint)) return 0;
   say('building dist');
-  // Built beside and then moved into place: a failed build leaves the last good one, a file that is gone from src
+  // Built in another folder and then moved into place: a failed build leaves the last good one, a file that is gone from src
   // leaves nothing behind in dist, and a process that is running from dist is disturbed for a moment only.
   const fresh = join(root, `.dist-${process.pid}`);
   const status =

@@ -78,7 +78,7 @@ function aptGet(/** @type {readonly string[]} */ [verb, ...args]) {
   const { status, stdout, stderr } = spawnSync(
     'apt-get',
     ['-y', '-q', '--no-install-recommends', String(verb), ...args],
-    // Servers are started by whoever needs them; the runlevel keeps the packages from starting theirs.
+    // Tests and benches start the servers they need; the runlevel keeps the packages from starting theirs.
     { encoding: 'utf8', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' } },
   );
   if (status !== 0) console.error([stdout, stderr].join('\n').trimEnd().split('\n').slice(-10).join('\n'));

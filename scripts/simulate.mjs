@@ -12,7 +12,7 @@ export function simulate(/** @type {readonly string[]} */ args) {
   return run(process.execPath, [simulator, ...args]);
 }
 
-/** Seeds 1 to `seeds`, one half beside the other. */
+/** Seeds 1 to `seeds`, both halves at the same time. */
 export function simulations(/** @type {number} */ seeds) {
   const half = Math.ceil(seeds / 2);
   const task = (/** @type {number} */ part, /** @type {number} */ from, /** @type {number} */ count) => {

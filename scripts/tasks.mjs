@@ -21,7 +21,7 @@ import { root } from './ensure.mjs';
 
 /** @typedef {{ readonly name: string, readonly code: number, readonly ms: number }} Result */
 
-/** How it is told that a task was never started. */
+/** Marks a task that was never started. */
 const LEFT_OUT = -1;
 
 /** Answers the first exit code that is not zero, and zero if all of them are. */

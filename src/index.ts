@@ -163,11 +163,11 @@ export type {
   SurveyedWaiter,
   SurveyOptions,
 } from './runtime/observe/survey/index.ts';
-export type { TaskClaim } from './runtime/tasks/claim.ts';
-export type { DetachedClaim } from './runtime/tasks/detached.ts';
-export type { CompleteOutcome, FailOutcome, TaskReleaseOutcome } from './runtime/tasks/ending.ts';
-export type { TaskWaitOptions } from './runtime/tasks/wait-deadline.ts';
-export type { TaskHandler, TaskNotice } from './runtime/tasks/subscription.ts';
+export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';
+export type { DetachedClaim } from './runtime/tasks/dispatch.ts';
+export type { TaskHandler, TaskNotice } from './runtime/tasks/notifier.ts';
+export type { TaskView } from './runtime/tasks/reading.ts';
+export type { TaskWaitOptions } from './runtime/tasks/task-waiters.ts';
 export type {
   ClaimAttempt,
   ClaimOptions,
@@ -178,5 +178,4 @@ export type {
   PublishOutcome,
   Tasks,
 } from './runtime/tasks/tasks.ts';
-export type { TaskView } from './runtime/tasks/view.ts';
 export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/holds/together.ts';

@@ -45,7 +45,7 @@ async function takeTurns({ take }, { name, until, holdMs, pauseMs }) {
       async (giveBack) => {
         const letIn = now();
         waitingSince = undefined;
-        // Whoever finds out after the end does not count.
+        // A turn that is noticed after the end does not count.
         if (letIn > until) return giveBack();
         if (holdMs > 0) await sleep(holdMs);
         const gaveBack = now();

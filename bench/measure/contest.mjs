@@ -32,9 +32,9 @@ export class Contest {
 }
 
 /**
- * perSecond   how often somebody was let in
+ * perSecond   how often a contender was let in
  * worst       what the worker that came off worst had of what would have been its fair share
- * most        how many were inside together, at most; unknown for those who do not say when they were in
+ * most        how many were inside together, at most; unknown for contenders that do not report when they were in
  * used        transactions, all processes together
  */
 function summary(reports, ms) {
@@ -57,7 +57,7 @@ function summary(reports, ms) {
 
 function mostAtOnce(stays) {
   if (stays.length === 0) return undefined;
-  // Whoever leaves in the very moment in which another comes has left.
+  // A contender that leaves in the very moment in which another comes has left.
   const steps = stays.flatMap(([from, to]) => [
     [from, 1],
     [to, -1],

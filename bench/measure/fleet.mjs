@@ -50,15 +50,15 @@ async function ask(child, order) {
   }
 }
 
-/** A release so shortly before the end of a run says nothing about those who were not let in any more. */
+/** A release this shortly before the end of a run says nothing about contenders that were not let in any more. */
 const TOO_LATE_MS = 100;
 
 /**
- * handoffs   for every release while others waited: how long, in ms, until the first of these was let in. Whoever came
- *            later and got in before them does not count: to those who wait, the lock was not free. Where none of them
+ * handoffs   for every release while others waited: how long, in ms, until the first of these was let in. A process that
+ *            came later and got in first does not count: for the waiting ones, the lock was not free. Where none of them
  *            was let in before the end of the run, the time until then, which is too little.
  * perSecond  how often it went from one process to another
- * turns      how often it was taken, also by the one who had just given it back
+ * turns      how often it was taken, also by the process that had just released it
  * overlaps   how often two had it at once
  */
 function summary(reports, ms, until) {

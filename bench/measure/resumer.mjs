@@ -1,5 +1,5 @@
 /**
- * node resumer.mjs STORE: waits for the lock `m` in the way it is told, and says when it went on. `lock`: in its queue.
+ * node resumer.mjs STORE: waits for the lock `m` in the given way, and says when it went on. `lock`: in its queue.
  * `function`, `shell`: as a pipeline whose phase waits until it is free.
  */
 import { pathToFileURL } from 'node:url';
@@ -21,7 +21,7 @@ export const ways = {
 
   function: (box) => resumed(box, { function: true }),
 
-  /** Its first line, as it comes to whoever drives it. */
+  /** Its first line, as the driver gets it. */
   shell: (box) => resumed(box, { shell: 'echo begun' }),
 };
 

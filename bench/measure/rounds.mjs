@@ -1,6 +1,6 @@
 /**
- * Ours and the peer's, taking turns in one process: these machines are noisy, and only what was measured side by side
- * can be compared. Each round measures both; what is told is the median over the rounds, with the spread, and the
+ * Ours and the peer's, taking turns in one process: these machines are noisy, and only figures measured in turn can be
+ * compared. Each round measures both; the report has the median over the rounds, with the spread, and the
  * median of the ratios of each round.
  */
 

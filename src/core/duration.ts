@@ -2,7 +2,7 @@
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 export const DURATIONS = 'a number of seconds, or a number with a unit: 250ms, 60s, 5m, 1h, 2d';
-/** A hundred years: whoever means longer means for ever. */
+/** A hundred years: anything longer means for ever. */
 export const LONGEST_MS = 100 * 365 * 86_400_000;
 
 /** In milliseconds; undefined if it is no duration. */
@@ -12,7 +12,7 @@ export function durationMs(text: string): number | undefined {
   return amount === '' || factor === undefined ? undefined : Number(amount) * factor;
 }
 
-/** Short, and as exact as somebody wants to know who asks how long ago: `3 s`, `5 min`, `2 h`, `4 d`. */
+/** A rounded duration for display: `3 s`, `5 min`, `2 h`, `4 d`. */
 export function spoken(ms: number): string {
   const size = Math.max(0, ms);
   if (size < 1000) return `${Math.floor(size)} ms`;

@@ -1,4 +1,4 @@
-/** The names of all events, for those who write patterns: one that matches none of them would wait forever. */
+/** The names of all events, to check patterns against: a pattern that matches none of them would wait forever. */
 import { nearest } from './nearest.ts';
 import { shown } from './shown.ts';
 

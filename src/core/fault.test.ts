@@ -18,7 +18,7 @@ const has = (holder: string, token: number, ...numbers: readonly number[]) => {
 describe('a record that breaks a promise is told with its values:', () => {
   it.each<[string, string | undefined, string]>([
     ['nothing', faultOf(lock(2, reader('a', 1), reader('b', 2))), ''],
-    ['two writers', faultOf(lock(2, writer('a', 1), writer('b', 2))), 'a holds it exclusively, beside 1 others'],
+    ['two writers', faultOf(lock(2, writer('a', 1), writer('b', 2))), 'a holds it exclusively, together with 1 others'],
     ['a writer beside a reader', faultOf(lock(2, reader('a', 1), writer('b', 2))), 'b holds it exclusively'],
     ['a token above the last', faultOf(lock(1, writer('a', 2))), 'a holds token 2, and the last one given out is 1'],
     ['a token that went back', faultOf(lock(3), lock(4)), 'token 3 comes after 4'],

@@ -1,7 +1,7 @@
 /**
- * What must be true of every lock and semaphore, whoever wrote it: checked wherever a record is read or heard of, before a
- * decision is written, and before a hold is handed out. A fault is a bug of signalbox, or the work of another program; it is told with its values and
- * never repaired on the way, because the next decision would rest on a guess.
+ * What must be true of every lock and semaphore. The runtime checks it when a record is read or arrives in a letter, before
+ * a decision is written, and before a hold is handed out. A fault is a bug of signalbox, or the work of another program. It
+ * is reported with its values and never repaired, because the next decision would rest on a guess.
  */
 import type { Hold } from './hold.ts';
 import type { LockHold, LockMode, LockRecord } from './lock.ts';
@@ -23,7 +23,7 @@ export function lockFault(record: LockRecord, before?: LockRecord): string | und
   const { holds } = record;
   if (holds.length > 1) {
     for (const { holder, mode } of holds) {
-      if (mode === 'exclusive') return `${holder} holds it exclusively, beside ${holds.length - 1} others`;
+      if (mode === 'exclusive') return `${holder} holds it exclusively, together with ${holds.length - 1} others`;
     }
   }
   return tokenFault(record, before);

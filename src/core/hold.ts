@@ -27,6 +27,15 @@ export interface Claim {
   readonly token?: Token;
 }
 
+/** The types of the events about holds and requests, such as `lock:acquired`. */
+export type HoldEvents = Readonly<Record<(typeof HOLD_EVENTS)[number], string>>;
+
+const HOLD_EVENTS = ['acquired', 'reclaimed', 'denied', 'queued', 'released', 'stale', 'forced', 'deadlock'] as const;
+
+export function holdEvents(kind: 'lock' | 'semaphore'): HoldEvents {
+  return Object.fromEntries(HOLD_EVENTS.map((what) => [what, `${kind}:${what}`])) as HoldEvents;
+}
+
 export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewhere' | 'disconnected';
 
 export interface Loss {

@@ -1,5 +1,5 @@
 /**
- * Holders are told apart by one string, and what kind of holder it is comes first: `pipeline:release-7`. A worker and
+ * One string identifies a holder, and its kind comes first: `pipeline:release-7`. A worker and
  * a pipeline of the same id are two holders; two workers on one account are two as well.
  */
 

@@ -13,8 +13,8 @@ import type { Loss } from './hold.ts';
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
 
 /**
- * Fencing token: strictly larger for every new grant of a resource, over reclaims and restarts. Whoever
- * writes under a hold passes it on, so that the resource itself can refuse one who overslept.
+ * Fencing token: strictly larger for every new grant of a resource, over reclaims and restarts. A holder
+ * passes it along with each write, so that the resource itself can refuse a holder that slept past its lease.
  */
 export type Token = number;
 
@@ -43,7 +43,7 @@ export interface Step<State, Outcome> {
   readonly answers: readonly Answer<Outcome>[];
   /** Holds that ended although their holders did not ask for it. */
   readonly losses: readonly Loss[];
-  /** So many requests of the dead were taken out of the queue. */
+  /** How many requests of dead processes were taken out of the queue. */
   readonly dropped?: number;
 }
 
@@ -65,7 +65,7 @@ export interface Event {
   readonly [detail: string]: Json | undefined;
 }
 
-/** What somebody asks for: both a command and, while it waits, a place in the queue. */
+/** A request: a command, and while it waits, a place in the queue. */
 export interface Request {
   /** Unique. Becomes the id of the hold, so that an answer that got lost can be looked up. */
   readonly id: string;
@@ -75,7 +75,7 @@ export interface Request {
   readonly priority: number;
   /** How long the hold may last once granted, however well it is renewed. */
   readonly maxHoldMs?: number;
-  /** Why it is wanted, for those who wait behind it. */
+  /** Why it is wanted; shown to requests that wait behind it. */
   readonly reason?: string;
   readonly metadata?: Json;
   /** Other holders who go on only once this request has been served and its hold is over. */
@@ -91,6 +91,16 @@ export const NONE: readonly never[] = Object.freeze([]);
  */
 export function nextToken(last: Token, at: Moment): Token {
   return Math.max(last, at.revision) + 1;
+}
+
+/** A step that answers no waiter. */
+export function step<State, Outcome>(
+  state: State,
+  outcome: Outcome,
+  events: readonly Event[] = NONE,
+  lost: Step<State, Outcome>['losses'] = NONE,
+): Step<State, Outcome> {
+  return { state, outcome, events, answers: NONE, losses: lost };
 }
 
 /** One step out of two, the second taken on the state that the first led to. */

@@ -1,4 +1,4 @@
-/** The word that somebody meant, of those there are. */
+/** Finds the known word nearest to a misspelt one. */
 
 /** Undefined if none is near enough to be meant. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
@@ -13,7 +13,7 @@ export function nearest(word: string, words: readonly string[]): string | undefi
 
 /** How many letters have to be added, taken away or changed to make the one into the other; just more than `most` if more. */
 export function distance(from: string, to: string, most: number): number {
-  // Whoever writes a long text where a word belongs shall not wait for the comparison.
+  // The comparison takes too long for a long text where a word belongs.
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let row = Array.from({ length: to.length + 1 }, (_, place) => place);
   for (const [place, letter] of [...from].entries()) {

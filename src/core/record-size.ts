@@ -1,15 +1,15 @@
 /**
- * How large a record may become. Holds carry what their holders say of themselves, and a store takes only so much in one
- * write (etcd 1.5 MiB). A record beyond that could never be written again, not even to take a hold out of it: so whoever
- * would bring it there is refused, and those who hold already are not concerned.
+ * How large a record may become. Holds carry the metadata of their holders, and a store limits the size of a write (etcd:
+ * 1.5 MiB). A record beyond that could never be written again, not even to take a hold out of it. So a request that would
+ * make the record too large is refused; existing holds are not affected.
  */
 import type { Hold } from './hold.ts';
 import type { Json } from './machine.ts';
 import type { Slots } from './slots.ts';
 
 /**
- * A write holds the record, and what is granted by it once more for those who waited, and the requests that come with it:
- * twice this and some 350 KiB are below etcd's limit.
+ * A write contains the record, its grants once more in the letters to waiters, and the requests that arrive with it: twice
+ * this limit and some 350 KiB are below etcd's limit.
  */
 export const LARGEST_RECORD_BYTES = 512 * 1024;
 
@@ -31,7 +31,7 @@ export interface Sized {
   readonly metadata?: Json;
 }
 
-/** The refusal if `one` does not fit beside `others`; undefined if it does. */
+/** The refusal if `one` does not fit together with `others`; undefined if it does. */
 export function tooLarge(others: readonly Hold[], one: Sized): TooLarge | undefined {
   if (surelyFits(others, one)) return undefined;
   let bytes = sizeOf(one);
@@ -89,7 +89,7 @@ export function saidBytes({ reason, metadata }: { readonly reason?: unknown; rea
   return jsonBytes(reason as Json | undefined) + jsonBytes(metadata as Json | undefined);
 }
 
-/** Metadata is a value that nobody changes, and is looked at with every grant beside it. */
+/** Metadata never changes, and its size is needed for every other grant of the record. */
 const measured = new WeakMap<object, number>();
 
 function jsonBytes(value: Json | undefined): number {

@@ -1,4 +1,4 @@
-/** Whether what is asked for makes sense, whatever the state: checked once, at every way in. */
+/** Checks whether a request makes sense, whatever the state. Every entry point calls it once. */
 import { nameProblem } from './name.ts';
 import { shown } from './shown.ts';
 
@@ -9,7 +9,7 @@ export const LARGEST_METADATA_BYTES = 64 * 1024;
 /** Beyond it nobody could read the value, and functions that walk it would run out of stack. */
 const DEEPEST_METADATA = 100;
 
-/** Whatever of it is there is checked. The types are those of input: anything. */
+/** Every field that is present is checked. Input can be anything, so every field is `unknown`. */
 export interface Asked {
   readonly id?: unknown;
   readonly holder?: unknown;
@@ -21,7 +21,7 @@ export interface Asked {
   readonly token?: unknown;
   readonly ttlMs?: unknown;
   readonly maxHoldMs?: unknown;
-  /** How long the one who asks is willing to wait; zero is not at all. */
+  /** How long the caller is willing to wait; zero is not at all. */
   readonly waitMs?: unknown;
   readonly wait?: unknown;
   readonly onStale?: unknown;
@@ -97,7 +97,7 @@ function metadataProblem(value: unknown, what: string): string | undefined {
   return documentProblem(value, what, LARGEST_METADATA_BYTES);
 }
 
-/** What is wrong with a value that is to be stored as JSON of at most so many bytes; undefined if nothing is. */
+/** What is wrong with a value that is to be stored as JSON, within a limit in bytes; undefined if nothing is. */
 export function documentProblem(value: unknown, what: string, largest: number): string | undefined {
   const bytes = { left: largest };
   const found = jsonProblem(value, what, 0, bytes);

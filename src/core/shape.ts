@@ -1,4 +1,4 @@
-/** Shapes: what a piece of unknown JSON must look like, and in which words it is told that it does not. */
+/** Shapes: what a piece of unknown JSON must look like, and the message if it does not. */
 import { nameProblem } from './name.ts';
 import { nearest } from './nearest.ts';
 import { shown } from './shown.ts';

@@ -10,10 +10,10 @@
 /** Numbers, and runs from a first to a last number. In the order in which they were given out. */
 export type Slots = readonly (number | readonly [first: number, last: number])[];
 
-/** Runs of up to so many slots are listed number by number. */
+/** The longest run of slots that is listed number by number. */
 const LISTED = 16;
 
-/** One hold has at most so many slots: its numbers are handed to its user as a list. */
+/** The most slots of one hold: its numbers are handed to its user as a list. */
 export const LARGEST_WEIGHT = 1_000_000;
 
 export function countSlots(slots: Slots): number {

@@ -4,7 +4,7 @@
  *     parts ──▶ each tried by itself, without waiting ──▶ all granted: their steps, in order of their names
  *                                                    └──▶ one refused: nothing but the refusals
  *
- * Whoever holds a part while waiting for the rest is what deadlocks are made of; here nobody does.
+ * A request that held a part while waiting for the rest could be part of a deadlock; this one never does.
  */
 import { type Lock, type LockCommand, type LockOutcome, type LockStep, lockTransition } from './lock.ts';
 import type { Event, Moment } from './machine.ts';
@@ -38,7 +38,7 @@ export interface NamedStep {
 export interface Refusal {
   readonly name: string;
   readonly outcome: LockOutcome | SemaphoreOutcome;
-  /** That it was denied; of interest only to the one who asked. */
+  /** The denial; of interest only to the caller. */
   readonly events: readonly Event[];
 }
 
@@ -57,7 +57,7 @@ export function acquireTogether(parts: readonly Part[], at: Moment): Together {
   return { kind: 'refused', refusals };
 }
 
-/** The one who asked has what it asked for. */
+/** The caller has what it asked for. */
 export type Grant = Extract<
   LockOutcome | SemaphoreOutcome,
   { kind: 'acquired' | 'reclaimed' | 'extended' | 'upgraded' | 'increased' | 'already-held' }

@@ -1,4 +1,4 @@
-/** What somebody wants to hold, in one word: `main`, `docs:shared`, `agents=1/4`. On the command line as in runbooks. */
+/** A resource to hold, in one word: `main`, `docs:shared`, `agents=1/4`. The same on the command line and in runbooks. */
 import type { LockMode } from './lock.ts';
 import { nameProblem } from './name.ts';
 import { distance } from './nearest.ts';

@@ -1,5 +1,5 @@
 /**
- * Which keys there are, and what they hold. One layout for all engines.
+ * The keys in the store, and what they hold. All engines have the same layout.
  *
  *     a/<lease>                             anchor: is there for as long as the lease is. `a/P` is the session of
  *                                           process P, and its version is P's epoch; `a/P.7` a lease of its own.
@@ -9,12 +9,12 @@
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
  *     s/<kind>/<id>                         state of something that is followed, in the shape of a record: a pipeline; or
  *                                           a member, on the lease of the session that joined
- *     p/<id>                                a probe: somebody tries whether the store works; gone in a moment
+ *     p/<id>                                a probe of whether the store works; deleted at once
  *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
- *                                           lease, since the child may outlive the one who started it
+ *                                           lease, since the child may outlive its parent
  *
- * A process that dies takes its anchor, its mailbox and its tickets along, in one revision. Records name the
- * leases that keep their holds, so whether a hold is stale is whether a key is there: no clock is asked.
+ * When a process dies, its anchor, its mailbox and its tickets go in one revision. Records name the leases of their holds, so
+ * a hold is stale if a key is gone: no clock decides it.
  */
 import {
   type Answer,
@@ -34,7 +34,7 @@ import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Valu
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
 export const RECORDS = 'r/';
-/** Right before the records, so that one watch can follow both, and outside of their prefix. */
+/** Sorts right before the records, so that one watch can follow both, and is outside of their prefix. */
 export const HORIZON = 'r.horizon';
 export const TICKETS = 'q/';
 export const STATES = 's/';
@@ -44,7 +44,7 @@ export const CHILDREN = 'c/';
 export const anchorKey = (lease: string): string => ANCHORS + lease;
 export const mailboxKey = (process: string): string => `m/${process}`;
 
-/** Request and lease ids begin with the process that made them. */
+/** The process that made a request or a lease: its id begins with it. */
 export function processOf(id: string): string {
   const dot = id.indexOf('.');
   return dot < 0 ? id : id.slice(0, dot);
@@ -113,7 +113,7 @@ function readable(key: string, path: string): string {
   return `${path.slice(0, slash)}/${nameIn(key, path.slice(slash + 1))}`;
 }
 
-/** Throws `corrupt` unless it is written as signalbox writes it: one name must not have two keys. */
+/** Throws `corrupt` unless the name is escaped as signalbox escapes it: one name must not have two keys. */
 export function nameIn(key: string, escaped: string): string {
   const name = unescaped(escaped);
   if (name !== undefined && nameProblem(name) === undefined && encodeURIComponent(name) === escaped) return name;
@@ -129,8 +129,8 @@ function unescaped(text: string): string | undefined {
 }
 
 /**
- * Within a queue, keys are ordered by class: those who upgrade, then from the highest priority to the lowest.
- * Everyone who goes before a ticket of one class has a key before that class.
+ * Within a queue, keys are ordered by class: upgrades first, then from the highest priority to the lowest. Every ticket that
+ * goes before a class has a key before it.
  */
 export function ticketClass(request: { readonly priority: number; readonly upgrades?: string }): string {
   if (request.upgrades !== undefined) return '!';
@@ -141,23 +141,23 @@ export function ticketKey(keys: ResourceKeys, request: Request & { readonly upgr
   return `${keys.queue}${ticketClass(request)}/${request.id}`;
 }
 
-/** What is stored under a record's key. */
+/** The document under a record's key. */
 export interface RecordDocument<R> {
   readonly record: R;
   readonly events: readonly Event[];
   /** The process that wrote it. */
   readonly by?: string;
-  /** The marks of the last commands of those that leave nothing else to know them by. */
+  /** The marks of the last marked commands: see `write/marks.ts`. */
   readonly marks?: readonly string[];
 }
 
-/** A ticket that appears is itself the news that somebody waits. */
+/** The document under a ticket's key. Its appearance is the event that a request waits. */
 export interface TicketDocument<Q> {
   readonly request: Q;
   readonly at: number;
 }
 
-/** A letter: what one write means for the requests and holds of another process. */
+/** A letter: the effects of one write on the requests and holds of another process. */
 export interface Letter {
   readonly answers: readonly (Answer<unknown> & { readonly resource: string })[];
   readonly losses: readonly LossNotice[];
@@ -166,16 +166,16 @@ export interface Letter {
   readonly done?: readonly DelegationReply[];
 }
 
-/** Commands that one process asks another to carry out: see `delegations.ts`. */
+/** Commands that one process delegates to another: see `write/delegation-mail.ts`. */
 export interface DelegationRequest {
   readonly id: string;
   readonly resource: string;
-  /** Whose they are: its session, the version of its anchor, and the store's id of its lease. */
+  /** The sender: its session, the version of its anchor, and the store's id of its lease. */
   readonly from: string;
   readonly epoch: number;
   readonly leaseId: LeaseId;
   readonly commands: readonly { readonly kind: string }[];
-  /** Once is enough: two who leave everything to each other must not pass it to and fro. */
+  /** Was forwarded once, and must not be again: two processes that delegate to each other would forward it for ever. */
   readonly passedOn?: true;
 }
 
@@ -187,8 +187,8 @@ export interface DelegationReply {
 }
 
 /**
- * What the writer of a letter knows of a resource, as of its write: whoever is granted it need not look before it can
- * hand it on. No more than a guess, like everything a writer knows: what is decided on it is checked by the commit.
+ * The state of a resource after a write, by the process that wrote it: a process that is granted the resource can hand it on
+ * without a read. It is only a guess, like every cached state: the commit compares what is decided on it.
  */
 export interface Report {
   readonly resource: string;
@@ -198,13 +198,13 @@ export interface Report {
   readonly marks?: readonly string[];
   /** The front of the queue, in order of arrival, with the create revision of each ticket. */
   readonly waiting: readonly (readonly [request: ShortRequest, arrival: Revision])[];
-  /** Others wait behind these. */
+  /** The queue has more tickets behind these. */
   readonly more?: true;
-  /** When that was read: who arrived later is missing. */
+  /** The revision at which the queue was read; tickets that arrived later are missing. */
   readonly queueRevision: Revision;
 }
 
-/** A request without what most of them have in common: what is left out follows from the id, or is the usual. */
+/** A request without fields that follow from its id or have their default. */
 export type ShortRequest = Partial<Request> & Pick<Request, 'id'>;
 
 export function shortened({ holder, lease, priority, ...request }: Request): ShortRequest {
@@ -222,7 +222,7 @@ export function lengthened(request: ShortRequest): Request {
 
 export interface LossNotice {
   readonly id: string;
-  /** Which grant: a request that asks again may be granted again. */
+  /** Tells the grants of one request apart: a request that is sent again may be granted again. */
   readonly token: Token;
   readonly why: LossReason;
   readonly by?: string;
@@ -241,10 +241,10 @@ export function decode<T>(pair: KeyValue): T {
   }
 }
 
-/** For a key that holds what signalbox cannot have written. */
+/** The failure for a key with a value that signalbox cannot have written. */
 export function corrupt(key: string, why: string, cause?: unknown): Failure {
-  const told = `${shown(key)} cannot be read: ${why}; another program may have written it`;
-  return new Failure('corrupt', told, { cause });
+  const message = `${shown(key)} cannot be read: ${why}; another program may have written it`;
+  return new Failure('corrupt', message, { cause });
 }
 
 /** Throws `inconsistent` if a record that was read breaks a promise. */
@@ -253,21 +253,21 @@ export function refuseFault(resource: string, record: unknown): void {
   if (fault !== undefined) throw fault;
 }
 
-/** `heard`: the record was not read, but told by the process that wrote it. */
-export function recordFault(resource: string, record: unknown, heard = false): Failure | undefined {
+/** `reported`: the record comes from a letter of the process that wrote it, and was not read. */
+export function recordFault(resource: string, record: unknown, reported = false): Failure | undefined {
   const fault = faultOf(record as Parameters<typeof faultOf>[0]);
   if (fault === undefined) return undefined;
-  return inconsistent(resource, heard ? 'as another process told it' : 'as it is stored', fault);
+  return inconsistent(resource, reported ? 'as another process told it' : 'as it is stored', fault);
 }
 
-/** What is wrong with a hold that is about to be handed out for a request. */
+/** The fault of a hold that is about to be handed out for a request; undefined if it has none. */
 export function wrongGrant(resource: string, asked: Wish, hold: Hold): Failure | undefined {
   const fault = grantFault(asked, hold);
   return fault === undefined ? undefined : inconsistent(resource, 'as it was about to be handed out', fault);
 }
 
-/** For a record that breaks a promise. */
+/** The failure for a record that breaks a promise. */
 export function inconsistent(resource: string, when: string, fault: string): Failure {
-  const told = `${shown(resource)}, ${when}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
-  return new Failure('inconsistent', told);
+  const message = `${shown(resource)}, ${when}: ${fault}; nothing was changed. Either signalbox has a bug, which please report, or another program has written to its store`;
+  return new Failure('inconsistent', message);
 }

@@ -1,6 +1,6 @@
 /**
- * What a part of a signalbox hears of this process. `Signalbox` connects the parts, in one place; a part names only what
- * it acts on. Nothing here may throw or wait: it is called on the way of a write or a watch.
+ * How a part of a signalbox observes this process. `Signalbox` connects the parts in one place; a part implements only what it
+ * acts on. Observers must neither throw nor wait: a write or a watch calls them.
  */
 import type { Event } from '../core/index.ts';
 

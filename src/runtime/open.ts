@@ -1,4 +1,4 @@
-/** From a URL to a signalbox. */
+/** Opens a signalbox on a URL or a store. */
 import { hostname } from 'node:os';
 import type { Adapters } from '../adapters/adapters.ts';
 import { type Clock, systemClock } from '../clock.ts';
@@ -22,16 +22,16 @@ import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
 export interface OpenOptions {
-  /** How long the store keeps what this process holds after it was last heard of; renewed at a third of it. */
+  /** How long the store keeps the holds of this process after its last renewal; renewed after a third of this time. */
   readonly sessionTtlMs?: number;
-  /** A store that cannot be reached is told as `unavailable` after this time. */
+  /** After this time, a store that cannot be reached fails with `unavailable`. */
   readonly requestTimeoutMs?: number;
   readonly maintenanceMs?: number;
-  /** Whether maintenance frees stale holds, or only warns of them. */
+  /** Whether maintenance frees stale holds, or only warns about them. */
   readonly reclaim?: boolean;
-  /** Whether this process takes its turn at the maintenance of the store, or leaves it to others. */
+  /** Whether this process takes part in the maintenance of the store. */
   readonly maintains?: boolean;
-  /** About this process, for people. */
+  /** Describes this process to people. */
   readonly about?: Json;
   /** What guards look at besides the store; this machine, from the current directory, if not given. */
   readonly adapters?: Adapters;
@@ -67,13 +67,13 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     maintains = true,
     clock = systemClock,
     newId = () => randomHex(8),
-    // With all that tells it from others, so that whoever looks from the same machine can see whether it still runs.
+    // Identifies the process, so that a reader on the same machine can see whether it still runs.
     about = { host: hostname(), pid: process.pid, ...thisProcess() },
   } = options;
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
-  // So that a store that cannot be reached is told here, and not by the first one who wants something.
+  // Fails here if the store cannot be reached, instead of at the first request.
   await bounded.health().catch(async (error: unknown) => {
     await bounded.close().catch(() => undefined);
     throw error;
@@ -112,7 +112,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   const url = storeUrl(given);
   if (url === 'memory:') return openMemory({ clock });
   if (url.startsWith('memory:')) return openSharedMemory(url.slice('memory:'.length), { clock });
-  // It must have given up by itself before we give up on it: then it can say whether anything was done.
+  // The store has to give up before the runtime does: only the store can say whether anything was applied.
   const givesUpMs = 0.8 * requestTimeoutMs;
   if (isEtcdUrl(url)) return openEtcdUrl(url, { clock, requestTimeoutMs: givesUpMs });
   if (!url.startsWith('file:'))

@@ -1,4 +1,4 @@
-/** What callers pass who are not held by types: a misspelt option must not be taken for one that was left out. */
+/** Checks options of callers without types: a misspelt option must not pass for one that was left out. */
 import { nameProblem, requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { STRATEGIES, type Strategy } from './strategy.ts';
@@ -30,18 +30,18 @@ export function optionsProblem(options: unknown): string | undefined {
   if (onWaiting !== undefined && typeof onWaiting !== 'function') {
     return `onWaiting is ${shown(onWaiting)}, not a function`;
   }
-  // A weight that makes no sense is refused as impossible by the machine, like one that is too large.
+  // The weight is not checked here: the machine refuses an impossible weight, as it does one that is too large.
   return requestProblem({ ...(options as object), weight: undefined });
 }
 
-/** Something else than an object of options, or one that nobody knows. */
+/** The problem of a value that is no object, or has an unknown option. */
 export function shapeProblem(options: unknown, known: readonly string[]): string | undefined {
   if (typeof options !== 'object' || options === null) return `the options are ${shown(options)}, not an object`;
   const unknown = Object.keys(options).find((key) => !known.includes(key));
   return unknown === undefined ? undefined : `${shown(unknown)} is not an option; there are ${known.join(', ')}`;
 }
 
-/** What an option may be, and in which words that is told to a caller who gave something else. */
+/** The check of an option's value, and the words that say what is accepted. */
 export interface Accepted {
   readonly words: string;
   readonly fits: (value: unknown) => boolean;
@@ -77,7 +77,7 @@ export const wholeNumber: Accepted = {
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 };
 
-/** One of a few words. Anything else is refused, and never taken for one of them. */
+/** Accepts one of a few words, and refuses anything else. */
 export function oneOf(words: readonly unknown[]): Accepted {
   return { words: words.map(shown).join(' or '), fits: (value) => words.includes(value) };
 }

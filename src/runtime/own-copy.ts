@@ -1,6 +1,6 @@
 /**
- * Copies of what callers give and are given. A store in this process keeps documents as they are: without a copy, a caller
- * that goes on changing its object, or one that it has read, would change what is stored.
+ * Copies documents of callers. A store in this process keeps documents without a copy, so a caller that later changes an
+ * object which it passed or read would change what is stored.
  */
 import type { Json } from '../core/index.ts';
 
@@ -8,7 +8,7 @@ export function ownCopy<T extends Json | undefined>(document: T): T {
   return typeof document === 'object' && document !== null ? (JSON.parse(JSON.stringify(document)) as T) : document;
 }
 
-/** For what is stored: refusals and outcomes show it as it is, so nobody can be able to change it. */
+/** A copy to store. Refusals and outcomes show it without another copy, so it is frozen. */
 export function frozenCopy<T extends Json | undefined>(document: T): T {
   return frozen(ownCopy(document));
 }

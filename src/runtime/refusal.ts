@@ -1,4 +1,4 @@
-/** Why a waiting form ended without a hold, and what is thrown then. */
+/** Why a request ended without a hold, or a hold ended without a release, and the errors that say so. */
 import { blockerTold, type ClaimRefusal } from '../core/index.ts';
 import type {
   Cycle,
@@ -12,20 +12,20 @@ import { Failure } from '../failure.ts';
 export type Refusal =
   | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
   | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
-  /** Its metadata and reason do not fit beside those of the others who hold it. */
+  /** Its metadata and reason do not fit into the record with those of the other holds. */
   | TooLarge
   | { readonly kind: 'timed-out'; readonly waitedMs: number }
   | { readonly kind: 'aborted'; readonly reason: unknown }
-  /** Everyone in the cycle waits for the next; this request was chosen to give way. */
+  /** Each holder in the cycle waits for the next; this request was chosen to give way. */
   | { readonly kind: 'deadlock'; readonly cycle: Cycle }
   | { readonly kind: 'upgrade-conflict'; readonly by: string }
   | { readonly kind: 'impossible'; readonly why: string; readonly capacity: number }
   | { readonly kind: 'capacity-mismatch'; readonly capacity: number; readonly asked: number }
-  /** The hold that it was to rest on, or to become more of, has ended. */
+  /** The hold on which it was to rest, or which it was to upgrade, has ended. */
   | { readonly kind: 'lost' }
-  /** This process closed its signalbox while it waited. */
+  /** This process closed its signalbox while the request waited. */
   | { readonly kind: 'closed' }
-  /** This process lost its session while it waited, and with it its place. */
+  /** This process lost its session while the request waited, and the request lost its place in the queue. */
   | { readonly kind: 'session-lost' }
   /** Of a task. */
   | ClaimRefusal
@@ -44,11 +44,11 @@ export class NotAcquired extends Failure {
   }
 }
 
-/** The reason of a hold's abort signal: the hold ended, and not because its holder asked for it. */
+/** The reason of a hold's abort signal: the hold ended without a release by its holder. */
 export class HoldLost extends Failure {
   readonly resource: string;
   readonly why: LossReason;
-  /** Who took it, and for which stated reason, where somebody did. */
+  /** Who took it and why, if it was taken. */
   readonly by: string | undefined;
   readonly reason: string | undefined;
 
@@ -61,7 +61,7 @@ export class HoldLost extends Failure {
     this.reason = loss.reason;
   }
 
-  /** For the runtime: the same for whatever rests on that hold. */
+  /** For the runtime: the loss, to pass on to the re-entries of the hold. */
   get loss(): { readonly why: LossReason; readonly by?: string; readonly reason?: string } {
     const { why, by, reason } = this;
     return { why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };

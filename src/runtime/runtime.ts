@@ -1,6 +1,6 @@
 /**
- * The imperative shell of one process on one store: its session, its writers, whoever waits in it, and its holds. It
- * carries out what the writers decide, and brings them what the store tells.
+ * The imperative shell of one process on one store: its session, its writers, its waiting requests and its holds. It sends the
+ * transactions of the writers, and hands them what the store reports.
  */
 import { setMaxListeners } from 'node:events';
 import type { Answer, Event, Hold, Loss, LossReason, Moment } from '../core/index.ts';
@@ -28,21 +28,21 @@ export interface RuntimeOptions {
   /** Ids of processes; unique for all time. */
   readonly newId: () => string;
   readonly sessionTtlMs: number;
-  /** A store that cannot be reached is told as `unavailable` after this time. */
+  /** After this time, a store that cannot be reached fails with `unavailable`. */
   readonly requestTimeoutMs: number;
-  /** About this process, for people. */
+  /** Describes this process to people. */
   readonly about: unknown;
-  /** Where the store can tell that it has ended, its session ends with it. */
+  /** On a store that can tell when this process ends, its session ends with it. */
   readonly process?: ProcessIdentity | undefined;
 }
 
-/** From so many processes on, they look one after the other what has become of what a dead one held; */
+/** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
-/** on average so long apart, */
+/** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 10;
-/** but each of them within this time. */
+/** The longest time until the turn of a process. */
 const LONGEST_TO_SETTLE_MS = 2000;
-/** So many resources are remembered at most. */
+/** The most resources whose writers are kept. */
 const MOST_WRITERS = 100_000;
 
 export class Runtime implements WriterHost {
@@ -63,9 +63,9 @@ export class Runtime implements WriterHost {
   readonly holdings: Holdings;
   readonly delegationMail: DelegationMail = new DelegationMail(this);
   readonly #reader: LetterRecipient = {
-    hear: (report, revision) => this.writerFor(report.resource).hear(report, revision),
+    report: (report, revision) => this.writerFor(report.resource).report(report, revision),
     carryOut: (delegated) => this.writerFor(delegated.resource).carryOut(delegated),
-    replied: (reply) => this.delegationMail.heard(reply),
+    replied: (reply) => this.delegationMail.replied(reply),
     answer: (resource, answer) => this.answer(resource, answer),
     failed: (id, failure) => this.waiters.get(id)?.inconsistent(failure),
     lost: (notice) => this.holdings.lose(notice),
@@ -80,7 +80,7 @@ export class Runtime implements WriterHost {
     this.presence = new Presence(this);
     this.waiters = new Waiters(this);
     this.holdings = new Holdings(this);
-    // Everything that goes on in the background listens to it: that many are no leak.
+    // Every background task listens to this signal, so many listeners are no leak.
     setMaxListeners(0, this.#stop.signal);
   }
 
@@ -89,7 +89,7 @@ export class Runtime implements WriterHost {
     this.#observers.push(...observers);
   }
 
-  // For the objects users hold
+  // For locks, semaphores and holds
 
   writer<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
     machine: Machine<State, Command, Outcome>,
@@ -105,20 +105,20 @@ export class Runtime implements WriterHost {
     return writer;
   }
 
-  /** The writer of `lock/main`, whatever its kind. */
+  /** The writer of a resource by its full name, such as `lock/main`. */
   writerFor(resource: string): ResourceWriter<Coordinated, AnyCommand, AnyOutcome> {
     const slash = resource.indexOf('/');
     const machine = resource.slice(0, slash) === 'lock' ? lockMachine : semaphoreMachine;
     return this.writer(machine as unknown as Machine<Coordinated, AnyCommand, AnyOutcome>, resource.slice(slash + 1));
   }
 
-  /** What it knew has to be read again if it is wanted; two writers for one resource only cost a lost race. */
+  /** A forgotten writer only costs a read of its resource. Should two writers exist for one resource, they cost a lost race. */
   #forgetOldestWriter(): void {
     const [oldest] = this.#writers.keys();
     if (oldest !== undefined) this.#writers.delete(oldest);
   }
 
-  /** The session if there is a valid one at this very moment. */
+  /** The session, if it is valid at this moment. */
   get session(): Session | undefined {
     return this.presence.session;
   }
@@ -144,27 +144,27 @@ export class Runtime implements WriterHost {
     return `${session.id}.${this.#serial}`;
   }
 
-  /** When to give up asking a store that cannot be reached. */
+  /** When to give up on a store that cannot be reached, on the monotonic clock. */
   giveUpAt(): number {
     return this.clock.monotonic() + this.options.requestTimeoutMs;
   }
 
-  /** A lease of its own, with its anchor: for holds that are to outlive this session, and for limits. */
+  /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
   anchorLease(session: Session, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
     return this.presence.anchorLease(this.nextId(session), ttlMs);
   }
 
-  // Who waits, and what is held
+  // Waiters and holds
 
   /**
-   * A grant on a session of this process that nobody here has in hand: it was given back, lost or released, and what is in
-   * the record of it is about to go. Nothing may rest on it.
+   * Whether a grant on a session of this process has no valid hold here: it was given back, lost or released, and is about to
+   * leave the record. No re-entry may rest on it.
    */
   isForsaken({ id, lease }: Hold): boolean {
     return this.presence.isOwn(lease) && this.holdings.holds.get(id)?.isValid !== true;
   }
 
-  /** Whoever waits for something else as well may now be waited for itself: that can close a circle. */
+  /** A grant to a holder that also waits for another resource can close a deadlock. */
   grantedTo(holder: string): void {
     if (this.waiters.isWaiting(holder)) this.waitChanged();
   }
@@ -173,9 +173,9 @@ export class Runtime implements WriterHost {
     for (const observer of this.#observers) observer.waitChanged?.();
   }
 
-  /** Looks what has become of everything that is waited for, in case an answer was missed. */
+  /** Looks for answers that were missed. */
   askAgain(): void {
-    // Each of them reads the whole queue. On one machine they take turns: nothing there loses a letter.
+    // Each look reads a whole queue. On one machine, where letters do not get lost, the processes take turns.
     if (!isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES) this.waiters.askAgain();
     for (const observer of this.#observers) observer.backstop?.();
   }
@@ -184,13 +184,13 @@ export class Runtime implements WriterHost {
     if (revision > this.revision) this.revision = revision;
   }
 
-  /** What is held is released, as if its holders had; what cannot be in time ends with the session's lease. */
+  /** Releases all holds. A hold that cannot be released in time ends with the session's lease. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     for (const waiter of this.waiters.all()) waiter.closed();
     const released = Promise.all(this.holdings.all().map((hold) => hold.surrender()));
-    // Also what was given up: a grant that was on its way would stay behind as one of the dead.
+    // Waits for abandoned requests too: a grant that is on its way would stay behind as a stale hold.
     const over = released.then(() => Promise.all([...this.#writers.values()].map((writer) => writer.idle())));
     await new Promise<void>((resolve) => {
       const limit = this.later(this.options.requestTimeoutMs, resolve);
@@ -270,7 +270,7 @@ export class Runtime implements WriterHost {
     if (waiter !== undefined) return waiter.answered(outcome);
     const { hold } = outcome as AnyOutcome;
     if (hold?.id !== id || this.holdings.has(id) || processOf(id) !== this.sender.id) return;
-    // Granted to a request of ours that nobody waits for any more: kept, it would be held for ever.
+    // The grant is for a request of this process that no longer waits: without a cancel, nobody would ever release it.
     this.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
   }
 
@@ -293,13 +293,13 @@ export class Runtime implements WriterHost {
     for (const observer of this.#observers) observer.localEvents?.(resource, events);
   }
 
-  // What the store tells
+  // News from the store
 
   readLetter(letter: unknown, revision: Revision): void {
     readLetter(letter, revision, this.#reader);
   }
 
-  /** The records know what they said. */
+  /** Reads from the records what the missed letters said. */
   async missedLetters(): Promise<Revision> {
     const { revision } = await this.store.health(this.stopped);
     this.waiters.askAgain();
@@ -313,9 +313,9 @@ export class Runtime implements WriterHost {
   }
 
   /**
-   * Every process that waits is told of a lease that is gone, and one of them is enough. On one machine, where a look is no
-   * round trip but all of them share the processor, they look one after the other, and all but the first leave it at that.
-   * The first in a queue, as far as it knows, looks at once: it is the one who gains.
+   * Every waiting process hears of an ended lease, and one of them is enough to settle the queue. On one machine, where a look
+   * is no round trip but all processes share the processor, they take turns, and all but the first find nothing to do. The
+   * process whose request is first in a queue, as far as it knows, looks at once, because it gains the hold.
    */
   #settleInTurn(): void {
     if (!isOfOneMachine(this.store)) return this.waiters.settle(false);
@@ -328,10 +328,10 @@ export class Runtime implements WriterHost {
 
   sessionEnded(session: Session, why: SessionEnd): void {
     const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
-    // A re-entry may rest on a hold of another process, which goes on.
+    // A re-entry may rest on a hold of another process, which continues; the re-entry ends all the same.
     const held = this.holdings.all().filter((hold) => hold.process === session.id);
     for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
     for (const waiter of this.waiters.all()) if (waiter.process === session.id) waiter.sessionEnded();
-    // The lease is left to run out: its last part is the time that the holds' users have to stop.
+    // Does not revoke the lease: its last part is the time in which user code has to stop.
   }
 }

@@ -1,4 +1,4 @@
-/** What `open` gives: one store, and all primitives on it. */
+/** The object that `open` gives: one store, and all primitives on it. */
 import type { Adapters } from '../adapters/adapters.ts';
 import {
   conditionProblem,
@@ -49,16 +49,16 @@ import {
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */
   readonly adapters: () => Promise<Adapters>;
-  /** Those that were given, if they were: pipelines look from where they were started. */
+  /** The adapters that the caller passed, if any; without them, a pipeline looks from where it was started. */
   readonly given: Adapters | undefined;
-  /** Where others find the store, if they can. */
+  /** The URL by which other processes can open the store, if they can. */
   readonly url: string | undefined;
 }
 
 export interface SavedFiles {
   readonly files: readonly string[];
   readonly state: SavedState;
-  /** Keys that cannot be read: what they stand for is in no file. */
+  /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
 
@@ -66,15 +66,15 @@ export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
   readonly #maintenance: Maintenance;
-  /** The plain keys of the store: to put, get, and hear of changes. */
+  /** Plain keys of the store: put, get, watch. */
   readonly bus: Bus;
-  /** What is to be done, and who does it. */
+  /** Tasks, and the workers that claim them. */
   readonly tasks: Tasks;
-  /** Which child processes work under which holds. */
+  /** The child processes that work under holds. */
   readonly children: Children;
-  /** Who is there. */
+  /** The processes that have joined. */
   readonly members: Members;
-  /** Conditions that gate a step: looked at, waited for, registered. */
+  /** Conditions that gate a step: check them, wait for them, register them. */
   readonly guards: Guards;
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
@@ -109,19 +109,19 @@ export class Signalbox implements AsyncDisposable {
     return new Lock(this.#runtime, named(name, 'lock'));
   }
 
-  /** The capacity may be left out where another process has named it. */
+  /** The capacity may be left out if another process has set it. */
   semaphore(name: string, options: { readonly capacity?: number } = {}): Semaphore {
     const problem = shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity });
     if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
     return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
   }
 
-  /** All of them, or none: waits until all can be had. Throws `NotAcquired` if they cannot. */
+  /** Waits until it can have all of them, or takes none. Throws `NotAcquired` if it cannot have them. */
   acquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<HoldSet> {
     return acquireAllTogether(this.#runtime, this.#parts, wants, options);
   }
 
-  /** Waits for all of them, does `work`, and releases them whatever happens; `HoldLost` if one was lost meanwhile. */
+  /** Waits for all of them, runs `work`, and always releases them; throws `HoldLost` if one was lost meanwhile. */
   async runAll<T>(
     wants: readonly Want[],
     work: (holds: HoldSet) => T | Promise<T>,
@@ -131,12 +131,12 @@ export class Signalbox implements AsyncDisposable {
     return runUnder(await this.acquireAll(wants, options), work);
   }
 
-  /** All of them, or none, at once. */
+  /** Takes all of them, or none, without waiting. */
   tryAcquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<TogetherAttempt> {
     return tryTogether(this.#runtime, this.#parts, wants, options);
   }
 
-  /** Resolves once nothing can be missed any more; handlers may be async, and each subscriber is told in order. */
+  /** Resolves once no event can be missed. Handlers may be async; each one gets its events in order. */
   on(pattern: EventPattern, handler: EventHandler): Promise<Subscription> {
     return this.#events.subscribe(pattern, handler);
   }
@@ -149,7 +149,7 @@ export class Signalbox implements AsyncDisposable {
     let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
     let wake = (): void => {};
     const stop = (): void => wake();
-    // Told of one at a time: those that it has not come to wait in the queue of its subscription, which has an end.
+    // Takes one event at a time: later ones wait in the queue of the subscription, which is bounded.
     const subscription = await this.on(
       pattern,
       (event) =>
@@ -176,7 +176,7 @@ export class Signalbox implements AsyncDisposable {
     }
   }
 
-  /** Whether a condition holds now. What is given is not looked at; whatever cannot be looked at is told as missing. */
+  /** Whether a condition holds now. `given` inputs are not looked up; inputs that cannot be looked up count as missing. */
   async check(condition: Condition, given: Partial<Inputs> = {}, options: CheckOptions = {}): Promise<Verdict> {
     refuseUnlessCondition(condition);
     refuseWrongValues(options, CHECK);
@@ -190,31 +190,31 @@ export class Signalbox implements AsyncDisposable {
     return explain(condition, await this.#executor.inputsFor([condition], options, given));
   }
 
-  /** Warns of stale holds, frees them, and forgets what is not needed: what is done every 30 s anyway. */
+  /** Runs maintenance now, which else runs every 30 s: warns about stale holds, frees them, deletes what is not needed. */
   async maintain(): Promise<Swept> {
     this.#runtime.refuseIfClosed();
     return this.#maintenance.sweep();
   }
 
-  /** Who holds what and who waits for whom, in the whole store at one revision. Makes no session, writes nothing. */
+  /** Reads who holds what and who waits for whom, in the whole store at one revision. Makes no session, writes nothing. */
   survey(options?: SurveyOptions): Promise<Survey> {
     return surveyOf(this.#runtime, options);
   }
 
-  /** Writes what is held to `locks.json` and `semaphores.json` in this directory; answers the paths of both. */
+  /** Writes all holds to `locks.json` and `semaphores.json` in this directory, and gives the paths of both. */
   async saveState(dir: string): Promise<SavedFiles> {
     const survey = await this.survey();
     const state = stateOf(survey);
     return { files: await writeState(dir, state), state, malformed: survey.malformed };
   }
 
-  /** Reads them back into this store: holds come back detached, with their tokens. Refused if any of it is in use. */
+  /** Restores the holds of those files into this store, detached and with their tokens. Refuses if one of them is in use. */
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
     return loadInto(this.#runtime, await readState(dir));
   }
 
-  /** Tries whether the store can be written to, and how long it takes to hear of a write, of `writer`'s if given. */
+  /** Tests a write to the store, and measures how long its change takes to arrive here; `writer` makes the write. */
   probe(writer: Signalbox = this): Promise<Probe> {
     return probed(this.#runtime, writer.#runtime);
   }
@@ -224,7 +224,7 @@ export class Signalbox implements AsyncDisposable {
     return this.#runtime.store.health();
   }
 
-  /** Releases everything that this process holds, and ends its waits. */
+  /** Releases all holds of this process, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
     this.tasks.dispatch.close();

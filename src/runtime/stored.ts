@@ -1,13 +1,13 @@
 /**
- * Checks what is read from the store. Another program may have written under our keys, or a newer signalbox: a reader of
- * one key throws `corrupt` and names the key; a reader of many passes over what it cannot read, and names it.
+ * Checks what is read from the store. Another program, or a newer signalbox, may have written under our keys. A reader of one
+ * key throws `corrupt` and names the key; a reader of many keys skips those that it cannot read, and names them.
  */
 import { isSlots, requestProblem, shown } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { KeyValue } from '../store/index.ts';
 import { corrupt, decode, type ResourceKind, type TicketDocument, TICKETS } from './layout.ts';
 
-/** A key that was passed over. */
+/** A key that was skipped. */
 export interface Malformed {
   readonly key: string;
   /** What is wrong with it, in a sentence that names the key. */
@@ -15,11 +15,11 @@ export interface Malformed {
 }
 
 export interface ListOptions {
-  /** Hears of keys that are passed over, because what they hold cannot be read. */
+  /** Called for each key that is skipped because it cannot be read. */
   readonly onMalformed?: ((found: Malformed) => void) | undefined;
 }
 
-/** Reads each of them; those that cannot be read are added to `malformed`. */
+/** Reads each pair; calls `malformed` for a pair that cannot be read. */
 export function readEach<T>(
   pairs: readonly KeyValue[],
   read: (pair: KeyValue) => T,
@@ -35,7 +35,7 @@ export function readEach<T>(
   });
 }
 
-/** Throws what is no sign of a malformed key. */
+/** Throws errors that do not mean a malformed key. */
 export function malformedBy(key: string, error: unknown): Malformed {
   if (!Failure.is(error, 'corrupt') && !Failure.is(error, 'inconsistent')) throw error;
   return { key, why: error.message };
@@ -48,8 +48,8 @@ export function isObject(value: unknown): value is Fields {
 }
 
 /**
- * Decodes it and checks it; `problem` tells what is wrong with it, if something is. A value that has passed the same
- * check is not checked again, so `problem` must depend on nothing but the document.
+ * Decodes and checks a value; `problem` says what is wrong with it. A value that has passed a check is not checked again, so
+ * `problem` must depend on nothing but the document.
  */
 export function checked<T>(pair: KeyValue, problem: (document: Fields) => string | undefined): T {
   const { value } = pair;
@@ -61,7 +61,7 @@ export function checked<T>(pair: KeyValue, problem: (document: Fields) => string
   return document as T;
 }
 
-/** Of a ticket under `q/lock/` or `q/semaphore/`. */
+/** The document of a ticket under `q/lock/` or `q/semaphore/`. */
 export function ticketIn<Q>(pair: KeyValue): TicketDocument<Q> {
   return checked<TicketDocument<Q>>(pair, pair.key.startsWith(LOCK_TICKETS) ? lockTicketProblem : slotsTicketProblem);
 }
@@ -79,7 +79,7 @@ function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | 
   };
 }
 
-/** What is wrong with the record of a lock or a semaphore; every reader relies on this much. */
+/** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
 export function recordProblem(record: Fields, kind: ResourceKind): string | undefined {
   const { token, onStale, holds, capacity } = record;
   if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
@@ -115,7 +115,7 @@ export function isCount(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-/** One that can be told to people: beyond this there are no dates. */
+/** Whether a time can be shown as a date: beyond this range there are no dates. */
 export function isTime(value: unknown): boolean {
   return typeof value === 'number' && Math.abs(value) <= 8.64e15;
 }

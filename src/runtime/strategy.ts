@@ -1,10 +1,10 @@
-/** What to do when a lock or a semaphore cannot be had at once: the one place that knows what each strategy means. */
+/** What to do if a lock or a semaphore is not free. This is the only place that knows what each strategy means. */
 
 export const STRATEGIES = ['retry', 'fail-fast', 'steal-stale', 'force'] as const;
 
 /**
- * `retry` waits in the queue, `fail-fast` gives up at once, `steal-stale` takes a stale hold even where a person would have
- * to decide, and `force` (for administrators) takes it from its holder.
+ * `retry` waits in the queue, `fail-fast` gives up at once, `steal-stale` takes a stale hold even if a person would have to
+ * decide, and `force` (for administrators) takes the resource from its holder.
  */
 export type Strategy = (typeof STRATEGIES)[number];
 
@@ -12,7 +12,7 @@ export function mayWait(strategy: Strategy | undefined): boolean {
   return strategy !== 'fail-fast';
 }
 
-/** What a request carries so that the machine acts by its strategy. */
+/** The fields of a request that make the machine act by its strategy. */
 export function strategyFields(strategy: Strategy | undefined): { readonly steal?: true; readonly force?: true } {
   if (strategy === 'steal-stale') return { steal: true };
   return strategy === 'force' ? { force: true } : {};

@@ -1,4 +1,8 @@
-/** What a listener gets back, to stop listening with. */
+/** Stops a subscription. */
 export interface Subscription extends Disposable {
   unsubscribe(): void;
+}
+
+export function subscription(unsubscribe: () => void): Subscription {
+  return { unsubscribe, [Symbol.dispose]: unsubscribe };
 }

@@ -47,6 +47,15 @@ export {
   withWholePaths,
 } from './etcd/index.ts';
 export { type MemoryOptions, openMemory, openSharedMemory } from './memory/index.ts';
-export { always, Operations, pairIn, type Place, readPages, readRange, type ReadRange } from './operations.ts';
+export {
+  always,
+  type NestedResult,
+  Operations,
+  pairIn,
+  type Place,
+  readPages,
+  readRange,
+  type ReadRange,
+} from './operations.ts';
 export { readsOnly } from './reads-only.ts';
 export { Value } from './value.ts';

@@ -20,6 +20,7 @@ import type {
 } from './contract.ts';
 
 export type ReadRange = Omit<Read, 'do'>;
+export type NestedResult = Extract<OperationResult, { readonly do: 'transaction' }>;
 
 /** Where one operation's result is among the results of its transaction. */
 export interface Place<Result extends OperationResult> {
@@ -35,8 +36,17 @@ export class Operations {
   }
 
   read(range: ReadRange): Place<ReadResult> {
-    const place = this.list.push({ do: 'read', ...range }) - 1;
-    return { in: (results) => results[place] as ReadResult };
+    return this.#place({ do: 'read', ...range });
+  }
+
+  /** A nested transaction: its result says whether its own comparisons held. */
+  nest(transaction: Transaction): Place<NestedResult> {
+    return this.#place({ do: 'transaction', ...transaction });
+  }
+
+  #place<Result extends OperationResult>(operation: Operation): Place<Result> {
+    const place = this.list.push(operation) - 1;
+    return { in: (results) => results[place] as Result };
   }
 
   /** As a transaction that compares nothing. */

@@ -1,13 +1,13 @@
 /**
- * What a `faultyStore` asks on the way of every call, and what may be answered. A decision may come late, as a promise:
+ * The questions that a `faultyStore` asks for every call, and the possible answers. A decision may come late, as a promise:
  * that is how calls are delayed, and the only way time enters.
  *
  *     caller ──▸ before ──▸ store ──▸ after ──▸ caller
  *                  │                    │
- *                  │                    ├─ drop   applied; the caller is told `outcome-unknown`
+ *                  │                    ├─ drop   applied; the caller gets `outcome-unknown`
  *                  │                    └─ hang   applied; the caller never hears
- *                  ├─ fail   not applied; the caller is told `unavailable`
- *                  ├─ drop   not applied; the caller is told `outcome-unknown`
+ *                  ├─ fail   not applied; the caller gets `unavailable`
+ *                  ├─ drop   not applied; the caller gets `outcome-unknown`
  *                  └─ hang   not applied; the caller never hears: its process is as good as dead
  */
 import type { Changes, KeyRange, LeaseId, Revision, Transaction } from '../store/contract.ts';

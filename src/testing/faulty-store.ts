@@ -2,8 +2,8 @@
  * A store on a bad day: it delays, fails, loses answers and cuts watches when its `faults` say so, never by itself.
  * It has no randomness and no timers, so the same decisions give the same run.
  *
- * It never has `transactionNow`, and values cross it as text in both directions: whoever uses it lives as if the store
- * were in another process.
+ * It never has `transactionNow`, and values cross it as text in both directions, as if the store were in
+ * another process.
  */
 import { Failure } from '../failure.ts';
 import type { Changes, KeyRange, Revision, Store, Watch } from '../store/contract.ts';

@@ -101,7 +101,7 @@ export class TestClock implements Clock {
     this.#wall = ms;
   }
 
-  /** Somebody set the wall clock forward or back; no time has passed. */
+  /** The wall clock was set forward or back; no time has passed. */
   jumpWall(ms: number): void {
     this.#wall += checked(ms);
   }
@@ -139,8 +139,8 @@ export class TestClock implements Clock {
 const realImmediate = setImmediate;
 
 /**
- * Each turn of the event loop runs promise continuations until none is left; a few turns carry those along who take a
- * turn themselves.
+ * Each turn of the event loop runs promise continuations until none is left; a few turns carry along code that takes
+ * a turn itself.
  */
 const TURNS = 4;
 

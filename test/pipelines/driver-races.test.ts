@@ -153,7 +153,7 @@ describe('a pipeline of an id that was used before', () => {
     await on.advance(1);
     await other!.box.pipelines.start(book(phase('new')), { id: 'p' });
     await on.advance(1_000);
-    await expect(driving).rejects.toThrow('pipeline/p: there is none any more');
+    await expect(driving).rejects.toThrow('pipeline/p: there is no such pipeline any more');
     expect(on.ran).toEqual([]);
     expect((await other!.box.pipelines.show('p'))?.state).toBe('pending');
   });

@@ -74,7 +74,9 @@ describe('an answer in a letter', () => {
     };
     await putLetter(fleet.store, await sessionOf(fleet.store, 'other'), JSON.stringify(letter));
     const message = told(await errorOf(waiting));
-    expect(message).toContain('"lock/main", as another process told it: one holds it exclusively, beside 1 others');
+    expect(message).toContain(
+      '"lock/main", as another process told it: one holds it exclusively, together with 1 others',
+    );
   });
 
   it('that was refused leaves no ticket behind', async () => {

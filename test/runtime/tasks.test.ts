@@ -327,7 +327,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
       [tasks.claim('a', { holder: '' }), /holder is empty/],
       [tasks.claimNext({ waitMs: -1 }), /waitMs is -1/],
       [tasks.claimNext({ capabilities: 'x' as never }), /capabilities is "x"/],
-      [tasks.complete('a', {}), /by its token or its holder/],
+      [tasks.complete('a', {}), /neither token nor holder is given/],
       [tasks.list({ status: 'done' as never }), /status is "done"/],
     ];
     for (const [promise, message] of wrong) {

@@ -14,9 +14,10 @@ import {
 } from 'signalbox';
 import type { ReadResult, Store } from 'signalbox/store';
 import { type Hold, isStale } from '../../src/core/index.ts';
+import { Operations } from '../../src/store/operations.ts';
 import { anchorKey, resourceKeys } from '../../src/runtime/layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../../src/runtime/write/machines.ts';
-import { snapshotFrom, snapshotReads } from '../../src/runtime/write/snapshot.ts';
+import { readSnapshot, snapshotFrom } from '../../src/runtime/write/snapshot.ts';
 import { TestClock } from '../../src/testing/test-clock.ts';
 import { type Line, parseLine, type Wish } from './lines.ts';
 import { lock, semaphore, type Show, showEvent, showLoss } from './machines.ts';
@@ -251,17 +252,15 @@ export class RuntimeWorld implements World {
 
   async #look(): Promise<{ readonly state: Coordinated; readonly signature: string }> {
     const store = (this.#looking ??= await this.#place.handle());
-    const { results, revision } = await store.transaction({
-      compare: [],
-      success: snapshotReads(this.#keys, true),
-      failure: [],
-    });
-    const { state } = snapshotFrom(this.#machine, results, revision) as { state: Coordinated };
+    const look = new Operations();
+    const reading = readSnapshot(look, this.#keys, true);
+    const { results, revision } = await store.transaction(look.always());
+    const { state } = snapshotFrom(this.#machine, reading, results, revision) as { state: Coordinated };
     const leases = state.record.holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
     const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
     const found = await store.transaction({ compare: [], success: reads, failure: [] });
     this.#gone = new Set(leases.filter((_, i) => (found.results[i] as ReadResult).count === 0));
-    const pairs = (results as readonly ReadResult[]).slice(0, 2).flatMap((result) => result.pairs);
+    const pairs = [...reading.record.in(results).pairs, ...reading.queue.tickets.in(results).pairs];
     const signature = [...pairs.map(({ key, modRevision }) => `${key}@${modRevision}`), ...this.#gone].join();
     return { state, signature };
   }

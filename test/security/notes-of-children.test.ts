@@ -142,7 +142,7 @@ describe.skipIf(thisHost() === undefined)('a leftover that may not be ended', ()
       },
     );
     expect(left).toEqual([`lock/a: waiting for process ${child.pid}, left behind by old`]);
-    expect(told).toEqual([`${left[0]}; it cannot be proven to be that one, so end it by hand if it is`]);
+    expect(told).toEqual([`${left[0]}; signalbox cannot prove that it is the same process; if it is, end it by hand`]);
     expect(forgotten).toEqual([]);
     expect(isAlive(child.pid as number)).toBe(true);
   });
@@ -183,7 +183,9 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
     (name) => {
       const { code, stdout, stderr } = told[name] as Told;
       expect({ code, stdout }).toEqual({ code: 0, stdout: 'ran\n' });
-      expect(stderr).toContain(`the note of a child process at c/lock/${encodeURIComponent(name)}/planted is not one`);
+      expect(stderr).toContain(
+        `the note of a child process at c/lock/${encodeURIComponent(name)}/planted is not in a form`,
+      );
     },
   );
 
@@ -200,7 +202,7 @@ describe.skipIf(process.geteuid?.() !== 0)('a note that somebody planted', () =>
   });
 
   it('that names the parent of a run does not make the run end its own parent', () => {
-    expect(told.inside).toMatch(/this process runs inside of what planted.* left behind[^]*ran\ncode 0\n$/);
+    expect(told.inside).toMatch(/this process is itself part of what planted.* left behind[^]*ran\ncode 0\n$/);
   });
 
   it('leaves every process alone that it names', () => {

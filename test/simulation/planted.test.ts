@@ -7,9 +7,9 @@ const SEEDS = 400;
 /** Some of those that were there once are rarer. */
 const ROW_SEEDS = 2000;
 
-/** Every lost race is one in a crowd, however old the knowledge was. */
-const crowded: Edit = {
-  file: 'runtime/crowd.ts',
+/** Every lost race counts as contention, however old the snapshot was. */
+const contended: Edit = {
+  file: 'runtime/write/delegation.ts',
   right: 'const FRESH_MS = 10;',
   wrong: 'const FRESH_MS = Number.POSITIVE_INFINITY;',
 };
@@ -32,7 +32,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
     shownBy: 289,
-    file: 'runtime/session.ts',
+    file: 'runtime/session/session.ts',
     right: "if (lease === null) return this.end('expired');",
     wrong: "if (lease === null) return this.end('expired');\n      Object.assign(sent, sentNow(this.#clock));",
     oftener: slowAnswers,
@@ -40,14 +40,14 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
     shownBy: 36,
-    file: 'runtime/writer.ts',
-    right: 'this.#persistence.failed(error, this.#again(batch));',
+    file: 'runtime/write/resource-writer.ts',
+    right: 'this.#recovery.failed(error, this.#again(batch));',
     wrong: 'this.#attempt(batch);',
   },
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
     shownBy: 8,
-    file: 'runtime/writer.ts',
+    file: 'runtime/write/resource-writer.ts',
     right: 'this.#inDoubt = mod;',
     wrong: '',
   },
@@ -61,21 +61,21 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a newcomer who never looks at the queue passes it',
     shownBy: 15,
-    file: 'runtime/commit.ts',
+    file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
   },
   {
     name: 'a grant goes to one who has left the queue',
     shownBy: 6,
-    file: 'runtime/commit.ts',
+    file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
   },
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
     shownBy: 20,
-    file: 'runtime/follow.ts',
+    file: 'runtime/session/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
   },
@@ -96,40 +96,40 @@ const mutants: readonly Mutant[] = [
   {
     name: 'deadlocks are not looked for',
     shownBy: 13,
-    file: 'runtime/deadlocks.ts',
+    file: 'runtime/observe/deadlocks.ts',
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',
   },
   {
     name: 'what was left to another process that does not answer is forgotten',
     shownBy: 1,
-    file: 'runtime/crowd.ts',
+    file: 'runtime/write/delegation.ts',
     right: 'this.#writer.returned(batch, error);',
     wrong: '',
   },
   {
     name: 'whoever gives up while another process asks on its behalf keeps what it does not know of',
     shownBy: 85,
-    file: 'runtime/crowd.ts',
+    file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
     wrong: 'pending',
-    oftener: crowded,
+    oftener: contended,
   },
   {
-    name: 'an delegated is carried out although its sender has given up on it',
+    name: 'a delegated command is carried out although its sender has given up on it',
     shownBy: 158,
-    file: 'runtime/commit.ts',
+    file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",
-    oftener: crowded,
+    oftener: contended,
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
     shownBy: 39,
-    file: 'runtime/delegations.ts',
+    file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
-    oftener: crowded,
+    oftener: contended,
   },
 ];
 
@@ -145,7 +145,7 @@ describe('a planted bug is caught by the simulator', () => {
   });
 
   it.each([
-    ['crowded', crowded, SEEDS / 2],
+    ['contended', contended, SEEDS / 2],
     ['slow answers', slowAnswers, SEEDS / 5],
   ] as const)('and what only makes it happen more often is none: %s', async (name, edit, seeds) => {
     expect(await firstViolation(await simulatorOf(name, [edit]), seeds)).toBeUndefined();

@@ -1,7 +1,7 @@
 /** `signalbox task claim`: a detached claim, which lasts for its time and is renewed by hand. */
 import type { Command } from 'commander';
 import { NotAcquired, type Refusal } from '../../runtime/refusal.ts';
-import type { DetachedClaim } from '../../runtime/tasks/detached.ts';
+import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
 import { durationArgument, given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { addHolder, holderOf } from '../holding.ts';

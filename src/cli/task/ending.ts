@@ -1,7 +1,7 @@
 /** `signalbox task renew|release|complete|fail`: ends or renews a claim, named by its token or its holder. */
 import type { Command } from 'commander';
 import type { ClaimName, Json, NotOwner } from '../../core/index.ts';
-import type { EndOutcome } from '../../runtime/tasks/ending.ts';
+import type { EndOutcome } from '../../runtime/tasks/claim.ts';
 import { given, numberArgument } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
 import { spoken } from '../../core/index.ts';

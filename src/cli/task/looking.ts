@@ -1,7 +1,7 @@
 /** `signalbox task show` and `task list`. */
 import { type Command, Option } from 'commander';
 import { blockerTold, type TaskStatus } from '../../core/index.ts';
-import type { TaskView } from '../../runtime/tasks/view.ts';
+import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';

@@ -61,8 +61,8 @@ function cycleThrough(start: string, waits: Waits, limit: number): readonly Link
 }
 
 /**
- * What of each pool was reached already. Without it a long line would be walked once for each of its waiters. The one
- * with whom the walk started leaves no mark: it is not among its own blockers, but must be found by the others.
+ * What of each pool was reached already. Without it a long line would be walked once for each of its waiters. The holder
+ * where the walk started leaves no mark: it is not among its own blockers, but the others must find it.
  */
 interface Seen {
   readonly line: Map<Pool, number>;

@@ -1,6 +1,6 @@
 /**
  * The line: the order in which waiters will be served. No waiter can be served before those ahead of it, whatever the others
- * do, so the order is known beforehand, and with it who waits for whom.
+ * do, so the order is known beforehand, and with it which request waits for which.
  */
 import { type Passed, PATIENCE, type Waiting } from '../queue.ts';
 

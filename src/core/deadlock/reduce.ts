@@ -11,7 +11,7 @@
 import type { Demand } from './line.ts';
 import { fits, grant, type Pool, release } from './pool.ts';
 
-/** Leaves in the lines of the pools those who will never be served, and in the pools what they hold. */
+/** Keeps only the requests that will never be served, and what their holders hold. */
 export function reduce(pools: readonly Pool[]): void {
   const waits = waitsByHolder(pools);
   const places = poolsByHolder(pools);

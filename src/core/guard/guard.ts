@@ -47,7 +47,7 @@ export function checkGuard({ id, condition, onFailure = 'block' }: Guard, inputs
   }
 }
 
-/** An empty `wakeOn` is none: a guard that nothing wakes would wait forever. */
+/** An empty `wakeOn` counts as absent: a guard that nothing wakes would wait forever. */
 export function wakesOn({ condition, wakeOn = [] }: Guard): readonly string[] {
   return wakeOn.length > 0 ? wakeOn : wakePatterns(condition);
 }

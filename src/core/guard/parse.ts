@@ -98,7 +98,7 @@ const issueFields = record(
     status: oneOf(issueStatuses),
     milestone: name,
     min: positiveInteger,
-    // Instead of all these; it is here so that a filter with a wrong key is told of it.
+    // Used instead of all these; listed here so that the message for a wrong key of a filter names it.
     query: search,
   },
 );

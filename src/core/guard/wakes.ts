@@ -64,7 +64,7 @@ const slotsLeftFree: Wake = {
       if (event.isNew === true) return true;
       if (type === 'semaphore:resized' && !(Number(capacity) <= Number(from))) return true;
       if (!isSlots(slots)) continue;
-      // Which slots, and not how many: one that grows tells all that it has by then.
+      // Which slots, and not how many: the event of a hold that grows lists all its slots.
       if (slotsFreed.includes(type)) for (const slot of slotNumbers(slots)) free.add(slot);
       if (type === 'semaphore:acquired' && holder !== own) for (const slot of slotNumbers(slots)) free.delete(slot);
     }
@@ -82,7 +82,7 @@ const wakesByLeaf: WakesByLeaf = {
   lockFree: { holds: lockLeftFree, ceases: any(lockTaken) },
   lockHeld: (held) => {
     const by = typeof held === 'string' ? undefined : held.by;
-    // A condition on one holder cares that this holder is out, whoever comes next.
+    // A condition on one holder is about this holder leaving; who comes next does not matter.
     return { holds: any(lockTaken, by), ceases: by === undefined ? lockLeftFree : any(lockFreed, by) };
   },
   semaphoreAvailable: { holds: slotsLeftFree, ceases: any(['semaphore:acquired', 'semaphore:resized']) },

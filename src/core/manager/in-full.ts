@@ -58,7 +58,7 @@ interface Manner {
 function acquireInFull(turn: Turn, resource: ResourceName, asked: Asking & Manner): InFull<Acquire> {
   const problem = askingProblem(turn, resource, asked);
   if (problem !== undefined) return { problem };
-  // Whoever holds already and wants more is alive for as long as its hold is.
+  // A holder that wants more lives as long as the hold it has.
   const own = ownHold(holdsOf(turn, resource), asked.holder, turn.at);
   const lease = asked.lease ?? own?.lease ?? nextName(turn);
   const request = requestOf(asked, asked.id ?? nextName(turn), lease);
@@ -67,7 +67,7 @@ function acquireInFull(turn: Turn, resource: ResourceName, asked: Asking & Manne
 
 function acquireOf(resource: ResourceName, manner: Manner, request: Request): Acquire {
   const { mode = 'exclusive', weight = 1, capacity, wait = false } = manner;
-  // Nobody tells the manager that an answer got lost: any request may be one that comes again.
+  // The manager cannot know that an answer got lost: any request may be a repetition.
   const common = {
     ...request,
     kind: 'acquire' as const,
@@ -138,8 +138,8 @@ function askingProblem(turn: Turn, resource: ResourceName, asked: Asking): strin
 }
 
 /**
- * One that comes again, because its answer got lost, has the id that it had, and is told what has become of it. Nobody
- * else may have that id: it would be told the same, and cancelling goes by ids.
+ * A request that is repeated because its answer got lost has the same id, and gets the outcome of the first. No other
+ * request may have that id: it would get the same outcome, and `cancel` goes by ids.
  */
 function idProblem(turn: Turn, resource: ResourceName, id: string | undefined, holder: string): string | undefined {
   if (id === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Leases: what keeps holds and waiting requests alive, for as long as somebody renews them. */
+/** Leases: they keep holds and waiting requests alive for as long as they are renewed. */
 import type { Lock } from '../lock.ts';
 import type { Semaphore } from '../semaphore.ts';
 
@@ -9,13 +9,13 @@ export interface Lease {
   readonly fixed?: true;
 }
 
-/** A hold is stale when nothing was heard of its holder for so long. */
+/** A hold is stale after this long without a heartbeat. */
 export const STALE_AFTER_MS = 60_000;
 
-/** How often a holder should be heard of. */
+/** The time between two heartbeats. */
 export const HEARTBEAT_EVERY_MS = 15_000;
 
-/** One that nothing is known of counts as alive. */
+/** An unknown lease counts as alive. */
 export function isGone(lease: Lease | undefined, now: number): boolean {
   return lease !== undefined && now - lease.renewedAt > lease.ttlMs;
 }

@@ -27,7 +27,7 @@ import {
 } from './index.ts';
 
 /** A manager with a clock, for telling stories. */
-class Desk {
+class World {
   manager: Manager = emptyManager;
   clock = { now: 1_000_000 };
 
@@ -56,17 +56,17 @@ const typesOf = ({ events }: Handled) => events.map(({ type }) => type);
 
 describe('a lock', () => {
   it('is free until somebody acquires it, and says by whom, since when and why', () => {
-    const desk = new Desk();
-    expect(isFree(getLock(desk.manager, 'main'))).toBe(true);
-    const acquired = desk.acquire('lock/main', 'a', { reason: 'release', metadata: { pr: 7 } });
+    const world = new World();
+    expect(isFree(getLock(world.manager, 'main'))).toBe(true);
+    const acquired = world.acquire('lock/main', 'a', { reason: 'release', metadata: { pr: 7 } });
     expect(acquired.outcome).toMatchObject({ kind: 'acquired', hold: { token: 1 } });
     expect(acquired.events).toMatchObject([
       { type: 'lock:acquired', resource: 'lock/main', holder: 'a', at: 1_000_000 },
     ]);
-    expect(isHeldBy(getLock(desk.manager, 'main'), 'a')).toBe(true);
-    desk.pass(10);
-    desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
-    expect(desk.lock).toMatchObject({
+    expect(isHeldBy(getLock(world.manager, 'main'), 'a')).toBe(true);
+    world.pass(10);
+    world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
+    expect(world.lock).toMatchObject({
       resource: 'lock/main',
       free: false,
       token: 1,
@@ -86,17 +86,17 @@ describe('a lock', () => {
   });
 
   it('is refused to another, who is told who has it, or queued and granted in the step that releases it', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    const busy = desk.acquire('lock/main', 'b');
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    const busy = world.acquire('lock/main', 'b');
     expect(busy.outcome).toMatchObject({ kind: 'busy', holders: [{ holder: 'a' }] });
     expect(typesOf(busy)).toEqual(['lock:denied']);
-    expect(desk.acquire('lock/main', 'b', { wait: true, id: 'b1' }).outcome).toMatchObject({
+    expect(world.acquire('lock/main', 'b', { wait: true, id: 'b1' }).outcome).toMatchObject({
       kind: 'queued',
       position: 1,
     });
-    expect(desk.lock.waiting).toMatchObject([{ id: 'b1', holder: 'b' }]);
-    const released = desk.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
+    expect(world.lock.waiting).toMatchObject([{ id: 'b1', holder: 'b' }]);
+    const released = world.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
     expect(typesOf(released)).toEqual(['lock:released', 'lock:acquired']);
     expect(released.answers).toMatchObject([
       { id: 'b1', resource: 'lock/main', outcome: { kind: 'acquired', hold: { token: 2 } } },
@@ -104,15 +104,15 @@ describe('a lock', () => {
   });
 
   it('of a holder that is not heard of for a minute is stale: warned of once, then reclaimed by the next', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.pass(60_000);
-    expect(typesOf(desk.tick())).toEqual([]);
-    desk.pass(1);
-    expect(staleHolds(getLock(desk.manager, 'main'), momentOf(desk.manager, desk.clock))).toHaveLength(1);
-    expect(desk.tick()).toMatchObject({ outcome: { kind: 'warned', holds: [{ resource: 'lock/main' }] } });
-    expect(typesOf(desk.tick())).toEqual([]);
-    const reclaimed = desk.acquire('lock/main', 'b');
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.pass(60_000);
+    expect(typesOf(world.tick())).toEqual([]);
+    world.pass(1);
+    expect(staleHolds(getLock(world.manager, 'main'), momentOf(world.manager, world.clock))).toHaveLength(1);
+    expect(world.tick()).toMatchObject({ outcome: { kind: 'warned', holds: [{ resource: 'lock/main' }] } });
+    expect(typesOf(world.tick())).toEqual([]);
+    const reclaimed = world.acquire('lock/main', 'b');
     expect(typesOf(reclaimed)).toEqual(['lock:reclaimed', 'lock:acquired']);
     expect(reclaimed.losses).toMatchObject([
       { resource: 'lock/main', hold: { holder: 'a' }, why: 'reclaimed', by: 'b' },
@@ -120,111 +120,111 @@ describe('a lock', () => {
   });
 
   it('that went stale cannot be revived by its holder, not even if the clock goes back', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.pass(60_001);
-    expect(desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
-    desk.pass(-60_000);
-    expect(desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
-    expect(desk.ask({ kind: 'renew', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.pass(60_001);
+    expect(world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
+    world.pass(-60_000);
+    expect(world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
+    expect(world.ask({ kind: 'renew', holder: 'a' }).outcome).toEqual({ kind: 'lost' });
   });
 
   it('stays with a holder that heartbeats, asks again, or renews all it has', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.pass(50_000);
-    desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
-    desk.pass(50_000);
-    expect(desk.acquire('lock/main', 'a').outcome).toMatchObject({ kind: 'extended', hold: { token: 1 } });
-    desk.pass(50_000);
-    expect(desk.ask({ kind: 'renew', holder: 'a' }).outcome).toMatchObject({ kind: 'renewed', lost: [] });
-    desk.pass(50_000);
-    expect(desk.lock.holds).toMatchObject([{ stale: false, token: 1 }]);
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.pass(50_000);
+    world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
+    world.pass(50_000);
+    expect(world.acquire('lock/main', 'a').outcome).toMatchObject({ kind: 'extended', hold: { token: 1 } });
+    world.pass(50_000);
+    expect(world.ask({ kind: 'renew', holder: 'a' }).outcome).toMatchObject({ kind: 'renewed', lost: [] });
+    world.pass(50_000);
+    expect(world.lock.holds).toMatchObject([{ stale: false, token: 1 }]);
   });
 
   it('goes stale at its maximum however well it is renewed, counted from the grant', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.acquire('lock/main', 'b', { wait: true, maxHoldMs: 30_000 });
-    desk.pass(20_000);
-    desk.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
-    desk.pass(30_000);
-    expect(desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'b' }).outcome.kind).toBe('refreshed');
-    expect(desk.lock.holds).toMatchObject([{ holder: 'b', staleAt: 1_050_000 }]);
-    desk.pass(1);
-    expect(desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'b' }).outcome.kind).toBe('lost');
-    expect(typesOf(desk.maintain())).toEqual(['lock:stale', 'lock:reclaimed']);
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.acquire('lock/main', 'b', { wait: true, maxHoldMs: 30_000 });
+    world.pass(20_000);
+    world.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
+    world.pass(30_000);
+    expect(world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'b' }).outcome.kind).toBe('refreshed');
+    expect(world.lock.holds).toMatchObject([{ holder: 'b', staleAt: 1_050_000 }]);
+    world.pass(1);
+    expect(world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'b' }).outcome.kind).toBe('lost');
+    expect(typesOf(world.maintain())).toEqual(['lock:stale', 'lock:reclaimed']);
   });
 
   it('can be held longer, or less long, by saying so while holding it', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { ttlMs: 1000, maxHoldMs: 5000 });
-    desk.ask({ resource: 'lock/main', kind: 'extend', holder: 'a', ttlMs: 100_000, maxHoldMs: 90_000 });
-    desk.pass(90_000);
-    expect(desk.lock.holds).toMatchObject([{ stale: false, staleAt: 1_090_000 }]);
-    desk.pass(1);
-    expect(desk.lock.holds).toMatchObject([{ stale: true }]);
-    expect(desk.ask({ resource: 'lock/main', kind: 'extend', holder: 'a', ttlMs: 1 }).outcome.kind).toBe('lost');
+    const world = new World();
+    world.acquire('lock/main', 'a', { ttlMs: 1000, maxHoldMs: 5000 });
+    world.ask({ resource: 'lock/main', kind: 'extend', holder: 'a', ttlMs: 100_000, maxHoldMs: 90_000 });
+    world.pass(90_000);
+    expect(world.lock.holds).toMatchObject([{ stale: false, staleAt: 1_090_000 }]);
+    world.pass(1);
+    expect(world.lock.holds).toMatchObject([{ stale: true }]);
+    expect(world.ask({ resource: 'lock/main', kind: 'extend', holder: 'a', ttlMs: 1 }).outcome.kind).toBe('lost');
   });
 
   it('that must not change hands without a person is only warned of', () => {
-    const desk = new Desk();
-    desk.keep(ensureLock(desk.manager, 'main', desk.clock, { onStale: 'alert' }));
-    desk.acquire('lock/main', 'a');
-    desk.pass(60_001);
-    expect(typesOf(desk.maintain())).toEqual(['lock:stale']);
-    expect(desk.acquire('lock/main', 'b').outcome.kind).toBe('busy');
-    expect(desk.acquire('lock/main', 'b', { steal: true }).outcome.kind).toBe('reclaimed');
+    const world = new World();
+    world.keep(ensureLock(world.manager, 'main', world.clock, { onStale: 'alert' }));
+    world.acquire('lock/main', 'a');
+    world.pass(60_001);
+    expect(typesOf(world.maintain())).toEqual(['lock:stale']);
+    expect(world.acquire('lock/main', 'b').outcome.kind).toBe('busy');
+    expect(world.acquire('lock/main', 'b', { steal: true }).outcome.kind).toBe('reclaimed');
   });
 
   it('that is shared becomes exclusive once the other readers have left', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { mode: 'shared' });
-    desk.acquire('lock/main', 'b', { mode: 'shared' });
-    const queued = desk.ask({ resource: 'lock/main', kind: 'upgrade', holder: 'a', request: 'up', wait: true });
+    const world = new World();
+    world.acquire('lock/main', 'a', { mode: 'shared' });
+    world.acquire('lock/main', 'b', { mode: 'shared' });
+    const queued = world.ask({ resource: 'lock/main', kind: 'upgrade', holder: 'a', request: 'up', wait: true });
     expect(queued.outcome).toMatchObject({ kind: 'queued', position: 1 });
-    const released = desk.ask({ resource: 'lock/main', kind: 'release', holder: 'b' });
+    const released = world.ask({ resource: 'lock/main', kind: 'release', holder: 'b' });
     expect(released.answers).toMatchObject([{ id: 'up', outcome: { kind: 'upgraded' } }]);
-    expect(desk.ask({ resource: 'lock/main', kind: 'downgrade', holder: 'a' }).outcome.kind).toBe('downgraded');
+    expect(world.ask({ resource: 'lock/main', kind: 'downgrade', holder: 'a' }).outcome.kind).toBe('downgraded');
   });
 });
 
 describe('a request that waits', () => {
   it('leaves the queue when nobody renews it, and is not granted after that', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { ttlMs: 200_000 });
-    desk.acquire('lock/main', 'dead', { wait: true });
-    desk.acquire('lock/main', 'alive', { wait: true });
-    desk.pass(50_000);
-    desk.ask({ kind: 'renew', holder: 'alive' });
-    desk.pass(50_000);
-    const { answers } = desk.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
+    const world = new World();
+    world.acquire('lock/main', 'a', { ttlMs: 200_000 });
+    world.acquire('lock/main', 'dead', { wait: true });
+    world.acquire('lock/main', 'alive', { wait: true });
+    world.pass(50_000);
+    world.ask({ kind: 'renew', holder: 'alive' });
+    world.pass(50_000);
+    const { answers } = world.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
     expect(answers).toMatchObject([{ outcome: { kind: 'acquired', hold: { holder: 'alive' } } }]);
-    desk.acquire('lock/main', 'late', { wait: true });
-    desk.pass(60_001);
-    desk.maintain();
-    expect(desk.lock).toMatchObject({ free: true, waiting: [] });
-    expect(desk.manager).toMatchObject({ leases: {}, arrivals: {} });
+    world.acquire('lock/main', 'late', { wait: true });
+    world.pass(60_001);
+    world.maintain();
+    expect(world.lock).toMatchObject({ free: true, waiting: [] });
+    expect(world.manager).toMatchObject({ leases: {}, arrivals: {} });
   });
 
   it('can be cancelled, and a grant that came first is given back', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { id: 'a1' });
-    desk.acquire('lock/main', 'b', { wait: true, id: 'b1' });
-    desk.ask({ resource: 'lock/main', kind: 'cancel', id: 'a1' });
-    expect(desk.ask({ resource: 'lock/main', kind: 'cancel', id: 'b1' }).outcome).toEqual({
+    const world = new World();
+    world.acquire('lock/main', 'a', { id: 'a1' });
+    world.acquire('lock/main', 'b', { wait: true, id: 'b1' });
+    world.ask({ resource: 'lock/main', kind: 'cancel', id: 'a1' });
+    expect(world.ask({ resource: 'lock/main', kind: 'cancel', id: 'b1' }).outcome).toEqual({
       kind: 'cancelled',
       gaveBack: true,
     });
-    expect(desk.lock.free).toBe(true);
+    expect(world.lock.free).toBe(true);
   });
 
   it('that closes a circle is refused at once, and told the whole circle', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.acquire('lock/docs', 'b');
-    desk.acquire('lock/docs', 'a', { wait: true });
-    const refused = desk.acquire('lock/main', 'b', { wait: true });
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.acquire('lock/docs', 'b');
+    world.acquire('lock/docs', 'a', { wait: true });
+    const refused = world.acquire('lock/main', 'b', { wait: true });
     expect(refused.outcome).toEqual({
       kind: 'deadlock',
       cycle: [
@@ -237,26 +237,26 @@ describe('a request that waits', () => {
   });
 
   it('gives way to a more important one that closes a circle, and is told so', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.acquire('lock/docs', 'b');
-    desk.acquire('lock/docs', 'a', { wait: true, id: 'a-docs' });
-    const queued = desk.acquire('lock/main', 'b', { wait: true, priority: 5 });
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.acquire('lock/docs', 'b');
+    world.acquire('lock/docs', 'a', { wait: true, id: 'a-docs' });
+    const queued = world.acquire('lock/main', 'b', { wait: true, priority: 5 });
     expect(queued.outcome.kind).toBe('queued');
     expect(queued.answers).toMatchObject([{ id: 'a-docs', resource: 'lock/docs', outcome: { kind: 'deadlock' } }]);
   });
 });
 
 describe('a semaphore', () => {
-  const desk = () => {
-    const fresh = new Desk();
+  const world = () => {
+    const fresh = new World();
     fresh.keep(ensureSemaphore(fresh.manager, 'agents', 3, fresh.clock));
     return fresh;
   };
   const agents = 'semaphore/agents';
 
   it('counts its slots by weight, and grows a hold rather than adding one', () => {
-    const one = desk();
+    const one = world();
     const slots = () => getSemaphore(one.manager, 'agents') ?? expect.fail();
     one.ask({ resource: agents, kind: 'acquire', holder: 'a' });
     one.ask({ resource: agents, kind: 'acquire', holder: 'a', weight: 2 });
@@ -274,7 +274,7 @@ describe('a semaphore', () => {
   });
 
   it('is made by the first to name its capacity, and another capacity is told apart', () => {
-    const one = new Desk();
+    const one = new World();
     expect(one.ask({ resource: agents, kind: 'acquire', holder: 'a' }).outcome).toEqual({
       kind: 'impossible',
       why: 'nobody has used semaphore/agents yet, so its capacity must be named',
@@ -293,40 +293,40 @@ describe('a semaphore', () => {
   });
 
   it.each([0, -1, 1.5, 4, Number.NaN])('refuses a weight of %s as impossible', (weight) => {
-    expect(desk().ask({ resource: agents, kind: 'acquire', holder: 'a', weight }).outcome.kind).toBe('impossible');
+    expect(world().ask({ resource: agents, kind: 'acquire', holder: 'a', weight }).outcome.kind).toBe('impossible');
   });
 });
 
 describe('several resources together', () => {
   it('are all acquired, and one heartbeat keeps them all; or none is', () => {
-    const desk = new Desk();
+    const world = new World();
     const parts = [{ resource: 'semaphore/agents', weight: 2, capacity: 3 }, { resource: 'lock/main' }] as const;
-    const both = desk.ask({ kind: 'acquire-together', holder: 'a', parts, maxHoldMs: 100_000 });
+    const both = world.ask({ kind: 'acquire-together', holder: 'a', parts, maxHoldMs: 100_000 });
     expect(both.outcome).toMatchObject({
       kind: 'acquired-together',
       grants: [{ resource: 'lock/main' }, { resource: 'semaphore/agents', outcome: { hold: { slots: [0, 1] } } }],
     });
-    desk.pass(50_000);
-    desk.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
-    desk.pass(50_000);
-    expect(describeSemaphore(desk.manager, 'agents', desk.clock)?.holds).toMatchObject([{ stale: false }]);
-    const none = desk.ask({ kind: 'acquire-together', holder: 'b', parts: [...parts, { resource: 'lock/docs' }] });
+    world.pass(50_000);
+    world.ask({ resource: 'lock/main', kind: 'heartbeat', holder: 'a' });
+    world.pass(50_000);
+    expect(describeSemaphore(world.manager, 'agents', world.clock)?.holds).toMatchObject([{ stale: false }]);
+    const none = world.ask({ kind: 'acquire-together', holder: 'b', parts: [...parts, { resource: 'lock/docs' }] });
     expect(none.outcome).toMatchObject({
       kind: 'refused-together',
       refusals: [{ resource: 'lock/main', outcome: { kind: 'busy' } }, { outcome: { kind: 'full', free: 1 } }],
     });
     expect(typesOf(none)).toEqual(['lock:denied', 'semaphore:denied']);
-    expect(names(desk.manager).locks).toEqual(['main']);
+    expect(names(world.manager).locks).toEqual(['main']);
   });
 
   it('named twice, or of a semaphore that nobody made, are refused with what is wrong', () => {
-    const desk = new Desk();
+    const world = new World();
     const parts = [{ resource: 'lock/main' }, { resource: 'lock/main' }] as const;
-    expect(desk.ask({ kind: 'acquire-together', holder: 'a', parts }).outcome).toMatchObject({
+    expect(world.ask({ kind: 'acquire-together', holder: 'a', parts }).outcome).toMatchObject({
       kind: 'invalid',
       problem: expect.stringContaining('"lock/main" is asked for twice'),
     });
-    const unknown = desk.ask({ kind: 'acquire-together', holder: 'a', parts: [{ resource: 'semaphore/s' }] });
+    const unknown = world.ask({ kind: 'acquire-together', holder: 'a', parts: [{ resource: 'semaphore/s' }] });
     expect(unknown.outcome).toMatchObject({
       refusals: [{ outcome: { why: expect.stringContaining('capacity must be named') } }],
     });
@@ -335,23 +335,23 @@ describe('several resources together', () => {
 
 describe('a lease that several share', () => {
   it('keeps all that hangs on it, and its end loses all of it at once', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { lease: 'session', ttlMs: 15_000 });
-    desk.acquire('lock/docs', 'b', { lease: 'session' });
-    desk.pass(10_000);
-    expect(desk.ask({ kind: 'renew', lease: 'session' }).outcome).toEqual({
+    const world = new World();
+    world.acquire('lock/main', 'a', { lease: 'session', ttlMs: 15_000 });
+    world.acquire('lock/docs', 'b', { lease: 'session' });
+    world.pass(10_000);
+    expect(world.ask({ kind: 'renew', lease: 'session' }).outcome).toEqual({
       kind: 'renewed',
       leases: ['session'],
       lost: [],
     });
-    desk.pass(15_001);
-    expect(desk.acquire('lock/new', 'a', { lease: 'session' }).outcome).toMatchObject({
+    world.pass(15_001);
+    expect(world.acquire('lock/new', 'a', { lease: 'session' }).outcome).toMatchObject({
       kind: 'invalid',
       problem: 'lease is "session", which has ended; accepted is a new name',
     });
-    const { outcome } = desk.maintain();
+    const { outcome } = world.maintain();
     expect(outcome).toMatchObject({ reclaimed: [{ resource: 'lock/main' }, { resource: 'lock/docs' }] });
-    expect(desk.manager.leases).toEqual({});
+    expect(world.manager.leases).toEqual({});
   });
 });
 
@@ -362,33 +362,33 @@ describe('a guard', () => {
   };
 
   it('is told what the manager knows, and what somebody else has to find out', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a');
-    desk.keep(ensureSemaphore(desk.manager, 's', 2, desk.clock));
-    const { inputs, missing } = buildInputs(desk.manager, { ...merge }, desk.clock);
+    const world = new World();
+    world.acquire('lock/main', 'a');
+    world.keep(ensureSemaphore(world.manager, 's', 2, world.clock));
+    const { inputs, missing } = buildInputs(world.manager, { ...merge }, world.clock);
     expect(missing).toEqual([]);
     expect(inputs).toEqual({
       'lock:main': { value: { holders: [{ holder: 'a', stale: false }] } },
       'semaphore:s': { value: { capacity: 2, used: 0 } },
     });
     expect(checkGuard(merge, inputs).kind).toBe('failed');
-    desk.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
-    expect(checkGuard(merge, buildInputs(desk.manager, merge, desk.clock).inputs).kind).toBe('passed');
-    const more = buildInputs(desk.manager, { any: [{ lockFree: 'never-used' }, { fileExists: 'go' }] }, desk.clock);
+    world.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
+    expect(checkGuard(merge, buildInputs(world.manager, merge, world.clock).inputs).kind).toBe('passed');
+    const more = buildInputs(world.manager, { any: [{ lockFree: 'never-used' }, { fileExists: 'go' }] }, world.clock);
     expect(more).toMatchObject({ inputs: { 'lock:never-used': { value: null } }, missing: [{ kind: 'file' }] });
   });
 
   it('is registered under its id, woken by the events it waits for, and forgotten on request', () => {
-    const desk = new Desk();
-    desk.keep(registerGuard(desk.manager, merge));
-    desk.keep(registerGuard(desk.manager, { ...merge, id: 'any-task', wakeOn: ['task:*'] }));
-    expect(names(desk.manager).guards).toEqual(['any-task', 'merge']);
-    desk.acquire('lock/main', 'a');
-    const { events } = desk.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
-    expect(wokenBy(desk.manager, events).map(({ id }) => id)).toEqual(['merge']);
-    expect(desk.keep(unregisterGuard(desk.manager, 'merge')).outcome.kind).toBe('unregistered');
-    expect(desk.keep(unregisterGuard(desk.manager, 'merge')).outcome.kind).toBe('unknown-guard');
-    expect(getGuard(desk.manager, 'merge')).toBeUndefined();
+    const world = new World();
+    world.keep(registerGuard(world.manager, merge));
+    world.keep(registerGuard(world.manager, { ...merge, id: 'any-task', wakeOn: ['task:*'] }));
+    expect(names(world.manager).guards).toEqual(['any-task', 'merge']);
+    world.acquire('lock/main', 'a');
+    const { events } = world.ask({ resource: 'lock/main', kind: 'release', holder: 'a' });
+    expect(wokenBy(world.manager, events).map(({ id }) => id)).toEqual(['merge']);
+    expect(world.keep(unregisterGuard(world.manager, 'merge')).outcome.kind).toBe('unregistered');
+    expect(world.keep(unregisterGuard(world.manager, 'merge')).outcome.kind).toBe('unknown-guard');
+    expect(getGuard(world.manager, 'merge')).toBeUndefined();
   });
 
   it.each([
@@ -430,23 +430,23 @@ describe('a command that makes no sense', () => {
   });
 
   it('is one whose id belongs to another request, which cancelling would then hit', () => {
-    const desk = new Desk();
-    desk.acquire('lock/main', 'a', { id: 'mine' });
-    expect(desk.acquire('lock/main', 'b', { id: 'mine', wait: true }).outcome.kind).toBe('invalid');
-    desk.acquire('lock/main', 'b', { id: 'b1', wait: true });
-    expect(desk.acquire('lock/docs', 'c', { id: 'b1' }).outcome.kind).toBe('invalid');
+    const world = new World();
+    world.acquire('lock/main', 'a', { id: 'mine' });
+    expect(world.acquire('lock/main', 'b', { id: 'mine', wait: true }).outcome.kind).toBe('invalid');
+    world.acquire('lock/main', 'b', { id: 'b1', wait: true });
+    expect(world.acquire('lock/docs', 'c', { id: 'b1' }).outcome.kind).toBe('invalid');
   });
 
   it('is not one that comes again because its answer got lost: nothing is granted or queued twice', () => {
-    const desk = new Desk();
-    const first = desk.acquire('lock/main', 'a', { id: 'mine' }).outcome;
-    expect(desk.acquire('lock/main', 'a', { id: 'mine' }).outcome).toEqual(first);
-    desk.acquire('lock/main', 'b', { id: 'b1', wait: true });
-    expect(desk.acquire('lock/main', 'b', { id: 'b1', wait: true }).outcome).toMatchObject({
+    const world = new World();
+    const first = world.acquire('lock/main', 'a', { id: 'mine' }).outcome;
+    expect(world.acquire('lock/main', 'a', { id: 'mine' }).outcome).toEqual(first);
+    world.acquire('lock/main', 'b', { id: 'b1', wait: true });
+    expect(world.acquire('lock/main', 'b', { id: 'b1', wait: true }).outcome).toMatchObject({
       kind: 'queued',
       position: 1,
     });
-    expect(desk.lock.waiting).toHaveLength(1);
+    expect(world.lock.waiting).toHaveLength(1);
   });
 
   it('is one without a time', () => {
@@ -456,12 +456,12 @@ describe('a command that makes no sense', () => {
 });
 
 it('names such as __proto__ and constructor are names like any other', () => {
-  const desk = new Desk();
+  const world = new World();
   for (const name of ['__proto__', 'constructor', 'toString']) {
-    expect(isFree(getLock(desk.manager, name))).toBe(true);
-    expect(desk.acquire(`lock/${name}`, name, { lease: name, id: name }).outcome.kind).toBe('acquired');
-    desk.manager = JSON.parse(JSON.stringify(desk.manager)) as Manager;
-    expect(desk.acquire(`lock/${name}`, 'other').outcome.kind).toBe('busy');
+    expect(isFree(getLock(world.manager, name))).toBe(true);
+    expect(world.acquire(`lock/${name}`, name, { lease: name, id: name }).outcome.kind).toBe('acquired');
+    world.manager = JSON.parse(JSON.stringify(world.manager)) as Manager;
+    expect(world.acquire(`lock/${name}`, 'other').outcome.kind).toBe('busy');
   }
-  expect(names(desk.manager).locks).toEqual(['__proto__', 'constructor', 'toString']);
+  expect(names(world.manager).locks).toEqual(['__proto__', 'constructor', 'toString']);
 });

@@ -3,9 +3,9 @@
  *
  *     handle(manager, command, clock) → { manager, outcome, events, answers, losses }
  *
- * It is plain JSON and never changes; whoever wants the next one keeps what `handle` returns. It needs no store: in
- * place of leases that a store watches over it has a table of its own, and a lease ends when the clock that it is
- * handed says so. Which makes it good for one process, for tests, and for thinking a situation through.
+ * It is plain JSON and never changes: `handle` returns the next manager. It needs no store: it keeps its own table of
+ * leases, and a lease ends when the clock that is passed in says so. That makes it good for one process, for tests, and for
+ * thinking a situation through.
  */
 import type { Guard } from '../guard/index.ts';
 import type { Hold, Loss } from '../hold.ts';
@@ -91,7 +91,7 @@ export function getLock(manager: Manager, name: string): Lock {
   return lookUp(manager.locks, name) ?? freeLock;
 }
 
-/** One that nobody has used has no capacity yet, so there is none. */
+/** Undefined for a semaphore that was never used: it has no capacity yet. */
 export function getSemaphore(manager: Manager, name: string): Semaphore | undefined {
   return lookUp(manager.semaphores, name);
 }

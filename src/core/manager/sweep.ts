@@ -1,4 +1,4 @@
-/** What is done to all resources at once, now and then. */
+/** Periodic work on all resources at once. */
 import { type Hold, staleOf } from '../hold.ts';
 import { clockProblem } from './command.ts';
 import { invalid, refuseDeadlocked } from './handle.ts';
@@ -17,12 +17,12 @@ export function tick(manager: Manager, clock: ManagerClock): Handled {
   return sweep(manager, clock, (turn) => ({ kind: 'warned', holds: warn(turn) }));
 }
 
-/** Frees every stale hold, except where a person has to decide, and grants to those who wait what that leaves. */
+/** Frees every stale hold, except where a person has to decide, and grants what became free to waiting requests. */
 export function reclaimStale(manager: Manager, clock: ManagerClock): Handled {
   return sweep(manager, clock, (turn) => ({ kind: 'swept', reclaimed: reclaim(turn) }));
 }
 
-/** Warns, sees the dead out of their queues, reclaims, and looks for deadlocks. */
+/** Warns, removes dead requests from the queues, reclaims stale holds, and looks for deadlocks. */
 export function maintain(manager: Manager, clock: ManagerClock): Handled {
   return sweep(manager, clock, (turn) => {
     warn(turn);

@@ -80,7 +80,7 @@ export function transition(state: State, command: Command, at: Moment): Step<Sta
     : semaphoreTransition(state as Semaphore, command as SemaphoreCommand, at);
 }
 
-/** Makes what a step led to the manager's. */
+/** Puts the result of a step into the manager. */
 export function take(turn: Turn, resource: ResourceName, step: Step<State, Outcome>, terms: Terms): Outcome {
   turn.events.push(...step.events.map((event) => ({ ...event, resource })));
   turn.answers.push(...step.answers.map((answer) => ({ ...answer, resource })));
@@ -110,7 +110,7 @@ export function renewLease(turn: Turn, lease: string): void {
   turn.manager = { ...manager, leases: withEntry(manager.leases, lease, { ...known, renewedAt: turn.at.now }) };
 }
 
-/** Names that begin like this are the manager's own, so that it never gives one that somebody else gave already. */
+/** The prefix of names that the manager makes, so that they never clash with names that callers made. */
 export const OWN_NAME = '#';
 
 export function nextName(turn: Turn): string {

@@ -53,7 +53,7 @@ export function guardOf(
   if (beside !== undefined && !Object.hasOwn(value, 'condition')) {
     return reading.refuse(
       [...path, beside],
-      `${shown(beside)} is beside ${shown(BESIDES.find((key) => Object.hasOwn(value, key)))}; accepted is {condition: {${beside}: …}, …}`,
+      `${shown(beside)} is next to ${shown(BESIDES.find((key) => Object.hasOwn(value, key)))}; accepted is {condition: {${beside}: …}, …}`,
     );
   }
   const fields = reading.fields(value, path, ['condition'], BESIDES);

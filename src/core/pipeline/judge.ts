@@ -47,7 +47,7 @@ interface Finding {
   readonly outlook: BlockingGuard['outlook'];
 }
 
-/** One that was not judged has not passed. */
+/** A guard that was not judged has not passed. */
 function findingOf(guard: Guard, outcomes: readonly GuardOutcome[]): Finding {
   const outcome = outcomes.find(({ guard: id }) => id === guard.id);
   if (outcome?.kind === 'passed') return { isPassed: true, reasons: [], outlook: 'open' };
@@ -79,7 +79,7 @@ function actionOf({ onFailure = 'block' }: Guard): OnFailure {
   return onFailure;
 }
 
-/** What could not be found out fails nothing: it may be known in a moment. */
+/** An input that could not be read fails nothing: the next attempt may read it. */
 function isFatal(action: OnFailure, outlook: Finding['outlook']): boolean {
   if (outlook === 'unknown' || action === 'warn') return false;
   // To wait for what can never be is to wait for ever, and say nothing.
@@ -115,7 +115,7 @@ export function short(reasons: readonly string[]): readonly string[] {
   return reasons.length > MOST_REASONS ? [...first, `and ${reasons.length - MOST_REASONS} more`] : first;
 }
 
-/** What somebody else put into words has no end either. */
+/** Text from outside has no limit either. */
 export function cut(reason: string): string {
   return reason.length > LONGEST_REASON ? `${reason.slice(0, LONGEST_REASON)}…` : reason;
 }

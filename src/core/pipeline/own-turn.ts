@@ -1,7 +1,7 @@
 /**
- * Whether all that a phase waits for is that locks are free which it will hold itself. Then it takes its place in their
- * queue: to be let in is to be told that they are free. Were it to wait for that without a place, all who do would be
- * woken whenever nobody is in the queue, one of them would get in, and those who are in the queue would always be first.
+ * Whether a phase waits only for locks that it will hold itself. Then it takes a place in their queue, and the grant tells
+ * it that they are free. Waiting without a place would wake all such pipelines whenever the queue is empty, let one of them
+ * in, and let every queued request go first.
  */
 import type { Guard, GuardOutcome } from '../guard/index.ts';
 import type { Phase } from './runbook.ts';

@@ -347,7 +347,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
     [
       'a condition beside what belongs to a guard',
       { pre: { lockFree: 'm', onFailure: 'warn' } },
-      ['phases.0.pre.lockFree: "lockFree" is beside "onFailure"; accepted is {condition: {lockFree: …}, …}'],
+      ['phases.0.pre.lockFree: "lockFree" is next to "onFailure"; accepted is {condition: {lockFree: …}, …}'],
     ],
     [
       'a guard without a condition',

@@ -1,4 +1,4 @@
-/** Parsing: from what somebody wrote, in YAML, JSON or code, to a runbook; or to everything that is wrong with it. */
+/** Parses a runbook written in YAML, JSON or code; returns the runbook, or everything that is wrong with it. */
 import { nameProblem } from '../name.ts';
 import type { Path, Problem } from '../shape.ts';
 import { shown } from '../shown.ts';
@@ -121,7 +121,7 @@ function refuseSameNames(reading: Reading, read: readonly PlacedPhase[]): void {
   }
 }
 
-/** What is told of a guard is told by its id. */
+/** Messages about a guard name it by its id. */
 function refuseSameGuards(reading: Reading, read: readonly PlacedPhase[]): void {
   const seen = new Set<string>();
   for (const { guard, at } of read.flatMap((phase) => phase.guards)) {

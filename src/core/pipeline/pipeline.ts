@@ -11,9 +11,9 @@
  *
  *     cancel, from anywhere ─▶ cancelled; during a phase only once nothing of its command runs any more
  *
- * What is to be done next is returned as data, an `Effect`, and whoever drives the pipeline carries it out. Nothing is
- * decided there: what came of it is the next command. A driver that takes over asks for the effect of the record as it
- * finds it. Commands of a driver carry the token of its hold; one that was replaced is refused.
+ * The transition returns the next thing to do as data, an `Effect`. The driver carries it out and decides nothing: the
+ * result is its next command. A driver that takes over asks for the effect of the record as it finds it. Commands of a
+ * driver carry the token of its hold, and a driver that was replaced is refused.
  */
 import type { GuardOutcome } from '../guard/index.ts';
 import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
@@ -33,7 +33,7 @@ import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.t
 
 export type PipelineCommand = { readonly command: string } & (
   | { readonly kind: 'start'; readonly id: string; readonly by: string }
-  /** Somebody has the driver's hold, and nothing runs any more of what an earlier driver began. */
+  /** A process has the driver's hold, and nothing that an earlier driver began is still running. */
   | { readonly kind: 'drive'; readonly holder: string; readonly token: Token }
   | { readonly kind: 'cancel'; readonly by: string; readonly reason: string }
   | ({ readonly token: Token } & DriverCommand)
@@ -64,9 +64,9 @@ export type PhaseResult =
   | { readonly kind: 'succeeded'; readonly outputs: Readonly<Record<string, string>> }
   /** In words: `exit code 3`, `timed out after 10 min`. */
   | { readonly kind: 'failed'; readonly why: string }
-  /** It was ended because the driver was told to stop; it is as if the driver had died, but nothing of it is left. */
+  /** The driver ended it because it was asked to stop. As if the driver had died, but no process is left behind. */
   | { readonly kind: 'stopped'; readonly why: string }
-  /** It was ended because somebody cancelled the pipeline. */
+  /** The driver ended it because the pipeline was cancelled. */
   | { readonly kind: 'cancelled' };
 
 export type PipelineOutcome =
@@ -80,7 +80,7 @@ export type PipelineOutcome =
   | { readonly kind: 'cancelling' }
   /** It is over, and nothing can be done about it. */
   | { readonly kind: 'over' }
-  /** Somebody else drives it by now. */
+  /** Another driver has taken over. */
   | { readonly kind: 'replaced' }
   /** The command is not about where the pipeline is. */
   | { readonly kind: 'misplaced' }
@@ -175,7 +175,7 @@ interface Turn {
 
 function driven(turn: Turn, command: DriverCommand): PipelineTransition {
   const { step, blocked } = turn.record;
-  // Somebody decides first, or the pause ends first.
+  // While it waits for a person or for a pause to end, no result of a phase can arrive.
   const isResting = blocked?.on === 'person' || blocked?.on === 'backoff';
   const when = isResting ? 'never' : step.when;
   const mayAcquire = when === 'before' && phaseAt(turn.runbook, step).holds.length > 0;
@@ -242,7 +242,7 @@ function drive(turn: Turn, { holder, token }: Extract<PipelineCommand, { kind: '
   return moved(began, driving, takenOver);
 }
 
-/** The command had begun, and nobody knows how far it came. */
+/** The command had begun, and it is unknown how far it came. */
 function interrupted(turn: Turn, why: string): PipelineTransition {
   const { record, runbook, at } = turn;
   if (record.cancel !== undefined) return finished(turn, 'cancelled', record.cancel.reason);
@@ -487,7 +487,7 @@ function freed({ blocked: _, ...record }: PipelineRecord): PipelineRecord {
   return { ...record, state: 'running' };
 }
 
-/** To be told when it is blocked no longer. */
+/** The event to emit when it is no longer blocked. */
 function resumption({ record, at }: Turn): readonly Event[] {
   if (record.blocked === undefined) return NONE;
   const phase = record.phases[record.step.phase]?.name ?? '';
@@ -496,7 +496,7 @@ function resumption({ record, at }: Turn): readonly Event[] {
 
 type BlockedOn = Blocked extends infer Each ? (Each extends Blocked ? Omit<Each, 'since'> : never) : never;
 
-/** Blocked on the same as before, it is as it was, and nobody is told again. */
+/** If it is blocked on the same reason as before, the record stays as it was and no event is repeated. */
 function blockedOn(
   turn: Turn,
   record: PipelineRecord,
@@ -546,7 +546,7 @@ function unchanged({ runbook, record }: Turn, outcome: PipelineOutcome): Pipelin
   return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
 }
 
-/** What is to be done is for its successor to do: one that was told to run a command would run it a second time. */
+/** Leaves the effect to the successor: a replaced driver that got `run` would run the command a second time. */
 function replaced(turn: Turn): PipelineTransition {
   return { ...unchanged(turn, { kind: 'replaced' }), effect: LEAVE };
 }

@@ -1,4 +1,4 @@
-/** Reading what people write: each part becomes what the machine takes, or is told with where it is and what is accepted. */
+/** Reads what people write: each part becomes a value for the machine, or a problem with its place and what is accepted. */
 import { isRecord, type Path, type Problem, unaccepted, unknown } from '../shape.ts';
 
 /**

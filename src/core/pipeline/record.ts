@@ -26,7 +26,7 @@ export interface PipelineRecord {
   readonly phases: readonly PhaseRecord[];
   /** What it waits for. With the state `blocked`, and only then. */
   readonly blocked?: Blocked;
-  /** The one whose commands are heard. Whoever comes with a smaller token has been replaced. */
+  /** The driver whose commands count. A driver with a smaller token has been replaced. */
   readonly driver?: Driver;
   /** Of all drivers so far. */
   readonly lastToken: Token;
@@ -39,7 +39,7 @@ export interface PipelineRecord {
   readonly startedBy: string;
   readonly startedAt: number;
   readonly endedAt?: number;
-  /** Somebody wants it to end; its driver has to end the command first. */
+  /** It was cancelled; its driver has to end the command first. */
   readonly cancel?: { readonly by: string; readonly reason: string; readonly at: number };
   /** Why it failed or was cancelled. */
   readonly reason?: string;
@@ -68,7 +68,7 @@ export interface Driver {
 export interface PhaseRecord {
   readonly name: string;
   /**
-   * `interrupted`: nothing of its command runs any more, and nobody knows how far it came. `skipped`: somebody decided to
+   * `interrupted`: nothing of its command runs any more, and nobody knows how far it came. `skipped`: a person decided to
    * go on without knowing how it ended.
    */
   readonly state: 'waiting' | 'running' | 'interrupted' | 'done' | 'failed' | 'skipped' | 'cancelled';
@@ -80,7 +80,7 @@ export interface PhaseRecord {
   readonly ended?: string;
   /** What went wrong and was let pass. */
   readonly warnings?: readonly string[];
-  /** So many older ones were dropped, for the record to stay small enough. */
+  /** How many older ones were dropped to keep the record small. */
   readonly warningsDropped?: number;
   /** Of what it held when its command last began. */
   readonly tokens?: Readonly<Record<string, Token>>;
@@ -94,13 +94,13 @@ export type Blocked = { readonly since: number } & (
       readonly wakeOn: readonly string[];
       /** … and what is looked at again and again, because nobody announces its changes. */
       readonly polled: readonly string[];
-      /** … so often. */
+      /** … at this interval. */
       readonly pollMs?: number;
-      /** It is looked at again after so long, whatever happens. */
+      /** The time after which it is looked at again in any case. */
       readonly againMs?: number;
     }
   | { readonly on: 'holds'; readonly resources: readonly string[] }
-  /** The command failed and is run again after so long. */
+  /** The command failed and is run again after a pause. */
   | { readonly on: 'backoff'; readonly why: string; readonly againMs: number }
   /** Only a person can decide how to go on. An answer names the number of the question. */
   | { readonly on: 'person'; readonly why: string; readonly question: number }

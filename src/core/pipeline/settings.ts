@@ -42,7 +42,7 @@ function durationOf(reading: Reading, value: unknown, path: Path, least: number)
   return Math.round(ms);
 }
 
-/** A phase that takes no time at all is none. */
+/** A phase needs some time: zero is refused. */
 export function timeout(reading: Reading, fields: Fields, path: Path): number | undefined {
   return duration(reading, fields, 'timeout', path, 1);
 }

@@ -1,6 +1,6 @@
 /**
- * How large the record of a pipeline may become. A store takes only so much in one write (etcd 1.5 MiB), and a record
- * that is larger could never be written again: nothing about the pipeline could change, not even that it is cancelled.
+ * How large the record of a pipeline may become. A store limits the size of a write (etcd: 1.5 MiB), and a record
+ * beyond that could never be written again: nothing about the pipeline could change, not even that it is cancelled.
  * So a record that would be too large loses what matters least, the oldest first, until it fits:
  *
  *     warnings  ▶  tokens and last words of phases that are over  ▶  all but the first reason of each guard  ▶  the rest
@@ -10,7 +10,7 @@
 import { type Event, unreachable } from '../machine.ts';
 import type { Blocked, PhaseRecord, PipelineRecord } from './record.ts';
 
-/** As JSON in UTF-8. The largest book (512 KiB) does not travel with a record of this size, only with a first one. */
+/** As JSON in UTF-8. The largest run spec (512 KiB) is written only with the first record, never with one of this size. */
 export const LARGEST_RECORD_BYTES = 524_288;
 export const LARGEST_EVENTS_BYTES = 393_216;
 

@@ -1,7 +1,7 @@
 /**
- * Variables in a runbook: `${BRANCH}` in a condition, or in the name of what a phase holds, is what the runbook's `env`, or
- * whoever starts the pipeline, says it is. So one runbook serves many branches. Commands are left alone: the shell has
- * the same variables, and its own rules for them.
+ * Variables in a runbook: `${BRANCH}` in a condition, or in the name of what a phase holds, takes its value from the
+ * runbook's `env` or from the start of the pipeline. So one runbook serves many branches. Commands are left alone: the shell
+ * has the same variables, and its own rules for them.
  */
 import { nameProblem } from '../name.ts';
 import { shown } from '../shown.ts';
@@ -33,7 +33,7 @@ export function conditionWithVariables(
   return unknown.size === 0 ? { ok: true, condition: filled } : { ok: false, unknown: [...unknown] };
 }
 
-/** `given`: by whoever starts it. */
+/** `given`: the variables passed at the start. */
 export function withVariables(runbook: Runbook, given: Readonly<Record<string, string>>): Filled {
   const all = { ...runbook.env, ...given };
   const unknown = new Set<string>();

@@ -99,7 +99,7 @@ function claimed(bookkeeping: TaskBookkeeping, request: ClaimRequest, before: re
   };
 }
 
-/** What its owner, or whoever acts for it, makes of the task. `request` names the command, to find it again. */
+/** Ends a claim, for its owner or on the owner's behalf. `request` names the command, so that it can be looked up. */
 export function decideEnd(
   task: Task,
   claim: ClaimName,
@@ -161,7 +161,7 @@ function finished(status: 'complete' | 'failed', bookkeeping: TaskBookkeeping): 
   return { kind: 'write', owner: 'keep-unleased', status, bookkeeping };
 }
 
-/** Its owner is gone: the status says so too from now on, and everybody is told. Undefined if there is nothing to do. */
+/** The owner is gone: sets the status to pending and announces it. Undefined if there is nothing to do. */
 export function decideRepair(task: Task, now: number): TaskWrite | undefined {
   if (task.data === undefined || !isOrphaned(task)) return undefined;
   const { claim: _, ...bookkeeping } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;

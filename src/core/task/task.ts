@@ -33,7 +33,7 @@ export interface Task {
 export interface TaskData {
   readonly json: Json | undefined;
   readonly terms: Terms;
-  /** Why nobody can tell whom it is for: another program wrote something that makes no sense. */
+  /** Why the terms cannot be read: another program wrote something that makes no sense. */
   readonly problem: string | undefined;
   /** The revision at which it was published: older goes first. */
   readonly published: number;
@@ -48,9 +48,9 @@ export interface TaskOwner {
   readonly lease: string | null;
 }
 
-/** What is kept about a task beside what everybody may read and write. */
+/** What signalbox records about a task, apart from the keys that every program may read and write. */
 export interface TaskBookkeeping {
-  /** How often it was claimed, without those who gave it back unharmed. */
+  /** How often it was claimed; a claim that was released does not count. */
   readonly attempts: number;
   /** Which request published it. */
   readonly publication?: string;
@@ -58,7 +58,7 @@ export interface TaskBookkeeping {
   readonly publishedBy?: string;
   /** The claim that is, or of a finished task the last one that was. */
   readonly claim?: TaskClaimEntry;
-  /** How the last claim that is over ended, and by which request: so that one whose answer got lost can be looked up. */
+  /** How the last finished claim ended, and by which request: a request whose answer got lost is looked up here. */
   readonly ended?: { readonly token: Token; readonly request: string; readonly how: TaskEnd };
   readonly result?: Json;
   /** Why it failed, the last time it did. */
@@ -91,7 +91,7 @@ export function unpublished(id: string): Task {
   return { id, data: undefined, owner: undefined, status: undefined, bookkeeping: undefined };
 }
 
-/** What it is in truth: whoever died running it cannot have said so. */
+/** The real status: a worker that died while running the task could not write that down. */
 export function statusOf(task: Task): TaskStatus {
   const word = task.status?.word;
   if (word === 'complete' || word === 'failed') return word;
@@ -107,7 +107,7 @@ export function isFinished(task: Task): boolean {
   return status === 'complete' || status === 'failed';
 }
 
-/** Its owner is gone, and nobody has written down yet that it is pending again. */
+/** Its owner is gone, and the status does not say yet that it is pending again. */
 export function isOrphaned(task: Task): boolean {
   return task.status?.word === 'running' && !isOwned(task);
 }

@@ -1,4 +1,4 @@
-/** What a task asks of whoever does it. It is part of the data, so that any publisher can say it and any worker read it. */
+/** What a task asks of its worker. Part of the data, so that any publisher can write it and any worker read it. */
 import type { Json } from '../machine.ts';
 import { nameProblem } from '../name.ts';
 import { documentProblem, HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../request.ts';
@@ -50,7 +50,7 @@ export function lacking({ capabilities }: Terms, has: readonly string[]): readon
   return capabilities.filter((capability) => !has.includes(capability));
 }
 
-/** The data with the terms that were said beside it. `problem` if they cannot be told together. */
+/** Merges the data with terms that were given separately. `problem` if the two cannot be combined. */
 export function withTerms(
   data: unknown,
   said: Partial<Terms>,
@@ -60,7 +60,7 @@ export function withTerms(
     return { problem: `data is ${shown(data)}; to carry ${given.join(', ')} it has to be an object` };
   }
   const twice = given.find((field) => isRecord(data) && data[field] !== undefined);
-  if (twice !== undefined) return { problem: `${twice} is in the data and said beside it; say it once` };
+  if (twice !== undefined) return { problem: `${twice} is in the data and given separately too; give it once` };
   const whole = given.length === 0 ? data : { ...(data as object), ...only(said, given) };
   const problem = documentProblem(whole, 'data', LARGEST_DATA_BYTES) ?? termsOf(whole).problem;
   return problem === undefined ? { data: whole as Json } : { problem };

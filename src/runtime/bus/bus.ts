@@ -1,4 +1,4 @@
-/** The store as a small bus: put, get, compare and swap, and hear of changes. */
+/** The store as a small bus: put, get, compare and swap, watch. */
 import type { Clock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
 import {
@@ -19,11 +19,11 @@ export interface BusPair {
   readonly value: string;
   readonly createRevision: Revision;
   readonly modRevision: Revision;
-  /** One when the key came to be, raised by every put. */
+  /** One when the key was created; every put raises it. */
   readonly version: number;
 }
 
-/** A key that is not there has version, create and mod 0; its value is never equal to anything, nor different. */
+/** A key that does not exist has version, create and mod 0; comparing its value fails with `=` and with `!=`. */
 export type BusCompare =
   | {
       readonly key: string;
@@ -44,10 +44,10 @@ export type BusResult =
   | { readonly do: 'get'; readonly pair: BusPair | null };
 
 export interface BusTransactionResult {
-  /** Which of the two was done. */
+  /** Whether `success` was done; otherwise `failure` was. */
   readonly succeeded: boolean;
   readonly revision: Revision;
-  /** One for each operation that was done, in order. */
+  /** One result for each operation that was done, in order. */
   readonly results: readonly BusResult[];
 }
 
@@ -55,7 +55,7 @@ export type BusHealth =
   | { readonly isHealthy: true; readonly revision: Revision; readonly latencyMs: number }
   | { readonly isHealthy: false; readonly error: string };
 
-/** etcd takes 1.5 MiB in a request. */
+/** etcd accepts requests of 1.5 MiB. */
 const LARGEST_VALUE_BYTES = 1024 * 1024;
 
 export class Bus implements AsyncDisposable {
@@ -67,7 +67,7 @@ export class Bus implements AsyncDisposable {
   readonly #closing: () => Promise<void>;
   #lastId = 0;
 
-  /** `closing`: what else ends with the bus. */
+  /** `closing`: closes what belongs to the bus. */
   constructor(store: Store, clock: Clock, stopped: AbortSignal | undefined, closing: () => Promise<void>) {
     this.#store = store;
     this.#clock = clock;
@@ -80,7 +80,7 @@ export class Bus implements AsyncDisposable {
     return { revision };
   }
 
-  /** Null if there is no such key. Its revisions and version are told by a `get` in a transaction. */
+  /** Null if there is no such key. A `get` in a transaction also answers its revisions and version. */
   async get(key: string): Promise<string | null> {
     const { results } = await this.transaction([], [{ do: 'get', key }], []);
     return (results[0] as { readonly pair: BusPair | null }).pair?.value ?? null;
@@ -108,8 +108,8 @@ export class Bus implements AsyncDisposable {
   }
 
   /**
-   * Every change of the keys that begin with `prefix`, from now on. Resolves with an id, once nothing can be missed any
-   * more. Handlers may be async; each is told in order, and a slow one delays nobody else.
+   * Calls `handler` for every change of keys that begin with `prefix`, from now on. Resolves with an id once no change can
+   * be missed. A handler may be async: it gets changes in order, one at a time, and delays no other handler.
    */
   async watch(prefix: string, handler: BusHandler): Promise<number> {
     this.#refuseIfClosed();
@@ -126,13 +126,13 @@ export class Bus implements AsyncDisposable {
     return this.#lastId;
   }
 
-  /** Whether there was such a watch. Its handler is not called again. */
+  /** Answers whether there was such a watch. Its handler is not called again. */
   unwatch(id: number): boolean {
     this.#watchers.get(id)?.stop();
     return this.#watchers.delete(id);
   }
 
-  /** Never throws: a store that cannot be reached is the answer. */
+  /** Never throws: the answer says if the store cannot be reached. */
   async healthCheck(): Promise<BusHealth> {
     const begun = this.#clock.monotonic();
     try {
@@ -144,7 +144,7 @@ export class Bus implements AsyncDisposable {
     }
   }
 
-  /** Ends its watches. What was put stays. */
+  /** Ends the watches. The keys that were put stay. */
   async close(): Promise<void> {
     if (this.#stop.signal.aborted) return;
     for (const watcher of this.#watchers.values()) watcher.stop();
@@ -158,11 +158,11 @@ export class Bus implements AsyncDisposable {
   }
 
   #refuseIfClosed(): void {
-    if (this.#stopped.aborted) throw new Failure('closed', 'this bus was closed; connect another one');
+    if (this.#stopped.aborted) throw new Failure('closed', 'this bus is closed; connect again');
   }
 }
 
-/** Not one that a store would take for another: what is compared decides which of two things is done. */
+/** Refuses a comparison that a store might misread: the comparison decides which operations are done. */
 function compareOf(compare: BusCompare): Compare {
   const { key, target, is, than } = Object(compare) as BusCompare;
   const isNumber = target === 'version' || target === 'create' || target === 'mod';
@@ -206,7 +206,10 @@ function resultOf(result: OperationResult): BusResult {
     case 'read':
       return { do: 'get', pair: pairOf(result) };
     case 'transaction':
-      throw new Failure('corrupt', 'an answer to something that was not asked');
+      throw new Failure(
+        'corrupt',
+        'the store answered a transaction with the result of a nested one, which was not asked for',
+      );
   }
 }
 

@@ -1,4 +1,4 @@
-/** From a URL to a bus, for programs that want nothing else of a store. */
+/** Connects to a store as a bus, for programs that need nothing else of signalbox. */
 import { type Clock, systemClock } from '../../clock.ts';
 import type { Store } from '../../store/index.ts';
 import { withDeadlines } from '../session/bounded-store.ts';
@@ -7,12 +7,12 @@ import { anObject, milliseconds, refuseWrongValues } from '../options.ts';
 import { Bus } from './bus.ts';
 
 export interface ConnectOptions {
-  /** A store that cannot be reached is told as `unavailable` after this time. */
+  /** A request throws `unavailable` if the store has not answered after this time. */
   readonly requestTimeoutMs?: number;
   readonly clock?: Clock;
 }
 
-/** Which store is meant is found as `open` finds it. No session is made. */
+/** Finds the store as `open` does. Makes no session. */
 export async function connect(urlOrStore?: string | Store, options: ConnectOptions = {}): Promise<Bus> {
   refuseWrongValues(options, { requestTimeoutMs: milliseconds, clock: anObject });
   const { requestTimeoutMs = 5_000, clock = systemClock } = options;

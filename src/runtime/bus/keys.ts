@@ -1,6 +1,6 @@
 /**
- * Keys of the bus are plain keys: what others who use the same store write. Inside they have a slash in front, which keeps
- * them apart from signalbox's own; on etcd they are just what they are.
+ * The keys of the bus are plain keys, which other programs on the same store can use too. Inside signalbox they have a slash
+ * in front, which keeps them apart from its own keys; on etcd they are stored as given.
  */
 import { Failure, shown } from '../../failure.ts';
 import type { KeyRange } from '../../store/index.ts';
@@ -25,9 +25,9 @@ export function plainRange(prefix: unknown): KeyRange & { readonly end: string }
   const points = [...key];
   for (;;) {
     const last = points.pop()?.codePointAt(0) as number;
-    // What no character follows is left out, and the one before it counts.
+    // No character follows this one, so the end of the range follows the one before it.
     if (last === 0x10ffff) continue;
-    // Halves of characters are none.
+    // Surrogates are not characters.
     const next = last === 0xd7ff ? 0xe000 : last + 1;
     return { key, end: points.join('') + String.fromCodePoint(next) };
   }

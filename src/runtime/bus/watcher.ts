@@ -1,39 +1,44 @@
 /**
- * One watch of the bus: every change in order, over broken connections. Where changes were missed, because history was
- * forgotten or the handler fell too far behind, it is told so and then the difference.
+ * One watch of the bus: delivers every change in order, across broken connections. Where changes were missed, because the
+ * store has compacted them or the handler fell too far behind, the handler gets `RESYNC` and then the difference.
  */
 import type { Clock } from '../../clock.ts';
 import { type Changes, type KeyRange, type KeyValue, readPages, type Revision, type Store } from '../../store/index.ts';
 import { follow } from '../session/follow.ts';
+import { SubscriberQueue } from '../subscriber-queue.ts';
 import { keyOf } from './keys.ts';
 
 export type BusEvent =
   | { readonly type: 'PUT'; readonly key: string; readonly value: string; readonly revision: Revision }
   | { readonly type: 'DELETE'; readonly key: string; readonly value: null; readonly revision: Revision }
-  /** Changes were missed. What is different now is told next, as puts and deletions; `key` is the prefix. */
+  /** Changes were missed. What is different now comes next, as puts and deletions; `key` is the prefix. */
   | { readonly type: 'RESYNC'; readonly key: string; readonly value: null; readonly revision: Revision };
 
 export type BusHandler = (event: BusEvent) => void | Promise<void>;
 
 const PAGE = 1000;
-/** A handler that is further behind is told the difference, once it comes to it. */
-export const LONGEST_QUEUE = 1000;
+/** The wait before the store is read again, after it did not answer. */
+const RETRY_MS = 200;
+
+/** All keys, read page by page. `first`: the revision of the first page; later changes may be missing from it. */
+interface Listed {
+  readonly pairs: KeyValue[];
+  readonly first: Revision;
+}
 
 export class Watcher {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #range: KeyRange & { readonly end: string };
-  readonly #handler: BusHandler;
   readonly #over = new AbortController();
   readonly #signal: AbortSignal;
-  /** What the handler knows: which keys there are, and of which revision. */
-  readonly #told = new Map<string, Revision>();
-  /** All up to this revision is in what it knows. */
+  readonly #queue: SubscriberQueue<BusEvent>;
+  /** What the handler knows: the keys that exist, and the revision of each. */
+  readonly #known = new Map<string, Revision>();
+  /** The list that was read last includes every change up to this revision. */
   #asOf: Revision = 0;
-  #queue: BusEvent[] = [];
-  #missed = false;
-  /** The list is not read yet. */
-  #draining = true;
+  /** Changes were missed, and the handler has not come to the difference yet. */
+  #isBehind = false;
 
   constructor(
     store: Store,
@@ -45,120 +50,98 @@ export class Watcher {
     this.#store = store;
     this.#clock = clock;
     this.#range = range;
-    this.#handler = handler;
     this.#signal = AbortSignal.any([stopped, this.#over.signal]);
+    this.#queue = new SubscriberQueue(
+      (event) => (!this.#signal.aborted && this.#isNews(event) ? handler(event) : undefined),
+      () => this.#resync(),
+    );
   }
 
-  /** Resolves once whatever happens after that will be told. */
+  /** Resolves once the handler will get every change after that. */
   async start(): Promise<void> {
     const follower = {
       changes: (changes: Changes) => this.#changes(changes),
       resync: async () => {
         const { revision } = await this.#store.health(this.#signal);
-        this.#missSome();
+        this.#queue.restart(this.#resync());
         return revision;
       },
     };
+    // Changes wait in the queue until the list is read: only then is it known which of them the handler needs.
+    let ready = (): void => undefined;
+    this.#queue.restart(nothingUntil(new Promise<void>((resolve) => (ready = resolve))));
     await follow(this.#store, this.#clock, this.#range, follower, this.#signal);
     const { pairs, first } = await this.#list();
-    for (const { key, modRevision } of pairs) this.#told.set(key, modRevision);
+    for (const { key, modRevision } of pairs) this.#known.set(keyOf(key), modRevision);
     this.#asOf = first;
-    void this.#drain();
+    ready();
   }
 
   stop(): void {
     this.#over.abort();
-    this.#queue = [];
+    this.#queue.stop();
   }
 
   #changes({ changes, revision }: Changes): void {
-    if (revision <= this.#asOf || this.#missed) return;
-    if (this.#queue.length + changes.length > LONGEST_QUEUE) return this.#missSome();
-    for (const change of changes) {
-      this.#queue.push(
+    if (revision <= this.#asOf || this.#isBehind) return;
+    this.#queue.add(
+      ...changes.map((change): BusEvent =>
         change.kind === 'put'
           ? { type: 'PUT', key: keyOf(change.pair.key), value: change.pair.value.text, revision }
           : { type: 'DELETE', key: keyOf(change.key), value: null, revision },
-      );
-    }
-    this.#wake();
+      ),
+    );
   }
 
-  /** Nothing is kept until the handler has time for the difference. */
-  #missSome(): void {
-    this.#missed = true;
-    this.#queue = [];
-    this.#wake();
+  /** Until the handler comes to the difference, changes are dropped: the list that is read then includes them. */
+  #resync(): AsyncIterable<BusEvent> {
+    this.#isBehind = true;
+    return this.#difference();
   }
 
-  #wake(): void {
-    if (this.#draining) return;
-    this.#draining = true;
-    queueMicrotask(() => void this.#drain());
-  }
-
-  async #drain(): Promise<void> {
-    this.#draining = true;
-    while (!this.#signal.aborted) {
-      const event = this.#queue.shift();
-      if (event !== undefined) await this.#tell(event);
-      else if (this.#missed) await this.#catchUp();
-      else break;
-    }
-    this.#draining = false;
-  }
-
-  async #catchUp(): Promise<void> {
-    // From here on changes are kept again: the list that is read now may be older than they are.
-    this.#missed = false;
-    let listed;
-    try {
-      listed = await this.#list();
-    } catch {
-      // The store is not there; once it is, the watch goes on, and so does this.
-      this.#missed = true;
-      return new Promise((resolve) => void this.#clock.timer(200, resolve));
-    }
+  async *#difference(): AsyncIterable<BusEvent> {
+    // Changes are queued again from here on: they may be newer than the list.
+    this.#isBehind = false;
+    const listed = await this.#listPersistently();
+    if (listed === undefined) return;
     const { pairs, first } = listed;
-    await this.#call({ type: 'RESYNC', key: keyOf(this.#range.key), value: null, revision: first });
+    this.#asOf = Math.max(this.#asOf, first);
+    yield { type: 'RESYNC', key: keyOf(this.#range.key), value: null, revision: first };
     const there = new Set(pairs.map(({ key }) => keyOf(key)));
-    for (const key of [...this.#told.keys()].map(keyOf)) {
-      if (!there.has(key)) await this.#tell({ type: 'DELETE', key, value: null, revision: first });
+    for (const key of [...this.#known.keys()]) {
+      if (!there.has(key)) yield { type: 'DELETE', key, value: null, revision: first };
     }
     for (const { key, value, modRevision } of pairs.sort((a, b) => a.modRevision - b.modRevision)) {
-      await this.#tell({ type: 'PUT', key: keyOf(key), value: value.text, revision: modRevision });
-    }
-    this.#asOf = Math.max(this.#asOf, first);
-  }
-
-  /** Unless it is known already. */
-  async #tell(event: BusEvent): Promise<void> {
-    const key = `/${event.key}`;
-    const told = this.#told.get(key);
-    if (event.type === 'PUT') {
-      if ((told ?? 0) >= event.revision) return;
-      this.#told.set(key, event.revision);
-    } else {
-      if (told === undefined || told > event.revision) return;
-      this.#told.delete(key);
-    }
-    await this.#call(event);
-  }
-
-  async #call(event: BusEvent): Promise<void> {
-    if (this.#signal.aborted) return;
-    try {
-      await this.#handler(event);
-    } catch (error) {
-      // A bug in a handler is its own: told the way an event listener's is, and the next event still comes.
-      queueMicrotask(() => {
-        throw error;
-      });
+      yield { type: 'PUT', key: keyOf(key), value: value.text, revision: modRevision };
     }
   }
 
-  /** Page by page: `first` is the revision of the first one, after which changes may be missing in it. */
-  async #list(): Promise<{ readonly pairs: KeyValue[]; readonly first: Revision }> {
+  /** Whether the handler does not know it yet; from now on it does. */
+  #isNews({ type, key, revision }: BusEvent): boolean {
+    if (type === 'RESYNC') return true;
+    const known = this.#known.get(key);
+    if (type === 'PUT') {
+      if ((known ?? 0) >= revision) return false;
+      this.#known.set(key, revision);
+      return true;
+    }
+    if (known === undefined || known > revision) return false;
+    return this.#known.delete(key);
+  }
+
+  /** Reads again until the store answers. Undefined if the watch is over. */
+  async #listPersistently(): Promise<Listed | undefined> {
+    while (!this.#signal.aborted) {
+      try {
+        return await this.#list();
+      } catch {
+        await new Promise<void>((resolve) => void this.#clock.timer(RETRY_MS, resolve));
+      }
+    }
+    return undefined;
+  }
+
+  async #list(): Promise<Listed> {
     const pairs: KeyValue[] = [];
     let first: Revision | undefined;
     for await (const page of readPages(this.#store, this.#range, PAGE, this.#signal)) {
@@ -167,4 +150,9 @@ export class Watcher {
     }
     return { pairs, first: first ?? 0 };
   }
+}
+
+/** Holds a queue back until `ready`. */
+async function* nothingUntil(ready: Promise<void>): AsyncIterable<never> {
+  await ready;
 }

@@ -1,16 +1,16 @@
 /**
- * Regular expressions that take for ever. What people write as a pattern can take longer than anybody lives on a text that
- * others wrote (`/(a+)+$/`); meanwhile nothing else would happen in this process, and its leases would end. So each is
- * tried first, for a limited time, where it can be stopped.
+ * Finds regular expressions that take for ever. A pattern such as `/(a+)+$/` may never end on a hostile text; meanwhile
+ * nothing else in this process would run, and its leases would end. So each pattern first runs for a limited time where
+ * it can be stopped.
  */
 import { createContext, Script } from 'node:vm';
 import { type Condition, type Gathered, type Inputs, regexSearches } from '../../core/index.ts';
 
-/** For all patterns of one look together. An ordinary one needs some milliseconds for the largest file that is read. */
+/** The limit for all patterns of one look. An ordinary pattern needs milliseconds, even for the largest file. */
 const LIMIT_MS = 500;
 const TRIED = new Script('regex.test(text)');
 
-/** What cannot be searched in time could not be looked at. */
+/** A text that cannot be searched in time counts as one that could not be read. */
 export function withoutEndless(condition: Condition, inputs: Inputs): Inputs {
   let leftMs = LIMIT_MS;
   const endless: Record<string, { readonly error: string }> = {};

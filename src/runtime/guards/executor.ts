@@ -1,7 +1,7 @@
 /**
- * The guard executor: gathers what guards need to know, has each judged purely, and tells when one is worth another look.
+ * The guard executor: gathers the inputs of guards, has the core judge each guard, and tells when to look again.
  *
- *     check ──▶ requiredInputs ──▶ gather, each once and all at a time ──▶ checkGuard ──▶ outcome
+ *     check ──▶ requiredInputs ──▶ gather, each once and concurrently ──▶ checkGuard ──▶ outcome
  *     watch ──▶ next ──▶ an event, a poll or a resync ──▶ check again
  */
 import type { Adapters } from '../../adapters/adapters.ts';
@@ -30,27 +30,27 @@ import type { GuardLook } from './wait.ts';
 import type { GuardWatch } from './watch.ts';
 
 export interface GuardExecutor {
-  /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
+  /** Gathers what all of these guards need, each input once and concurrently, and judges each guard. */
   check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]>;
-  /** Resolves once nothing can be missed any more. */
+  /** Resolves once the watch misses nothing any more. */
   watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch>;
 }
 
 export interface CheckOptions {
   readonly signal?: AbortSignal;
-  /** Holds of this holder do not count: a phase that looks whether its own lock is free. */
+  /** Holds of this holder do not count: a phase may look whether its own lock is free. */
   readonly own?: string;
-  /** Else those of the signalbox. */
+  /** Without it, the adapters of the signalbox. */
   readonly adapters?: Adapters;
-  /** Nobody is told `guard:evaluating` and the rest: whoever asks does it. */
+  /** Emits no `guard:*` events: the caller emits its own. */
   readonly isQuiet?: boolean;
 }
 
 export interface WatchOptions {
-  /** How often what nobody announces is looked at again. */
+  /** The interval between looks at inputs that announce no changes, such as files. */
   readonly pollMs?: number;
   readonly adapters?: Adapters;
-  /** As for the looks: what this holder is given counts as free. */
+  /** As in `check`: holds of this holder do not count. */
   readonly own?: string;
 }
 
@@ -65,7 +65,7 @@ export class Executor implements GuardExecutor {
   readonly #wakeHub: WakeHub;
   readonly #adapters: () => Promise<Adapters>;
 
-  /** `adapters`: what guards look at besides the store; loaded when one needs it. */
+  /** `adapters`: what guards look at besides the store. Loaded when a guard needs them. */
   constructor(
     runtime: Runtime,
     events: Events,
@@ -89,7 +89,7 @@ export class Executor implements GuardExecutor {
     return guards.map((guard) => this.#judged(guard, inputs, tell));
   }
 
-  /** One guard, with every node of its condition. */
+  /** Judges one guard, with every node of its condition. */
   async look(guard: Guard, options: CheckOptions = {}): Promise<GuardLook> {
     this.#tell(guard.id, 'evaluating');
     const inputs = await this.inputsFor([guard.condition], options);
@@ -103,7 +103,7 @@ export class Executor implements GuardExecutor {
     return outcome;
   }
 
-  /** `keepsAlive`: whether a process that only waits for this goes on. */
+  /** `keepsAlive`: whether this watch alone keeps the process running. */
   async watch(
     guards: readonly Guard[],
     { pollMs = DEFAULT_POLL_MS, own }: WatchOptions = {},
@@ -116,7 +116,7 @@ export class Executor implements GuardExecutor {
     return this.#wakeHub.watch(guards, { pollMs, keepsAlive, own });
   }
 
-  /** `given`: what is known already. */
+  /** `given`: inputs that are known already. */
   async inputsFor(
     conditions: readonly Condition[],
     { signal, own, adapters }: CheckOptions,

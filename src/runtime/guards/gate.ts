@@ -1,4 +1,4 @@
-/** Lets so many in at a time; the others wait their turn, in order. */
+/** Limits how many tasks run at a time; the others wait in order. */
 export class Gate {
   #free: number;
   readonly #waiting: (() => void)[] = [];

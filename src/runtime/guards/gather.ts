@@ -1,6 +1,6 @@
 /**
- * Gathers what conditions need to be judged: each input once, all at the same time. An input that could not be looked at
- * is told as an error and never as a guess, so that nothing passes by it.
+ * Gathers the inputs that conditions need: each once, all concurrently. An input that could not be read becomes an error,
+ * never a guess, so that no guard passes because of it.
  */
 import type { Adapters } from '../../adapters/adapters.ts';
 import type { Gathered, Input, Inputs } from '../../core/index.ts';
@@ -16,21 +16,21 @@ import {
 } from './looks.ts';
 import type { Reads } from './reads.ts';
 
-/** A machine that is asked to look at many things at once would look at none of them well. */
+/** Looks that run at once; more of them would slow each other down. */
 const MOST_CHILDREN = 8;
-/** Commands take long; meanwhile there must be room for whoever only wants to know whether a branch exists. */
+/** Commands that run at once. They take long, and must leave room for quick looks, such as whether a branch exists. */
 const MOST_COMMANDS = 4;
 
 export interface GatherOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Holds of this holder do not count: a phase that looks whether its own lock is free. */
+  /** Holds of this holder do not count: a phase may look whether its own lock is free. */
   readonly own?: string | undefined;
   readonly adapters: () => Promise<Adapters>;
-  /** What is known already is not looked at. */
+  /** Inputs that are known already and need no look. */
   readonly given?: Partial<Inputs> | undefined;
 }
 
-/** Of what a command printed, to say why it failed. */
+/** The part of a command's output that is kept to say why it failed. */
 const LAST_OUTPUT = 1_000;
 
 export class Gatherer {
@@ -114,7 +114,7 @@ export class Gatherer {
   }
 }
 
-/** A look that does not heed the signal must not keep whoever gave up. */
+/** Ends the wait for a look that ignores the signal. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
   let stop = (): void => undefined;

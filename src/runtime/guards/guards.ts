@@ -1,6 +1,6 @@
 /**
- * Guards, as users hold them: looked at once, waited for, or registered. Registered guards are this process's own: they
- * are looked at for as long as it runs, and nobody else knows of them.
+ * The guard API of a signalbox: check once, wait, or register. Registered guards belong to this process: it checks them
+ * for as long as it runs, and no other process knows of them.
  */
 import { any, type Condition, type Guard, type GuardOutcome, guardProblem, not } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -11,7 +11,7 @@ import { Registered, type RegisteredGuard } from './registered.ts';
 import { asGuard, type GuardWaitOptions, waitFor } from './wait.ts';
 import type { GuardWatch } from './watch.ts';
 
-/** Told when the outcome is another than before. */
+/** Called when the outcome differs from the one before. */
 export type GuardHandler = (outcome: GuardOutcome) => void | Promise<void>;
 
 export class Guards implements GuardExecutor {
@@ -24,14 +24,14 @@ export class Guards implements GuardExecutor {
     this.#executor = executor;
   }
 
-  /** Gathers what all of these guards need, each input once and concurrently, and judges each purely. */
+  /** Gathers what all of these guards need, each input once and concurrently, and judges each guard. */
   async check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]> {
     for (const guard of guards) refuseUnlessGuard(guard);
     if (options !== undefined) refuseWrongValues(options, CHECK);
     return this.#executor.check(guards, options);
   }
 
-  /** Tells when one of the guards is worth another look. Resolves once nothing can be missed any more. */
+  /** Tells when one of the guards is worth another look. Resolves once the watch misses nothing any more. */
   async watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch> {
     for (const guard of guards) refuseUnlessGuard(guard);
     if (options !== undefined) refuseWrongValues(options, WATCH);
@@ -39,8 +39,8 @@ export class Guards implements GuardExecutor {
   }
 
   /**
-   * Waits until it passes, and answers with the last outcome: one that can never pass ends it at once, as do guards that
-   * are to `warn` or to `fail`. Throws the signal's reason if that aborts.
+   * Waits until the guard passes, and answers the last outcome. A guard that can never pass ends the wait at once, as does
+   * one whose `onFailure` is `warn` or `fail`. Throws the signal's reason if that aborts.
    */
   async wait(given: Condition | Guard, options: GuardWaitOptions = {}): Promise<GuardOutcome> {
     const guard = asGuard(given);
@@ -50,8 +50,8 @@ export class Guards implements GuardExecutor {
   }
 
   /**
-   * Looked at now, and whenever it is worth it, until it is unregistered; one of the same id is replaced. Resolves after
-   * the first look.
+   * Checks the guard now, and whenever its inputs may have changed, until it is unregistered. Replaces a guard of the same
+   * id. Resolves after the first look.
    */
   async register(guard: Guard, handler?: GuardHandler, options: WatchOptions = {}): Promise<RegisteredGuard> {
     refuseUnlessGuard(guard);
@@ -59,7 +59,7 @@ export class Guards implements GuardExecutor {
     refuseWrongValues(options, WATCH);
     // A copy, because the caller may go on changing its own.
     const own = structuredClone(guard);
-    // Whoever keeps looking wants to hear when it ceases to hold as well.
+    // A registered guard also reports when it stops passing.
     const watched: Guard = { ...own, condition: any([own.condition, not(own.condition)]) };
     const watch = await this.#executor.watch([watched], options, false);
     const registered = new Registered(this.#runtime, this.#executor, own, watch, handler, options.adapters, () => {
@@ -80,7 +80,7 @@ export class Guards implements GuardExecutor {
     return [...this.#registered.values()].sort((one, other) => (one.guard.id < other.guard.id ? -1 : 1));
   }
 
-  /** Whether there was one. */
+  /** Answers whether there was one. */
   unregister(id: string): boolean {
     const registered = this.#registered.get(id);
     registered?.unregister();

@@ -1,7 +1,7 @@
 /**
- * Frees what the dead left behind, where a guard waits for it. A stale holder still holds until it is reclaimed: by the
- * next one who wants the lock, or by maintenance. Somebody who only waits for it to be free does not ask for it, so
- * without this it would wait until the next round of maintenance, and that of others.
+ * Frees holds of dead processes that a guard waits for. A stale hold lasts until the next acquirer or maintenance reclaims
+ * it. A guard that waits for a lock to be free does not acquire it, so without this it would wait for the next round of
+ * maintenance, in whichever process does that.
  */
 import type { Held, RecordEvent } from '../observe/events.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
@@ -11,9 +11,9 @@ import type { Runtime } from '../runtime.ts';
 export class LeftBehind implements RuntimeObserver {
   readonly #runtime: Runtime;
   readonly #mayReclaim: boolean;
-  /** How many watches ask for each lock and semaphore. */
+  /** The number of watches that ask for each lock and semaphore. */
   readonly #watched = new Map<string, number>();
-  /** The leases that the holds of these hang on, as far as is known. Nothing of those that were seen to. */
+  /** The leases that keep the holds of these, as far as is known. A resource that was freed has none. */
   readonly #held = new Map<string, Held>();
 
   constructor(runtime: Runtime, mayReclaim: boolean) {
@@ -29,7 +29,7 @@ export class LeftBehind implements RuntimeObserver {
     void this.#keepPresent();
   }
 
-  /** With a session, since only who has one hears of those that end, and takes its turn at maintenance. */
+  /** Needs a session: only a process with one hears of sessions that end, and takes part in maintenance. */
   async watch(resources: readonly string[]): Promise<void> {
     for (const resource of resources) this.#watched.set(resource, (this.#watched.get(resource) ?? 0) + 1);
     if (resources.length > 0) await this.#runtime.ready();
@@ -46,14 +46,14 @@ export class LeftBehind implements RuntimeObserver {
     }
   }
 
-  /** Whichever comes last, a read or an event, what is newer counts. */
+  /** The newer revision counts, whichever of a read and an event comes last. */
   readonly saw = (resource: string, held: Held): void => {
     if (!this.#watched.has(resource)) return;
     const before = this.#held.get(resource);
     if (before === undefined || before.revision <= held.revision) this.#held.set(resource, held);
   };
 
-  /** Who was given it by a hand-over wakes nobody, and may die as well; or has, if that was told before. */
+  /** A hand-over wakes no guard, but the new holder may die too, or has already died. */
   told(events: readonly RecordEvent[]): void {
     let isNews = false;
     for (const { resource, held } of events) {
@@ -65,7 +65,7 @@ export class LeftBehind implements RuntimeObserver {
     if (isNews) this.#freeIf((lease) => anchors.isGone(lease));
   }
 
-  /** Once for what is known: what comes of it is told by an event. */
+  /** Tries once for each known state: an event reports the result. */
   free(): void {
     const { anchors } = this.#runtime;
     this.#freeIf((lease) => anchors.isGone(lease) || !anchors.isKnown(lease));
@@ -80,11 +80,11 @@ export class LeftBehind implements RuntimeObserver {
     }
   }
 
-  /** A session that ended while everything only waited is not missed by anybody else. */
+  /** Renews our session if it ended while this process only waited: nothing else would notice. */
   async #keepPresent(): Promise<void> {
     if (this.#watched.size === 0 || this.#runtime.isClosed) return;
     await this.#runtime.ready().catch(() => undefined);
-    // Those that were heard of while there was no session could not be seen to.
+    // Leases that ended while there was no session could not be handled then.
     this.free();
   }
 }

@@ -1,4 +1,4 @@
-/** What the store itself can tell guards: locks, semaphores, tasks, pipelines, members. */
+/** Reads the inputs of guards that are in the store: locks, semaphores, tasks, pipelines, members. */
 import { type Hold, type InputValues, isStale, type Lock, type Semaphore } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
@@ -18,7 +18,7 @@ export interface PipelineLooks {
   look(id: string): Promise<InputValues['pipeline']>;
 }
 
-/** Told which leases keep the holds of a resource. */
+/** Gets the leases that keep the holds of a resource. */
 export type SawHolds = (resource: string, held: Held) => void;
 
 /** `own`: holds of this holder do not count. */
@@ -51,7 +51,7 @@ export async function semaphoreInput(
   const found = recordOf<Semaphore>(semaphoreMachine, pair);
   saw(resource, heldIn(found, pair));
   const { capacity, holds } = found;
-  // One that was configured and never given a capacity.
+  // A semaphore that was configured, but never given a capacity.
   if (capacity === 0) return null;
   const counted = holds.filter(({ holder }) => holder !== own);
   return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
@@ -67,11 +67,12 @@ export async function memberInput(reads: Reads, id: string): Promise<InputValues
 }
 
 export async function pipelineInput(pipelines: Looks['pipelines'], id: string): Promise<InputValues['pipeline']> {
-  if (pipelines === undefined) throw new Failure('unavailable', 'this signalbox has no pipelines to look at');
+  if (pipelines === undefined)
+    throw new Failure('unavailable', 'this signalbox was opened without pipelines, so a guard cannot look at one');
   return pipelines.look(id);
 }
 
-/** Those of their leases that have ended. */
+/** The leases among these that have ended. */
 async function goneOf(reads: Reads, holds: readonly Hold[]): Promise<ReadonlySet<string>> {
   const leases = leasesOf(holds);
   const found = await Promise.all(leases.map((lease) => reads.read(anchorKey(lease))));

@@ -1,12 +1,12 @@
 /**
- * Reads of the store, put together: what is asked for in one turn of the event loop is read in one transaction, each key
- * once. So many guards that are woken by one event cost one read, and what they ask for is seen at one revision.
+ * Batches reads of the store: one transaction reads all keys that are asked for in one turn of the event loop, each once.
+ * So any number of guards that one event wakes cost one read, and see one revision.
  *
- * Nobody joins a read that is on its way: it may have been answered before the event that woke the one who asks.
+ * A caller never joins a read that is under way: the store may have answered it before the event that woke the caller.
  */
 import { type KeyValue, Operations, type Store } from '../../store/index.ts';
 
-/** A transaction holds so many operations. */
+/** The number of operations in one transaction. */
 const MOST_AT_ONCE = 128;
 
 interface Wanted {

@@ -1,4 +1,4 @@
-/** One registered guard: looked at again whenever that is worth it. */
+/** One registered guard: checks it again whenever its inputs may have changed. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Adapters } from '../../adapters/adapters.ts';
 import type { Guard, GuardOutcome } from '../../core/index.ts';
@@ -8,7 +8,7 @@ import type { GuardWatch } from './watch.ts';
 
 export interface RegisteredGuard extends Disposable {
   readonly guard: Guard;
-  /** Of the last look. */
+  /** The outcome of the last look. */
   readonly outcome: GuardOutcome | undefined;
   unregister(): void;
 }
@@ -69,14 +69,14 @@ export class Registered implements RegisteredGuard {
       try {
         await this.#look();
       } catch {
-        // It was unregistered, or the signalbox closed.
+        // The guard was unregistered, or the signalbox closed.
         return;
       }
     }
     this.#watch.close();
   }
 
-  /** Events, polls, and the time that the guard itself says. */
+  /** Waits for an event, a poll, or the time that the guard names. */
   async #next(): Promise<'event' | 'poll' | 'resync' | 'aborted'> {
     const action = this.#outcome?.kind === 'failed' ? this.#outcome.action : undefined;
     if (typeof action !== 'object' || !('retry' in action)) return this.#watch.next();
@@ -96,7 +96,7 @@ export class Registered implements RegisteredGuard {
     try {
       await this.#handler?.(outcome);
     } catch (error) {
-      // A bug in a handler is its own: told the way an event listener's is, and the guard is still looked at.
+      // Reports a bug in the handler as Node reports one in an event listener. The guard is still checked.
       queueMicrotask(() => {
         throw error;
       });

@@ -1,4 +1,4 @@
-/** Waits until a guard passes: looks, and looks again when something says that it may be worth it. */
+/** Waits until a guard passes: looks, and looks again when one of its inputs may have changed. */
 import type { Condition, Explanation, Guard, GuardOutcome } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.ts';
@@ -6,9 +6,9 @@ import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
 export interface GuardWaitOptions extends CheckOptions, WatchOptions {
-  /** The first look is always taken. When time is over the outcome of the last one is the answer. */
+  /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
-  /** Told of every look, also of those that do not end the wait. */
+  /** Gets the outcome of every look, also of those that do not end the wait. */
   readonly onVerdict?: (look: GuardLook) => void;
 }
 
@@ -30,9 +30,9 @@ export async function waitFor(
   const { signal, timeoutMs, onVerdict } = options;
   signal?.throwIfAborted();
   const time = new Limit(runtime, timeoutMs);
-  // Once for all looks: made anew for each of them they would pile up on a signal that lives long.
+  // One signal for all looks: a new one for each would pile up listeners on a signal that lives long.
   const over = anyOf(signal, time.signal);
-  // Before the first look, so that nothing can happen between them unheard.
+  // The watch begins before the first look, so that no change between them is missed.
   const watch = await executor.watch([guard], options);
   try {
     let look = await executor.look(guard, options);
@@ -58,7 +58,7 @@ export async function waitFor(
   }
 }
 
-/** Undefined if time is over before it has looked. */
+/** Undefined if time is over before the look ends. */
 async function lookUntil(
   executor: Executor,
   guard: Guard,
@@ -75,7 +75,7 @@ async function lookUntil(
   }
 }
 
-/** Waiting cannot help, or is not what the guard wants. */
+/** Whether waiting cannot help, or the guard does not ask for it. */
 export function isFinal(outcome: GuardOutcome): boolean {
   if (outcome.kind !== 'failed') return outcome.kind === 'passed';
   const { outlook, action } = outcome;
@@ -87,10 +87,10 @@ function retryMs(outcome: GuardOutcome): number | undefined {
   return typeof action === 'object' && 'retry' in action ? action.retry : undefined;
 }
 
-/** A condition of its own is a guard that nobody has named. */
+/** A bare condition is a guard without a name. */
 export function asGuard(given: Condition | Guard): Guard {
   if (typeof given !== 'object' || given === null)
-    throw new Failure('invalid', `the guard is ${shown(given)}, no condition`);
+    throw new Failure('invalid', `the guard is ${shown(given)}; accepted is a condition, or a guard with a condition`);
   return 'condition' in given ? given : { id: 'condition', condition: given };
 }
 

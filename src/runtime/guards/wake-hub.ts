@@ -1,4 +1,4 @@
-/** Tells the watches of this process what happens: one subscription to the store for all of them. */
+/** Wakes the guard watches of this process: one subscription to the store serves all of them. */
 import { type Guard, type Input, matches, requiredInputs, wakesOn } from '../../core/index.ts';
 import type { Events, EventSource, RevisionListener } from '../observe/events.ts';
 import type { Runtime } from '../runtime.ts';
@@ -19,7 +19,7 @@ export class WakeHub {
     this.#leftBehind = leftBehind;
   }
 
-  /** Resolves once nothing can be missed any more. */
+  /** Resolves once the watch misses nothing any more. */
   async watch(guards: readonly Guard[], settings: WatchSettings): Promise<Watch> {
     const sources = sourcesFor(guards);
     const held = heldFor(guards);
@@ -42,7 +42,7 @@ export class WakeHub {
     return watch;
   }
 
-  /** These inputs could not be looked at. */
+  /** These inputs could not be read. */
   failed(keys: readonly string[]): void {
     for (const watch of this.#all) watch.failed(keys);
   }
@@ -67,7 +67,7 @@ export class WakeHub {
   }
 }
 
-/** Where the events come from that wake these. */
+/** The event sources that can wake a watch of these inputs. */
 function sourcesFor(guards: readonly Guard[]): readonly EventSource[] {
   const patterns = guards.flatMap((guard) => wakesOn(guard));
   const ofTasks = (pattern: string): boolean => pattern.startsWith('task:') || matches(pattern, 'task:');
@@ -77,7 +77,7 @@ function sourcesFor(guards: readonly Guard[]): readonly EventSource[] {
   return sources;
 }
 
-/** The locks and semaphores they ask for. */
+/** The locks and semaphores among these inputs. */
 function heldFor(guards: readonly Guard[]): readonly string[] {
   const inputs = guards.flatMap(({ condition }) => requiredInputs(condition));
   return [

@@ -1,11 +1,11 @@
-/** One who waits for guards to be worth another look. */
+/** One watch: waits until its guards are worth another look. */
 import { type Guard, polledInputs, requiredInputs, type ToldEvent, type Waking, wakingOf } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 
 export interface GuardWatch {
   /**
-   * Resolves with why when one of the guards is worth another look. However much happened since the last call, one look
-   * is owed.
+   * Resolves with the reason when one of the guards is worth another look. Any number of changes since the last call make
+   * one look.
    */
   next(signal?: AbortSignal): Promise<'event' | 'poll' | 'resync' | 'aborted'>;
   close(): void;
@@ -15,15 +15,15 @@ export interface WatchSettings {
   readonly pollMs: number;
   /** Holds of this holder do not count. */
   readonly own?: string | undefined;
-  /** Whether a process that only waits for this goes on. */
+  /** Whether this watch alone keeps the process running. */
   readonly keepsAlive: boolean;
 }
 
 type Why = 'event' | 'poll' | 'resync' | 'aborted';
 
-/** Told by a watch. */
+/** Gets what a watch reports. */
 export interface WatchCalls {
-  /** It has looked, and has nothing left to do but to wait. */
+  /** The watch has looked, and only waits now. */
   waits(): void;
   closed(): void;
 }
@@ -31,14 +31,14 @@ export interface WatchCalls {
 export class Watch implements GuardWatch {
   readonly #runtime: Runtime;
   readonly #wakings: readonly Waking[];
-  /** The keys of all that it asks for. */
+  /** The keys of all inputs of the guards. */
   readonly #inputs: ReadonlySet<string>;
   readonly #isPolled: boolean;
   readonly #settings: WatchSettings;
   readonly #calls: WatchCalls;
   readonly #waiting = new Set<(why: Why) => void>();
   #owed: 'event' | 'resync' | undefined;
-  /** Something that it asks for could not be looked at since it was last told to look. */
+  /** One of the inputs could not be read since the last wake. */
   #hasFailed = false;
   #closed = false;
 
@@ -66,8 +66,8 @@ export class Watch implements GuardWatch {
   }
 
   /**
-   * These could not be looked at. A store that comes back announces nothing, so who needs them has to try again; also if
-   * somebody else has looked at them since: that one knows the answer, and this one does not.
+   * These inputs could not be read. A store that comes back announces nothing, so a watch that needs them must try again;
+   * also if another watch has read them since, because only that watch has the answer.
    */
   failed(keys: readonly string[]): void {
     if (keys.some((key) => this.#inputs.has(key))) this.#hasFailed = true;

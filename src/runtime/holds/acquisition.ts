@@ -1,6 +1,6 @@
 /**
- * One request on its way to a hold: asked, perhaps waiting, then granted or refused. A time limit or an abort ends
- * it at any moment; a grant that was on its way already is then given back.
+ * One request on its way to a hold: submitted, perhaps waiting, then granted or refused. A time limit or an abort may end it
+ * at any moment; a grant that arrives later is given back.
  */
 import type { Timer } from '../../clock.ts';
 import type { Hold, Request, Wish } from '../../core/index.ts';
@@ -21,24 +21,24 @@ import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Waiter } from './waiters.ts';
 
-/** What a writer has to be for this: any machine's. */
+/** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
 
 export interface WaitStatus {
-  /** The place in the queue, if it is known. */
+  /** The position in the queue, if it is known. */
   readonly position?: number;
   readonly holders?: readonly Hold[];
 }
 
 export interface WaitOptions {
-  /** How long to wait at most; without it, as long as it takes. */
+  /** The longest time to wait; without it, there is no limit. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
-  /** Told once the request has to wait. */
+  /** Called once, when the request has to wait. */
   readonly onWaiting?: (waiting: WaitStatus) => void;
 }
 
-/** Makes the answer of an outcome; undefined if it is a refusal. */
+/** Makes the caller's value of an outcome; undefined if the outcome is a refusal. */
 export type Deliver<T, Options> = (outcome: AnyOutcome, options: Options) => T | Promise<T> | undefined;
 
 export class Acquisition<T, Options extends WaitOptions | undefined> extends PendingCommand implements Waiter {
@@ -53,9 +53,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #onAbort: (() => void) | undefined;
   #isExpected = false;
   #toldWaiting = false;
-  /** How often it was asked anew, because what it was given rested on nothing. */
+  /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
-  /** Answered: whatever comes after that is old news. Given up: whatever comes after that has to go back. */
+  /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
   #end: 'answered' | 'given-up' | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#reject = reject;
   }
 
-  /** The request as it waits. */
+  /** The ticket of the request. */
   override get ticket(): Ticket {
     return ticketOf(this.command as Request & AnyCommand);
   }
@@ -106,7 +106,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   ask(): void {
     if (this.#options !== undefined && this.#isAbortedOr(this.#options)) return;
-    // An answer may arrive before the word that it had to wait; not so where the store answers at once.
+    // The grant may arrive before the outcome `queued`, except on a store that answers at once.
     if (this.command.wait === true && !this.#runtime.answersAtOnce) this.#expect();
     this.writer.submit(this);
   }
@@ -141,12 +141,12 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       if (!this.#toldWaiting) this.#options?.onWaiting?.(outcome as WaitStatus);
       this.#toldWaiting = true;
     } catch (error) {
-      // Its own bug: told to the one who asked. Thrown on, it would stop the writer for everybody.
+      // The callback threw: its caller gets the error. Thrown further, it would stop the writer for all other commands.
       this.#finish('given-up');
       this.#withdraw();
       return this.#reject(error);
     }
-    // Without an explicit holder a request holds nothing else, so nobody can be waiting for it.
+    // A request without an explicit holder holds nothing else, so nobody can be waiting for it.
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
   }
 
@@ -159,14 +159,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   answered(outcome: unknown): void {
     const granted = outcome as AnyOutcome;
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
-    // Asked again, it was granted again after the first grant had been lost: nobody has this one in hand.
+    // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
     const { id } = this.command;
     if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.holdings.has(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
     this.#finish('answered');
-    // Checked here and not earlier: this is the last moment before control goes back to the one who asked.
+    // Checked here and not earlier: this is the last moment before control returns to the caller.
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
       return this.#reject(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
@@ -184,14 +184,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     else this.#resolve(value);
   }
 
-  /** An upgrade makes more of a hold that is there, under the lease that it has. */
+  /** What the grant is checked against. An upgrade changes an existing hold, which keeps its lease. */
   get #askedFor(): Wish {
     const { command } = this;
     if (command.kind !== 'upgrade') return command as Request & AnyCommand;
     return { id: '', holder: this.holder, lease: '', mode: 'exclusive' };
   }
 
-  /** What it was given breaks a promise: it goes back, and the one who asked gets the error. */
+  /** The grant breaks a promise: it goes back, and the caller gets the error. */
   inconsistent(failure: Failure): void {
     if (this.isOver) return;
     this.#finish('given-up');
@@ -199,7 +199,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#reject(failure);
   }
 
-  /** One that was not to wait at all has waited in vain, and for no time. */
+  /** With `waitMs: 0`, a busy resource is a wait that timed out at once. */
   #refusalOf(outcome: AnyOutcome): Refusal {
     const isInVain = this.command.kind === 'acquire' && (outcome.kind === 'busy' || outcome.kind === 'full');
     if (isInVain && this.#options?.waitMs === 0) return { kind: 'timed-out', waitedMs: 0 };
@@ -207,8 +207,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   /**
-   * It would re-enter a hold of this process that has ended here and is still in the record: given back, released or lost,
-   * and soon gone. Who waits asks again until then; who does not is told who has it.
+   * The grant re-enters a hold of this process that has ended here and is still in the record; its release is on the way. A
+   * request that may wait is submitted again until the hold is gone; one that may not is refused.
    */
   #askAnew(hold: Hold): void {
     if (this.#runtime.session?.id !== this.process) return this.sessionEnded();
@@ -222,7 +222,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       this.until = this.#runtime.giveUpAt();
       if (!this.isOver) this.writer.submit(this);
     };
-    // The first time at once: what ends it is on its way to the same writer already.
+    // Without a pause the first time: the same writer already has the command that ends the hold.
     if (anew === 0) ask();
     else this.#runtime.later(backoffMs(anew - 1), ask);
   }
@@ -254,7 +254,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#onAbort !== undefined) this.#options?.signal?.removeEventListener('abort', this.#onAbort);
   }
 
-  /** Out of the queue; and if it was granted meanwhile, the grant goes back. */
+  /** Takes the request out of the queue; if it was granted meanwhile, the grant goes back. */
   #withdraw(): void {
     const { ticket } = this;
     this.writer.submit(new BackgroundCommand({ kind: 'cancel', id: ticket.id, ticket }));
@@ -262,8 +262,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 }
 
 /**
- * The same request once more, in case its answer was missed; over as soon as the first one is. It has no time limit of its
- * own: given up because the store was away, it would leave the first one waiting for what it has already.
+ * Sends a request again, in case its answer was missed; it is over as soon as the first one is. It has no time limit of its
+ * own: if it gave up on a store that is away, the first one would go on waiting for a grant that it has already.
  */
 class Again extends PendingCommand {
   readonly #first: PendingCommand;

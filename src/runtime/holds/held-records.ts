@@ -1,4 +1,4 @@
-/** Who holds what at this moment, straight from the records: by the id of the hold, which nobody else ever has. */
+/** Reads from the records who holds what now. Holds are found by their ids, which are unique for all time. */
 import type { Hold as Grant, Lock, Semaphore } from '../../core/index.ts';
 import { always, type KeyValue, type Operation, type ReadResult } from '../../store/index.ts';
 import { anchorKey, RECORDS, type ResourceKeys, type ResourceKind, resourceKeys } from '../layout.ts';
@@ -6,17 +6,17 @@ import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import type { Runtime } from '../runtime.ts';
 import { recordOf } from '../write/snapshot.ts';
 
-/** A hold of another process that somebody says is there. */
+/** A hold of another process that a note or a letter names. */
 export interface HoldTold {
   readonly resource: string;
   readonly holder: string;
-  /** Its id. Not its token: that changes when a reader becomes the writer. */
+  /** Its id; not its token, which changes when a reader becomes the writer. */
   readonly hold: string;
 }
 
 const MOST_READS = 100;
 
-/** Those of them that are still held, on a lease that is alive. */
+/** The holds that are still there, on a lease that is alive. */
 export async function stillHeld(
   runtime: Runtime,
   told: readonly HoldTold[],
@@ -34,7 +34,7 @@ export async function stillHeld(
   return held.filter(({ grant }) => alive.has(grant.lease));
 }
 
-/** Those of these leases that have not ended. */
+/** The leases that have not ended. */
 export async function aliveOf(runtime: Runtime, leases: ReadonlySet<string>): Promise<ReadonlySet<string>> {
   const all = [...leases];
   const found = await readEach(runtime, all.map(anchorKey));
@@ -57,7 +57,7 @@ export function holdsOf(pair: KeyValue): readonly Grant[] {
   return recordOf<Lock | Semaphore>(machine, pair).holds;
 }
 
-/** One read each, so many at a time as a transaction may have. */
+/** Reads each key, as many in one transaction as it may have. */
 async function readEach({ store, stopped }: Runtime, keys: readonly string[]): Promise<readonly ReadResult[]> {
   const found: ReadResult[] = [];
   for (let first = 0; first < keys.length; first += MOST_READS) {

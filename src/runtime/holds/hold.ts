@@ -1,4 +1,4 @@
-/** What a user holds: one grant, with its token and the signal that tells its loss. */
+/** A hold, as users have it: one grant, with its token and a signal that aborts when it is lost. */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
 import type { Timer } from '../../clock.ts';
 import type { AnyWriter } from './acquisition.ts';
@@ -12,9 +12,9 @@ import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 
 export type ReleaseOutcome =
   | { readonly kind: 'released' }
-  /** It was a re-entry: the outer hold goes on. */
+  /** A re-entry was released: the outer hold continues. */
   | { readonly kind: 'still-held' }
-  /** It had ended before; whoever has it now was not touched. */
+  /** The hold had ended before; its present holder was not touched. */
   | { readonly kind: 'already-lost'; readonly why: LossReason };
 
 export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDisposable {
@@ -24,7 +24,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   protected readonly writer: AnyWriter;
   readonly #reentry: boolean;
   #grant: G;
-  /** Of a re-entry: the hold that it is, where that one is in the hands of this process. */
+  /** Of a re-entry: the outer hold, if this process has it. */
   #outer: Hold<G> | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
@@ -32,7 +32,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   #releasing: Releasing | undefined;
   #limit: Timer | undefined;
   #limitLease: LeaseId | undefined;
-  /** For how long it may be held at most, and since when. */
+  /** The longest time to hold it, and its start. */
   #time: { readonly sent: Sent; readonly validMs: number } | undefined;
   #following: { readonly over: AbortController; readonly begun: Promise<void> } | undefined;
 
@@ -47,26 +47,26 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     else this.#restOn(grant.id);
   }
 
-  /** A re-entry has no grant of its own: whatever becomes of the outer one becomes of it. */
+  /** A re-entry has no grant of its own: it shows the grant of the outer hold. */
   protected get grant(): G {
     return this.#outer?.grant ?? this.#grant;
   }
 
   /**
-   * For the runtime: the same hold is more now, or less. Answers may come in another order than they were given.
-   * `isStored`: read from the record, which is read in order.
+   * For the runtime: the grant has changed, by an upgrade or a new weight. Answers may arrive out of order. `isStored`: the
+   * grant was read from the record, whose changes arrive in order.
    */
   changed(grant: G, isStored = false): void {
     if (this.#outer !== undefined) this.#outer.changed(grant, isStored);
     else if (!this.isOutdated(grant, isStored)) this.#grant = grant;
   }
 
-  /** Whether what is known already came after this. */
+  /** Whether the known grant is newer than this one. */
   protected abstract isOutdated(grant: G, isStored: boolean): boolean;
 
   /**
-   * For the runtime: asked before a re-entry is handed out that rests on a hold of another process. Throws if that hold has
-   * ended meanwhile; from then on its record is followed.
+   * For the runtime: called before a re-entry into a hold of another process is handed out. Resolves once the record of that
+   * hold is followed, and throws if the hold has ended meanwhile.
    */
   async handedOut(): Promise<this> {
     await this.#following?.begun;
@@ -74,7 +74,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this;
   }
 
-  /** For the runtime: it may be handed out at once. */
+  /** For the runtime: whether it can be handed out at once. */
   get isKnown(): boolean {
     return this.#following === undefined;
   }
@@ -87,39 +87,39 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.grant.holder;
   }
 
-  /** Its holder had it already: it ends with the hold that it rests on. */
+  /** Its holder had the resource already: a re-entry ends with the outer hold. */
   get isReentry(): boolean {
     return this.#reentry;
   }
 
-  /** The lease it rests on; of a re-entry, the one that the outer hold rests on. */
+  /** The lease on which it rests; of a re-entry, the lease of the outer hold. */
   get lease(): string {
     return this.grant.lease;
   }
 
-  /** Pass it on to what is protected: it can then refuse whoever comes with a smaller one. */
+  /** Pass it to the protected resource, which can then refuse a smaller token: that of an earlier holder. */
   get token(): Token {
     return this.grant.token;
   }
 
-  /** Aborts with a `HoldLost` when the hold ends without being released; before anyone else can have it. */
+  /** Aborts with a `HoldLost` when the hold ends without a release, before anyone else can have the resource. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
-      // Made when somebody asks for it: most holds are short, and a signal costs more than the rest of an acquire.
+      // Made on first use: most holds are short, and a signal costs more than the rest of an acquire.
       this.#controller = new AbortController();
       if (this.#lost !== undefined) this.#controller.abort(this.#lost);
     }
     return this.#controller.signal;
   }
 
-  /** Whether it is still ours, by the clock of this very moment. */
+  /** Whether the hold is valid at this moment, by the clock. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     if (this.#outer !== undefined) {
       if (!this.#outer.isValid) this.lose(this.#outer.lost?.loss ?? { why: 'released-elsewhere' });
       return this.#lost === undefined;
     }
-    // After a stall of the event loop, this may be the first to notice that the time is up.
+    // After a stall of the event loop, this may be the first to notice that the time limit has passed.
     if (this.#limitLease !== undefined && this.#isTimeUp) this.lose({ why: 'expired' });
     return this.runtime.session?.id === this.process && this.#lost === undefined;
   }
@@ -129,18 +129,18 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.#lost;
   }
 
-  /** Throws `HoldLost` if it is not ours any more: to be asked before a step that cannot be undone. */
+  /** Throws `HoldLost` if the hold has ended: call it before a step that cannot be undone. */
   check(): void {
     if (!this.isValid) throw this.#lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
   }
 
-  /** Never throws for a hold that was lost: that would hide the error of the one who held it. */
+  /** Never throws because the hold was lost: that would hide the error of the work that was done under it. */
   release(): Promise<ReleaseOutcome> {
     this.#released ??= this.#release();
     return this.#released;
   }
 
-  /** What matters of it, where it is printed. */
+  /** What is shown when a hold is printed. */
   toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
     const { resource, holder, token, isValid } = this;
     return { resource, holder, token, isValid };
@@ -174,7 +174,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);
   }
 
-  /** For the runtime: it ends with this lease, so long after `sent`, however well it is renewed. */
+  /** For the runtime: the hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
   endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
     const before = this.#limitLease;
     this.#limitLease = leaseId;
@@ -216,7 +216,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     });
   }
 
-  /** For the runtime. One that could not be released is still held, and can be released again. */
+  /** For the runtime. A hold whose release failed is still held, and can be released again. */
   released(really: boolean): void {
     this.#releasing = undefined;
     if (!really) this.#released = undefined;
@@ -236,7 +236,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     const outer = holds.get(id);
     if (outer instanceof Hold) {
       this.#outer = outer as Hold<G>;
-      // Another request may have made more of it, and its answer may still be on its way, or be of no interest any more.
+      // Another request may have upgraded the outer hold, and its answer may still be on its way, or have been given up.
       this.#outer.changed(this.#grant);
       return;
     }
@@ -257,8 +257,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 const RELEASED: ReleaseOutcome = { kind: 'released' };
 
 /**
- * A release is never given up while the session lasts: the hold would stay, and nobody would know of it. With the
- * session the hold ends too.
+ * A release has no time limit while the session lasts: if it gave up, the hold would stay in the record without an owner. The
+ * end of the session ends the hold too.
  */
 class Releasing extends PendingCommand {
   readonly #hold: Hold;

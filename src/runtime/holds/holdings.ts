@@ -1,4 +1,4 @@
-/** What is in the hands of this process: holds and re-entries, and how each is told of its loss. */
+/** The holds and re-entries of this process. Tells each of them when it is lost. */
 import type { LossReason, Token } from '../../core/index.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { type LossNotice, processOf } from '../layout.ts';
@@ -6,7 +6,7 @@ import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../session/mailbox.ts';
 
-/** A hold in this process that hangs on its session. */
+/** A hold of this process that rests on its session. */
 export interface Held {
   readonly resource: string;
   readonly process: string;
@@ -14,7 +14,7 @@ export interface Held {
   readonly token: Token;
   readonly isValid: boolean;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
-  /** The process gives it up: whoever uses it is told, and it is released. */
+  /** The process gives it up: the signal aborts, and the hold is released. */
   surrender(): Promise<void>;
 }
 
@@ -26,13 +26,13 @@ interface Host {
 }
 
 const LOOK_AGAIN_MS = 500;
-/** So many ids are remembered at most, of those that may still be asked for. */
+/** The most ids that are remembered, of those that may still be asked for. */
 const MOST_IDS = 10_000;
 
 export class Holdings {
   /** By the id of the request that was granted. */
   readonly holds = new Map<string, Held>();
-  /** By the outer hold that they rest on. */
+  /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
   readonly #host: Host;
   readonly #collected = new Set<string>();
@@ -46,7 +46,7 @@ export class Holdings {
     return [...this.holds.values(), ...[...this.reentries.values()].flatMap((inner) => [...inner])];
   }
 
-  /** A detached hold was handed to whoever asked: it is not in our hands any more, and not nobody's either. */
+  /** Remembers a detached hold that was handed to its caller: it has an owner, although this process does not keep it. */
   collected(id: string): void {
     remember(this.#collected, id);
   }
@@ -55,14 +55,14 @@ export class Holdings {
     return this.holds.has(id) || this.#collected.has(id);
   }
 
-  /** A loss that was told before the grant itself was: such a grant is none any more. */
+  /** Whether the loss of this grant arrived before the grant: then the grant is void. */
   wasLostEarly(id: string, token: Token): boolean {
     return this.#lostEarly.delete(`${id} #${token}`);
   }
 
   lose({ id, token, ...loss }: LossNotice): void {
     const hold = this.holds.get(id);
-    // A request that asked again may have been granted again: the loss of its first grant is then old news.
+    // A request that was sent again may have been granted again: the loss of its first grant no longer matters.
     if (hold !== undefined && token < hold.token) return;
     if (hold !== undefined) hold.lose(loss);
     else if (processOf(id) === this.#host.sender.id) remember(this.#lostEarly, `${id} #${token}`);
@@ -73,9 +73,9 @@ export class Holdings {
     for (const inner of this.reentries.get(id) ?? []) inner.lose(loss);
   }
 
-  /** Some may have been taken from us without our hearing of it. */
+  /** Looks for holds whose loss was missed. */
   check(): void {
-    // Tasks are no resources of a writer, and are followed by themselves.
+    // Tasks have no writer; `tasks/` follows their claims.
     const held = [...this.holds.values()].filter(({ resource }) => isResource(resource));
     for (const resource of new Set(held.map((hold) => hold.resource))) this.#check(resource);
   }
@@ -88,10 +88,10 @@ export class Holdings {
     );
   }
 
-  /** These are all that there are of this resource. */
+  /** Loses the holds of this resource that are not among `ids`, all that the record has. */
   loseAllBut(resource: string, ids: ReadonlySet<string>): void {
     for (const [id, hold] of this.holds) {
-      // It may have been granted since that was read; a hold that is asked for by name is looked up anew.
+      // The hold may have been granted after the record was read, so a heartbeat looks it up again.
       if (hold.resource === resource && !ids.has(id)) void this.#loseIfGone(resource, id, hold.holder);
     }
   }

@@ -36,7 +36,7 @@ export interface LockOptions extends RequestOptions {
 export type LockAttempt =
   | { readonly kind: 'acquired'; readonly hold: LockHold }
   | { readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
-  /** The same holder had it already; `upgraded` if it only read. */
+  /** The same holder had the lock already; `upgraded` if it had only read. */
   | { readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
   | Extract<Refusal, { kind: 'busy' | 'too-large' | 'upgrade-conflict' | 'lost' }>;
 
@@ -59,12 +59,12 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     super(runtime, lockMachine, name);
   }
 
-  /** Waits its turn. Throws `NotAcquired` if it does not get it. */
+  /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   acquire(options?: LockOptions & WaitOptions): Promise<LockHold> {
     return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
-  /** Answers at once, and never throws because it is held. */
+  /** Answers at once, and does not throw if the lock is held. */
   tryAcquire(options?: LockOptions): Promise<LockAttempt> {
     return this.ask<LockAttempt, LockOptions | undefined>(options, false, (outcome) => {
       const hold = this.#holdOf(outcome, options);
@@ -79,8 +79,10 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     return runUnder(await this.acquire(options), work);
   }
 
-  /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
-  /** `mode`: as it is held. A holder that had it exclusively keeps it so, although it asks to share it. */
+  /**
+   * A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. `mode`: the mode in
+   * which it is held. A holder that has the lock exclusively keeps it so, even if it asks to share it.
+   */
   async acquireDetached(options: DetachedOptions & LockOptions): Promise<DetachedHold & { readonly mode: LockMode }> {
     const { grant, detached } = await this.askDetached(options);
     return { ...detached, mode: (grant as LockGrant).mode };
@@ -140,14 +142,14 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 }
 
 export class LockHold extends Hold<LockGrant> {
-  /** It was asked to become a reader, and nobody has said that it is one. */
+  /** A downgrade was sent, and its answer has not arrived. */
   #isDowngrading = false;
 
   get mode(): LockMode {
     return this.grant.mode;
   }
 
-  /** An upgrade has a larger token than all before it, and a downgrade keeps it. */
+  /** An upgrade has a larger token than any earlier grant, and a downgrade keeps it. */
   protected override isOutdated({ token, mode }: LockGrant): boolean {
     const known = this.grant;
     return token < known.token || (token === known.token && mode === 'exclusive' && known.mode === 'shared');
@@ -159,7 +161,7 @@ export class LockHold extends Hold<LockGrant> {
       refuseWrongValues(options, { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction });
     }
     this.check();
-    // One that got no answer could still land, and make a reader of the new writer.
+    // A downgrade that got no answer could still land, and make the new writer a reader.
     if (this.#isDowngrading) await this.downgrade();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);
@@ -179,14 +181,14 @@ export class LockHold extends Hold<LockGrant> {
       throw refused(this.resource, outcome);
     }
     this.changed(outcome.hold as LockGrant);
-    // It may have been taken while the answer was on its way.
+    // The hold may have been lost while the answer was on its way.
     this.check();
     return this;
   }
 
   /**
-   * From writer to reader, without letting it go: waiting readers join. They may have joined although no answer came, so it
-   * counts as a reader from here on.
+   * From writer to reader, without a release in between: waiting readers join. They may join even if no answer arrives, so the
+   * hold counts as a reader from here on.
    */
   async downgrade(): Promise<this> {
     this.check();

@@ -1,5 +1,5 @@
 /**
- * A re-entry rests on its outer hold. If that one is another process's, nobody writes to us when it ends: so its
+ * Follows the outer hold of a re-entry, if another process has it. No letter tells this process when that hold ends, so the
  * record is followed for as long as the re-entry lasts.
  */
 import type { Hold } from '../../core/index.ts';
@@ -13,7 +13,7 @@ import { readEach } from '../stored.ts';
 
 const RETRY_MS = 500;
 
-/** Resolves once the record is followed and was read, or `inner` has ended. `changed`: told of what the outer hold becomes. */
+/** Resolves once the record is followed and was read, or `inner` has ended. Calls `changed` when the outer hold changes. */
 export function followOuter(
   runtime: Runtime,
   recordKey: string,
@@ -27,7 +27,7 @@ export function followOuter(
   const seen = (pair: KeyValue | undefined, revision: Revision): void => {
     if (revision < seenAt) return;
     seenAt = revision;
-    // A record that cannot be read proves nothing, so the hold does not count as there any more.
+    // A record that cannot be read does not prove that the hold is there, so it counts as lost.
     const holds = pair === undefined ? [] : readEach([pair], holdsOf).flat();
     const found = holds.find(({ id }) => id === outer.id);
     if (found === undefined) inner.lose({ why: 'released-elsewhere' });
@@ -49,7 +49,7 @@ export function followOuter(
     },
     resync: look,
   };
-  // Where the outer one dies, or its time is up, its leases say so first.
+  // If the outer holder dies, or its time is up, its leases show it before the record does.
   const lease = {
     changes: ({ changes }: Changes) => {
       if (changes.at(-1)?.kind === 'delete') inner.lose({ why: 'expired' });
@@ -65,7 +65,7 @@ export function followOuter(
         ...leases.map((each) => follow(store, clock, { key: anchorKey(each) }, lease, signal)),
       ])
         .then(look)
-        // Our own session tells if the store stays out of reach.
+        // If the store stays out of reach, the end of our own session ends the re-entry.
         .then(
           () => resolve(),
           () => void clock.timer(RETRY_MS, begin),

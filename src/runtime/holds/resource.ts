@@ -1,4 +1,4 @@
-/** What locks and semaphores have in common as objects that users hold: asking, detached holds, and looking. */
+/** What locks and semaphores share as objects of the API: acquire, detached holds, inspect. */
 import {
   type Hold as Grant,
   isStale,
@@ -27,19 +27,19 @@ import type { Snapshot } from '../write/snapshot.ts';
 import { persistently } from '../write/write-once.ts';
 
 export interface RequestOptions {
-  /** Who holds it. Without one, every acquisition is a holder of its own; the same one re-enters. */
+  /** The name of the holder; the same holder re-enters. Without it, every acquire is a holder of its own. */
   readonly holder?: string;
-  /** From -100 to 100; higher goes first. Nobody is passed more than a few times in a row. */
+  /** From -100 to 100; higher goes first. No waiter is passed more than a few times in a row. */
   readonly priority?: number;
-  /** Why, for those who wait. */
+  /** The reason, shown to those who wait. */
   readonly reason?: string;
   readonly metadata?: Json;
-  /** The hold ends after this time although it is renewed. */
+  /** The hold ends after this time, even if its session is renewed. */
   readonly maxHoldMs?: number;
   readonly strategy?: Strategy;
   /**
-   * Other holders who go on only when this one has released again, such as the one that started this process: what they
-   * hold is waited for by others as well, so a circle through them is a deadlock too.
+   * Other holders that continue only after this one has released, such as the holder that started this process. Deadlock
+   * detection treats them as waiting for this one.
    */
   readonly within?: readonly string[];
 }
@@ -50,7 +50,7 @@ export interface DetachedOptions extends RequestOptions, WaitOptions {
   readonly ttlMs?: number;
 }
 
-/** Names a detached hold to whoever renews or releases it. */
+/** Identifies a detached hold, to renew or release it. */
 export interface HoldClaim {
   readonly holder: string;
   readonly token: Token;
@@ -64,7 +64,7 @@ export interface DetachedHold extends HoldClaim {
 
 export type RenewOutcome =
   | { readonly kind: 'refreshed'; readonly ttlMs: number }
-  /** It is held, by a session that its own process renews: nothing was done. `ttlMs`: of that session. */
+  /** The hold rests on a session, which its own process renews: nothing was done. `ttlMs`: of that session. */
   | { readonly kind: 'attached'; readonly ttlMs: number }
   | { readonly kind: 'lost' }
   | { readonly kind: 'not-owner' };
@@ -78,7 +78,7 @@ export interface HolderView {
   readonly holder: string;
   readonly token: Token;
   readonly acquiredAt: number;
-  /** When its lease was last renewed, as far as the store tells. */
+  /** When its lease was last renewed, by the store's account. */
   readonly lastHeartbeat: number | undefined;
   readonly isStale: boolean;
   readonly reason: string | undefined;
@@ -108,7 +108,7 @@ export abstract class Resource<
     return this.writer.resource;
   }
 
-  /** `wait`: whether it may be queued. */
+  /** `wait`: whether the request may join the queue. */
   protected ask<T, Options extends (RequestOptions & WaitOptions) | undefined>(
     options: Options,
     wait: boolean,
@@ -117,7 +117,7 @@ export abstract class Resource<
     const problem = options === undefined ? undefined : optionsProblem(options);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     const { session } = this.runtime;
-    // Not to wait at all is to take no place in the queue; how long the store takes to answer is another matter.
+    // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
     const queues = wait && options?.waitMs !== 0;
     if (session !== undefined) return this.#askUnder(session, options, queues, deliver);
     return sessionWithin(this.runtime, this.resource, options).then((ready) =>
@@ -150,22 +150,22 @@ export abstract class Resource<
     return this.writer as unknown as AnyWriter;
   }
 
-  /** As it is handed out: with its limit, or, of a hold of another process, with that one's record followed. */
+  /** Prepares a hold before it is handed out: sets its limit, or follows the outer hold of another process. */
   protected given(hold: H, maxHoldMs: number | undefined): H | Promise<H> {
     if (hold.isReentry) return hold.isKnown ? hold : hold.handedOut();
     return maxHoldMs === undefined ? hold : this.limited(hold, maxHoldMs);
   }
 
-  /** Gives a hold its limit before it is handed out: the store measures it, by a lease that nobody renews. */
+  /** Limits a hold before it is handed out: the store measures the time, by a lease that nobody renews. */
   protected async limited(hold: H, maxHoldMs: number): Promise<H> {
     try {
       await this.limit(hold, maxHoldMs);
-      // Time has passed since it was granted: one that ended meanwhile must not be handed out.
+      // The hold may have ended since it was granted: then it must not be handed out.
       hold.check();
       return hold;
     } catch (error) {
       await hold.release().catch(() => undefined);
-      // The time was over before the hold could be handed out.
+      // The time limit passed before the hold could be handed out.
       if (Failure.is(error, 'not-found')) throw new NotAcquired(this.resource, { kind: 'lost' });
       throw error;
     }
@@ -189,12 +189,12 @@ export abstract class Resource<
     return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
   }
 
-  /** What must not be done twice, nor over what somebody else did since: known by a mark if its answer gets lost. */
+  /** For a command that must not run twice, nor undo a later command of another process: a mark identifies it if its answer is lost. */
   protected submitOnce(command: object): Promise<Outcome> {
     return this.submit(command, this.runtime.options.newId());
   }
 
-  // Detached holds: they have a lease of their own, and whoever knows holder and token renews and releases them.
+  // Detached holds have a lease of their own; any process that knows holder and token can renew and release them.
 
   protected async askDetached(
     options: DetachedOptions,
@@ -227,7 +227,7 @@ export abstract class Resource<
     }
   }
 
-  /** The same holder had it already: for its full time again, on the lease that it has. */
+  /** The holder had the resource already: renews that hold on its own lease, for its full time. */
   async #heldBefore(grant: Grant, leaseId: string): Promise<number> {
     const renewed = await this.renew(grant);
     if (!('ttlMs' in renewed)) throw new NotAcquired(this.resource, { kind: 'lost' });
@@ -242,7 +242,7 @@ export abstract class Resource<
     if (outcome.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
   }
 
-  /** `sent`: when its lease was asked for. An answer that comes after the lease may have ended is no grant. */
+  /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
   #renewWhileWaiting(
     { leaseId, ttlMs }: { readonly leaseId: string; readonly ttlMs: number },
     sent: Sent,
@@ -264,7 +264,7 @@ export abstract class Resource<
     };
   }
 
-  /** Keeps a detached hold for its full time again. One that was stale stays lost. */
+  /** Renews a detached hold for its full time. A stale hold stays lost. */
   async renew(claim: HoldClaim): Promise<RenewOutcome> {
     const outcome = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
     if (outcome.kind === 'lost') return { kind: 'lost' };
@@ -272,21 +272,21 @@ export abstract class Resource<
     return this.#kept(outcome.hold);
   }
 
-  /** A session is kept alive by its own process alone: renewed by others, it would outlive a process that is stuck. */
+  /** Only its own process renews a session: renewed by others, it would outlive a process that is stuck. */
   async #kept({ lease }: Grant): Promise<RenewOutcome> {
     const { store, stopped } = this.runtime;
     const id = await this.#leaseIdOf(lease);
     if (id === undefined) return { kind: 'lost' };
     const isAttached = isOfSession(lease);
-    const kept = await this.#patiently(() =>
+    const kept = await this.#untilAnswered(() =>
       isAttached ? store.leaseState(id, stopped) : store.keepLeaseAlive(id, stopped),
     );
     return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
   }
 
   /**
-   * Lengthens (or shortens) the time that a detached hold lasts without a renewal. One that hangs on a session lasts as long
-   * as that does, and stays there.
+   * Changes how long a detached hold lasts without a renewal. A hold on a session lasts as long as the session, and stays on
+   * it.
    */
   async extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
     const problem = requestProblem({ ttlMs }, ['ttlMs']);
@@ -317,14 +317,14 @@ export abstract class Resource<
     return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
   }
 
-  /** Just these two, also where the claim is a hold itself. Without a token it would claim whatever its holder has. */
+  /** Takes only these two fields, also of a hold object. Without a token, the claim would match any hold of its holder. */
   #checked({ holder, token }: HoldClaim): HoldClaim {
     const problem = requestProblem({ holder, token }, ['holder', 'token']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
     return { holder, token };
   }
 
-  /** An administrator ends every hold; their holders are told, with the reason. */
+  /** Ends every hold, for administrators. The holders get the reason. */
   async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
@@ -338,11 +338,11 @@ export abstract class Resource<
     await this.submitOnce({ kind: 'configure', onStale: settings.onStale });
   }
 
-  // Looking
+  // Inspect
 
   protected async look(): Promise<{ view: Snapshot<State>; holders: readonly HolderView[] }> {
     this.runtime.refuseIfClosed();
-    const view = await this.#patiently(
+    const view = await this.#untilAnswered(
       () => new Promise<Snapshot<State>>((resolve, reject) => this.writer.look(resolve, reject)),
     );
     const holds = view.state.record.holds as readonly Grant[];
@@ -355,7 +355,7 @@ export abstract class Resource<
     const found = await Promise.all(leases.map((lease) => this.#leaseIdOf(lease)));
     const { store, stopped } = this.runtime;
     const [id] = found;
-    const state = id === undefined ? null : await this.#patiently(() => store.leaseState(id, stopped));
+    const state = id === undefined ? null : await this.#untilAnswered(() => store.leaseState(id, stopped));
     const gone = new Set(leases.filter((_, place) => found[place] === undefined));
     return {
       holder: hold.holder,
@@ -369,31 +369,31 @@ export abstract class Resource<
   }
 
   /**
-   * The lease that ends with the hold; undefined for one that hangs on a session: to end that would end everything else its
-   * process holds. What cannot be found ends by itself: that is no reason to fail.
+   * The lease to end with the hold; undefined for a session, whose end would end all other holds of its process. A lease that
+   * cannot be read ends by itself, so that is no error.
    */
   async #endingOf({ lease }: Grant): Promise<string | undefined> {
     return isOfSession(lease) ? undefined : this.#leaseIdOf(lease).catch(() => undefined);
   }
 
-  /** A store that is away for a moment is asked again. */
-  #patiently<T>(work: () => Promise<T>): Promise<Awaited<T>> {
+  /** Repeats a read while the store is away. */
+  #untilAnswered<T>(work: () => Promise<T>): Promise<Awaited<T>> {
     return persistently(this.runtime, this.runtime.giveUpAt(), work);
   }
 
   async #leaseIdOf(lease: string): Promise<string | undefined> {
     const { store, stopped } = this.runtime;
-    const { pairs } = await this.#patiently(() => readRange(store, { key: anchorKey(lease) }, stopped));
+    const { pairs } = await this.#untilAnswered(() => readRange(store, { key: anchorKey(lease) }, stopped));
     return pairs[0]?.lease ?? undefined;
   }
 }
 
-/** A lease is named after the session it is, or after the request it was made for. */
+/** A lease has the name of its session, or of the request for which it was made. */
 function isOfSession(lease: string): boolean {
   return processOf(lease) === lease;
 }
 
-/** What `run` has to know of what it holds. */
+/** One hold or several, as `run` uses them. */
 interface Releasable {
   readonly resource: string;
   readonly isValid: boolean;
@@ -401,21 +401,21 @@ interface Releasable {
   release(): Promise<ReleaseOutcome | readonly ReleaseOutcome[]>;
 }
 
-/** Does `work` under what is held, and releases it whatever happens; throws `HoldLost` if it was lost meanwhile. */
+/** Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. */
 export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
   let result: T;
   try {
     result = await work(held);
   } catch (error) {
-    // The error of the work is the one to tell; a failed release is retried or ends with the lease.
+    // The error of the work matters more than one of the release: the hold ends with its lease at the latest.
     await held.release().catch(() => undefined);
     throw error;
   }
-  // Looks at the clock: after a stall of the event loop this is the first to notice that the lease had ended.
+  // Checks the clock: after a stall of the event loop, this is the first to notice that the lease has ended.
   void held.isValid;
   const released = [await held.release()].flat();
   if (held.lost !== undefined) throw held.lost;
-  // Or the store knew first, and said so when it was released.
+  // Or the store knew of the loss first, and answered the release with it.
   const lost = released.find((outcome) => outcome.kind === 'already-lost');
   if (lost !== undefined) throw new HoldLost(held.resource, lost);
   return result;

@@ -28,7 +28,7 @@ import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
 export interface SemaphoreOptions extends RequestOptions {
-  /** How many slots in all, not in addition; one if not given. */
+  /** How many slots in total, not in addition; 1 if not given. */
   readonly weight?: number;
 }
 
@@ -54,7 +54,7 @@ export interface SemaphoreView {
 }
 
 export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, SemaphoreHold> {
-  /** What this process believes it to be; whoever is the first to acquire makes it so. */
+  /** The capacity that this process names; the first acquire sets it in the store. */
   #capacity: number | undefined;
 
   constructor(runtime: Runtime, name: string, capacity: number | undefined) {
@@ -66,12 +66,12 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     return this.#capacity;
   }
 
-  /** Waits its turn. Throws `NotAcquired` if it does not get its slots. */
+  /** Waits for the slots. Throws `NotAcquired` if they cannot be had. */
   acquire(options?: SemaphoreOptions & WaitOptions): Promise<SemaphoreHold> {
     return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
-  /** Answers at once, and never throws because it is full. */
+  /** Answers at once, and does not throw if the semaphore is full. */
   tryAcquire(options?: SemaphoreOptions): Promise<SemaphoreAttempt> {
     return this.ask<SemaphoreAttempt, SemaphoreOptions | undefined>(options, false, (outcome) => {
       const hold = this.#holdOf(outcome, options);
@@ -95,7 +95,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     return { ...detached, weight, slots: slotNumbers(slots) };
   }
 
-  /** Shrinking below what is in use takes effect as holders leave. */
+  /** A capacity below what is in use takes effect as holders release their slots. */
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
@@ -129,7 +129,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
     return (await this.inspect()).availableSlots;
   }
 
-  /** Whether `weight` slots could be had at this moment, without passing anyone who waits. */
+  /** Whether `weight` slots could be had at this moment, without passing a waiter. */
   async canAcquire(weight: number): Promise<boolean> {
     const { view } = await this.look();
     return canAcquire(view.state, weight);
@@ -165,7 +165,7 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
 }
 
 export class SemaphoreHold extends Hold<SemaphoreGrant> {
-  /** What a holder was told to have only grows. The record may also have what was given up, and then goes back. */
+  /** By answers, a weight only grows. The record may also show a larger weight that was given up, and shrink again. */
   protected override isOutdated({ weight }: SemaphoreGrant, isStored: boolean): boolean {
     return !isStored && weight < this.grant.weight;
   }
@@ -174,7 +174,7 @@ export class SemaphoreHold extends Hold<SemaphoreGrant> {
     return this.grant.weight;
   }
 
-  /** Which slots: numbers from 0 that nobody else has while they are held, for ports, databases, worktrees. */
+  /** The slot numbers, from 0, that no other hold has meanwhile: for ports, databases, worktrees. */
   get slots(): readonly number[] {
     return slotNumbers(this.grant.slots);
   }

@@ -1,10 +1,10 @@
-/** How long the one who asks is willing to wait also holds for what comes before the asking: a session to ask under. */
+/** Waits for a session within the caller's time limit: `waitMs` and `signal` also cover what comes before the request. */
 import type { WaitOptions } from './acquisition.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 
-/** The session, and the options with what is left of the time. */
+/** The session, and the options with the rest of the time. */
 export async function sessionWithin<Options extends WaitOptions | undefined>(
   runtime: Runtime,
   resource: string,
@@ -33,7 +33,7 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
   if (waitMs === undefined) return { session, options };
   if (waitMs === 0) return { session, options };
   const left = waitMs - (runtime.clock.monotonic() - since);
-  // Nothing is left of it: 0 would mean that it never was to wait.
+  // No time is left. Passed on as 0, it would mean a request that was never to wait.
   if (left <= 0) throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs });
   return { session, options: { ...options, waitMs: left } };
 }

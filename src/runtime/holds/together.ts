@@ -1,7 +1,7 @@
 /**
- * Several locks and slots at once, or none. If all can be had now, one transaction takes them. Otherwise they are
- * taken one after another in the order of their names, which is the same for everyone, and handed out only when all
- * are there; if one cannot be had, those that were taken are given back.
+ * Acquires several locks and slots together, or none. If all are free, one transaction takes them. Otherwise they are acquired
+ * one after another in the order of their names, which is the same for all processes, and handed out only when all are there;
+ * if one cannot be had, the others are released.
  */
 import {
   acquireTogether,
@@ -16,7 +16,7 @@ import {
   type Step,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { MOST_OPERATIONS, type Nested, type Operation, type Transaction } from '../../store/index.ts';
+import { MOST_OPERATIONS, type Nested, type Operation, Operations, type Transaction } from '../../store/index.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { optionsProblem } from '../options.ts';
 import { sessionWithin } from './session-in-time.ts';
@@ -30,10 +30,10 @@ import { type HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import { requestFields, type RequestOptions } from './resource.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
-import { snapshotFrom, type Snapshot, snapshotReads } from '../write/snapshot.ts';
+import { readSnapshot, snapshotFrom, type Snapshot } from '../write/snapshot.ts';
 import { type NextStep, type Intent, send, writeOnce } from '../write/write-once.ts';
 
-/** One of the things that are wanted together. */
+/** One of the resources to acquire together. */
 export type Want =
   | { readonly lock: string; readonly mode?: LockMode }
   | { readonly semaphore: string; readonly weight?: number; readonly capacity?: number };
@@ -47,17 +47,17 @@ export type TogetherAttempt =
       readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[];
     };
 
-/** Makes the hold of a grant, and asks for one resource by itself: what `Signalbox` does for each kind. */
+/** Makes the hold of a grant, and acquires a single resource: `Signalbox` knows both for each kind. */
 export interface Parts {
   hold(want: Want, outcome: AnyOutcome, process: string): Hold;
   acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
 }
 
-/** A lost race tells that somebody else got on; this many in a row, and the wait in order is the better way. */
+/** After this many lost races in a row, waiting in order is the better way. */
 const MOST_RACES = 16;
-/** So many are taken by one transaction, which has room for 128 comparisons: two for each, and some for what is stale. */
+/** The most resources in one transaction, which has room for 128 comparisons: two for each, and some for stale holds. */
 export const MOST_WANTS = 50;
-/** Three reads for each of them. */
+/** How many resources one transaction reads, at three reads each. */
 const READ_AT_ONCE = 40;
 
 export class HoldSet implements AsyncDisposable {
@@ -67,12 +67,12 @@ export class HoldSet implements AsyncDisposable {
     this.holds = holds;
   }
 
-  /** Of all of them, in one line. */
+  /** The names of all of them, in one line. */
   get resource(): string {
     return this.holds.map(({ resource }) => resource).join(', ');
   }
 
-  /** Aborts as soon as one of them is lost. */
+  /** Aborts as soon as one hold is lost. */
   get signal(): AbortSignal {
     return AbortSignal.any(this.holds.map((hold) => hold.signal));
   }
@@ -81,12 +81,12 @@ export class HoldSet implements AsyncDisposable {
     return this.holds.every((hold) => hold.isValid);
   }
 
-  /** The first loss, if one of them was lost. */
+  /** The first loss, if a hold was lost. */
   get lost(): HoldLost | undefined {
     return this.holds.find((hold) => hold.lost !== undefined)?.lost;
   }
 
-  /** Throws `HoldLost` if one of them is not ours any more. */
+  /** Throws `HoldLost` if one of the holds has ended. */
   check(): void {
     for (const hold of this.holds) hold.check();
   }
@@ -128,7 +128,7 @@ export async function acquireAllTogether(
   const pieces = piecesOf(wants, options);
   const all = pieces.map(({ resource }) => resource).join(', ');
   const { session } = await sessionWithin(runtime, all, options);
-  // One holder for all of them, so that deadlock detection sees that it holds one thing and waits for another.
+  // One holder for all of them, so that deadlock detection sees that it holds one resource and waits for another.
   const holder = options.holder ?? runtime.nextId(session);
   const attempted = await attempt(runtime, session, parts, pieces, options, holder);
   if (options.signal?.aborted === true) {
@@ -185,7 +185,7 @@ function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Pi
   return pieces;
 }
 
-/** All at once, or who is in the way. Goes through the same writer as whatever else is written. */
+/** Takes all resources at once, or answers what is in the way. */
 async function attempt(
   runtime: Runtime,
   session: Session,
@@ -195,7 +195,7 @@ async function attempt(
   holder: string,
 ): Promise<TogetherAttempt> {
   const asking = new AskingTogether(runtime, session, parts, pieces, { ...options, holder });
-  // Once it may have been applied, to give up would leave holds behind that nobody knows of: they end with the session.
+  // `writeOnce` settles an attempt that may have been applied: its holds would otherwise stay without an owner until the session ends.
   return writeOnce(runtime, asking);
 }
 
@@ -209,7 +209,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
   readonly #pieces: readonly Piece[];
   readonly #commands: readonly Command[];
   #races = 0;
-  /** What is stale, and too much for one write, is freed before it is looked again. */
+  /** Frees stale holds that are too many for one write; the next read waits for it. */
   #clearing: Promise<unknown> | undefined;
 
   constructor(
@@ -263,7 +263,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     const steps = new Map(decided.steps.map(({ name, step }) => [name, step]));
     const transaction = merge(this.#pieces.map((piece, place) => this.#transaction(piece, place, views, steps, at)));
     if (Math.max(transaction.compare.length, transaction.success.length) > MOST_OPERATIONS) {
-      // What is stale goes first, each by itself; then there is room.
+      // Frees the stale holds first, one resource at a time; then the transaction has room.
       const stale = [...steps].filter(([, { losses }]) => losses.length > 0);
       this.#clearing = Promise.all(stale.map(([resource]) => this.#maintained(resource)));
       return { kind: 'look' };
@@ -305,7 +305,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     return commit.transaction;
   }
 
-  /** Either all of ours are there, or none is. What was held before is as it was decided: nothing else has been written. */
+  /** Finds the grants of an earlier attempt: one transaction made them, so either all are there, or none is. */
   found(views: Views): TogetherAttempt | Promise<TogetherAttempt> | undefined {
     const outcomes = new Map<string, AnyOutcome>();
     let isThere = false;
@@ -338,7 +338,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     this.#session.end('expired');
   }
 
-  /** Whatever has been granted goes back as soon as the store is there again. */
+  /** Gives back what may have been granted, as soon as the store is there again. */
   abandoned(doubt: Failure): Failure {
     this.#giveBack();
     return doubt;
@@ -356,7 +356,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     if (runtime.session?.id !== this.#session.id) throw sessionLost(this.#pieces);
     const grants = [...outcomes.values()].flatMap(({ hold }) => (hold === undefined ? [] : [hold]));
     if (grants.some(({ id, token }) => runtime.holdings.wasLostEarly(id, token))) {
-      // Somebody took one of them before we heard that we had it: the others go back.
+      // One of the grants was lost before its answer arrived: the others go back.
       this.#giveBack();
       throw new NotAcquired(this.#pieces.map(({ resource }) => resource).join(', '), { kind: 'lost' });
     }
@@ -374,7 +374,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
   }
 }
 
-/** The request by which it became more, if one did. */
+/** The request that upgraded or enlarged this hold, if one did. */
 function by(hold: Grant): string | undefined {
   const { upgradedBy, grown } = hold as Grant & {
     readonly upgradedBy?: string;
@@ -389,7 +389,7 @@ function refusedWith(
   return { kind: 'answer', answer: { kind: 'refused', refusals } };
 }
 
-/** Those that would re-enter a hold of this process that has ended here, and is still in its record. */
+/** Refuses the re-entries into a hold of this process that has ended here, and is still in the record. */
 function restingOnNothing(
   runtime: Runtime,
   steps: readonly NamedStep[],
@@ -436,19 +436,21 @@ function partOf(piece: Piece, view: Snapshot<Coordinated>, command: Command): Pa
 
 async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<readonly Snapshot<Coordinated>[]> {
   const views: Snapshot<Coordinated>[] = [];
-  // Some at a time, and each as of another revision: what is decided on them is compared when it is written.
+  // Each transaction reads some of them, at another revision: the write compares what was decided on them.
   while (views.length < pieces.length) {
     const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
-    const success = some.flatMap(({ machine, name }) => snapshotReads(resourceKeys(machine.kind, name), true));
-    const { results, revision } = await send(runtime, { compare: [], success, failure: [] });
-    for (const [place, { machine }] of some.entries()) {
-      views.push(snapshotFrom(machine, results.slice(3 * place, 3 * place + 3), revision) as Snapshot<Coordinated>);
+    const look = new Operations();
+    const reads = some.map(({ machine, name }) => readSnapshot(look, resourceKeys(machine.kind, name), true));
+    const { results, revision } = await send(runtime, look.always());
+    for (const [place, read] of reads.entries()) {
+      const { machine } = some[place] as Piece;
+      views.push(snapshotFrom(machine, read, results, revision) as Snapshot<Coordinated>);
     }
   }
   return views;
 }
 
-/** One letter per process: no key may be put twice. */
+/** Merges the transactions of all resources. Letters to one process become one, because no key may be put twice. */
 function merge(transactions: readonly Transaction[]): Transaction {
   const letters = new Map<string, Nested>();
   const success: Operation[] = [];
@@ -468,7 +470,7 @@ function merge(transactions: readonly Transaction[]): Transaction {
     };
     letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
   }
-  // That our session is alive, each of them compares.
+  // Each transaction compares that our session is alive: once is enough.
   const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
   return {
     compare: [...compare.values()],

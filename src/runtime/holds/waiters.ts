@@ -1,16 +1,16 @@
-/** Who waits in this process, and looks again where an answer may have been missed. */
+/** The waiting requests of this process. Looks again for answers that may have been missed. */
 import type { Failure } from '../../failure.ts';
 import type { Clock, Timer } from '../../clock.ts';
 import type { Coordinated } from '../write/machines.ts';
 
-/** Somebody in this process who asked, and is to be told. */
+/** A request of this process that waits for its answer. */
 export interface Waiter {
-  /** The session it asks under. */
+  /** The session of the request. */
   readonly process: string;
   readonly writer: {
     readonly resource: string;
     settle(looksFirst?: boolean): void;
-    /** How many living requests were before this one in the queue; undefined if that is not known. */
+    /** How many living requests are before this one in the queue; undefined if unknown. */
     placeOf(id: string): number | undefined;
     look(done: (view: { readonly state: Coordinated }) => void, failed: (error: unknown) => void): void;
   };
@@ -18,7 +18,7 @@ export interface Waiter {
   /** Sends the request again, in case its answer was missed. */
   askAgain(): void;
   answered(outcome: unknown): void;
-  /** What it was given breaks a promise. */
+  /** The grant breaks a promise. */
   inconsistent(failure: Failure): void;
   sessionEnded(): void;
   /** This process closes its signalbox. */
@@ -37,9 +37,9 @@ export class Waiters {
   readonly #host: Host;
   /** By the id of the request. */
   readonly #waiters = new Map<string, Waiter>();
-  /** The writers that look in a moment whether somebody could be served. */
+  /** The writers that are about to settle their queue. */
   readonly #toSettle = new Set<Waiter['writer']>();
-  /** A process in which somebody waits must not end for want of anything else to do. */
+  /** Keeps the process alive while a request waits, even if it has nothing else to do. */
   #alive: Timer | undefined;
 
   constructor(host: Host) {
@@ -75,14 +75,14 @@ export class Waiters {
     return false;
   }
 
-  /** Looks whether somebody could be served. */
+  /** Settles the queues in which requests of this process wait. */
   settle(looksFirst: boolean): void {
     const writers = new Set<Waiter['writer']>();
     for (const waiter of this.#waiters.values()) writers.add(waiter.writer);
     for (const writer of writers) writer.settle(looksFirst);
   }
 
-  /** The same, at each resource so long after now as `delayMs` says for the first of those who wait for it here. */
+  /** The same after a delay for each resource: `delayMs` of the best known position of this process in its queue. */
   settleInTurn(delayMs: (place: number | undefined) => number): void {
     const places = new Map<Waiter['writer'], number | undefined>();
     for (const [id, { writer }] of this.#waiters) {
@@ -101,8 +101,8 @@ export class Waiters {
   }
 
   /**
-   * Looks what has become of everything that is waited for, in case an answer was missed. One look for each resource;
-   * only those who are not in its queue any more have to ask anew, and are known by their ids.
+   * Looks for answers that were missed: reads each queue once, and sends again the requests that are no longer in it. Their
+   * ids tell whether they were granted.
    */
   askAgain(): void {
     const writers = new Map<Waiter['writer'], [string, Waiter][]>();

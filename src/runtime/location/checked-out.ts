@@ -1,9 +1,9 @@
 /**
- * Refuses a store that came with a checkout. Its author decided what is in it: which locks are held, which processes are
- * leftovers. git never checks out anything into a `.git`, so this concerns stores elsewhere in a worktree: those that a
+ * Refuses a store that came with a checkout: its author decided which locks are held, and which processes signalbox ends
+ * as leftovers. git never checks anything out into a `.git`, so this concerns stores elsewhere in a worktree: those that a
  * `file:` URL names, and those in a directory that `GIT_DIR` names.
  *
- * git is started only if its index may list something of the store; most often a look at the index tells that it does not.
+ * This starts git only if its index may list a file of the store; a look at the index usually rules that out.
  */
 import { spawnSync } from 'node:child_process';
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
@@ -16,21 +16,21 @@ import { isOurs } from './git-ownership.ts';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const GIT_TIMEOUT_MS = 10_000;
-/** A million files make some hundred. */
+/** The index of a million files has some hundred MiB. */
 const LARGEST_INDEX_BYTES = 512 << 20;
-/** What the embedded engine reads, by how it begins. A `.gitignore` beside it may well be tracked. */
+/** How the names of files begin that the embedded engine reads. A `.gitignore` next to them may well be tracked. */
 const OF_A_STORE = /^(?:store\.db|bells|rounds-)/;
-/** Older ones list whole paths; in later ones each path leaves out what it shares with the one before. */
+/** Older index versions list whole paths; in newer ones each path leaves out the prefix that it shares with the one before. */
 const PLAIN_INDEX_VERSIONS = [2, 3];
 
-/** `directory` without links in it. */
+/** `directory`: with its links resolved. */
 export function refuseCheckedOut(directory: string, environment: Environment = process.env): void {
   if (directory.split(sep).includes('.git')) return;
   const files = entriesOf(directory).filter((name) => OF_A_STORE.test(name));
   if (files.length > 0) refuseTracked(directory, directory, files, environment);
 }
 
-/** `directory` as it was named. A link in a checkout would have its author choose the place. */
+/** `directory`: as it was named. Following a link in a checkout would let its author choose the place. */
 export function refuseCheckedOutLinks(directory: string, environment: Environment = process.env): void {
   for (let path = directory; path !== dirname(path); path = dirname(path)) {
     if (!isLink(path)) continue;
@@ -60,7 +60,7 @@ function refusal(store: string, worktree: string, tracked: string | undefined): 
       : `it came with the checkout in ${worktree} (git tracks ${shown(tracked)})`;
   return new Failure(
     'forbidden',
-    `${store} is not used as a store: ${why}, and whoever committed a store decides what is locked and which processes ` +
+    `${store} is not used as a store: ${why}, and the author of a committed store decides what is locked and which processes ` +
       'are ended. Remove it from git (git rm -r), or name another directory with SIGNALBOX_URL=file:DIRECTORY',
   );
 }
@@ -71,12 +71,12 @@ interface Index {
 }
 
 /**
- * Of the worktree whose root this is; undefined if it is none. That of another user is none: it could name programs that
- * git runs, and list whatever is to be refused. What it checked out belongs to that user, and is refused for that.
+ * The index of the worktree whose root this is; undefined if it is none. That of another user does not count: it could name
+ * programs that git runs, and list anything. Files that another user checked out are refused for their owner.
  */
 function indexAt(place: string, environment: Environment): Index | undefined {
   try {
-    // What the environment says of other repositories is no matter here.
+    // GIT_DIR and its like in the environment are about another repository.
     const found = gitDirectoryAt(place, place, { PATH: environment['PATH'] });
     const isTrusted = [place, found?.gitFile, found?.directory].every(
       (path) => path === undefined || isOurs(path, environment),
@@ -90,7 +90,7 @@ function indexAt(place: string, environment: Environment): Index | undefined {
   }
 }
 
-/** False is certain; undefined: what is in place of an index is none, and git would wait for it. */
+/** False is certain. Undefined: there is something else in place of the index, and git would wait for it. */
 function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boolean | undefined {
   if (!isThere(file)) return false;
   const index = readRegularFile(file, LARGEST_INDEX_BYTES);
@@ -104,7 +104,7 @@ function mayList({ gitDirectory, file }: Index, paths: readonly string[]): boole
   return !isPlain || paths.some((path) => index.includes(path));
 }
 
-/** Those of these paths, or below them, that git tracks; undefined if it does not say, or says that it could not look. */
+/** The tracked files at or below these paths; undefined if git cannot answer. */
 function trackedOf(place: string, paths: readonly string[], environment: Environment): readonly string[] | undefined {
   const args = [...QUIET, '--literal-pathspecs', 'ls-files', '-z', '--', ...paths];
   const { status, stdout, stderr } = spawnSync('git', args, {

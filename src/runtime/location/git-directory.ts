@@ -10,7 +10,7 @@
  *
  * One rule is stricter than git's default: a bare repository is used only if `GIT_DIR` names it (git has this rule as
  * `safe.bareRepository=explicit`). A checkout cannot contain a `.git`, but it can contain a directory that looks like a
- * bare repository and carries a store of somebody's choice.
+ * bare repository and contains a store that its author made.
  */
 import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
@@ -30,7 +30,7 @@ export function gitCommonDirectory(from: string, environment: Environment): stri
   return directory === undefined ? undefined : real(commonOf(directory, from, environment));
 }
 
-/** The git directory behind `.git` in this place; undefined if there is none. It does not ask whose it is. */
+/** The git directory behind `.git` in this place; undefined if there is none. Does not check its owner. */
 export function gitDirectoryAt(place: string, from: string, environment: Environment): Found | undefined {
   const dotGit = join(place, '.git');
   const stat = statOf(dotGit);
@@ -41,11 +41,11 @@ export function gitDirectoryAt(place: string, from: string, environment: Environ
 
 export interface Found {
   readonly directory: string;
-  /** The file that leads there: a linked worktree's, a submodule's, or one of `--separate-git-dir`. */
+  /** The `.git` file that points there: that of a linked worktree, a submodule, or `--separate-git-dir`. */
   readonly gitFile?: string;
 }
 
-/** git asks nobody whether a directory that was named can be trusted, and neither do we. */
+/** Trusts a directory that was named, as git does. */
 function explicit(directory: string, named: string, from: string, environment: Environment): string {
   const stat = named === '' ? undefined : statOf(directory);
   if (stat?.isFile() === true) return leadsTo(directory, from, environment);
@@ -86,7 +86,7 @@ function search(from: string, environment: Environment): string | undefined {
   );
 }
 
-/** The current directory is inside of a `.git`, which no checkout can bring along. */
+/** Whether the place is inside a `.git`, which no checkout can contain. */
 function isInsideDotGit(place: string): boolean {
   return place.endsWith(`${sep}.git`) || /[\\/]\.git[\\/](?:worktrees|modules)[\\/]/.test(place);
 }
@@ -108,7 +108,7 @@ function ceilingLength(start: string, list: string | undefined): number {
   return longest;
 }
 
-/** Where only the last part is missing, the rest is still followed. */
+/** Resolves links also where only the last part of the path is missing. */
 function realOrMissing(path: string): string {
   try {
     return realpathSync(path);
@@ -118,8 +118,8 @@ function realOrMissing(path: string): string {
 }
 
 /**
- * A file that does not lead to a repository: those who share it are elsewhere, and a store of our own would be the worst
- * answer.
+ * Refuses a `.git` file that leads to no repository. The processes that share the repository use its store, so a separate
+ * store here would break every lock.
  */
 function leadsTo(gitFile: string, from: string, environment: Environment): string {
   const text = readText(gitFile) ?? '';
@@ -140,7 +140,7 @@ function leadsTo(gitFile: string, from: string, environment: Environment): strin
   );
 }
 
-/** What git itself takes for a repository: anything less may be a directory that only looks like it. */
+/** Whether git would take the directory for a repository: one with less may only look like it. */
 function isRepository(directory: string, from: string, environment: Environment): boolean {
   if (!isHead(join(directory, 'HEAD'))) return false;
   const common = commonOf(directory, from, environment);
@@ -150,7 +150,7 @@ function isRepository(directory: string, from: string, environment: Environment)
   );
 }
 
-/** A worktree's own directory names the one that all of them share. */
+/** Reads the common directory that all worktrees share from a worktree's own directory. */
 function commonOf(directory: string, from: string, environment: Environment): string {
   const named = environment['GIT_COMMON_DIR'];
   if (named !== undefined && named !== '') return resolve(from, named);
@@ -177,7 +177,7 @@ function canEnter(path: string): boolean {
   }
 }
 
-/** As git reads a boolean. */
+/** Reads a boolean as git does. */
 function isTrue(environment: Environment, name: string): boolean {
   const value = environment[name]?.toLowerCase() ?? '';
   if (/^(?:|false|no|off|[+-]?0+[kmg]?)$/.test(value)) return false;
@@ -201,7 +201,7 @@ function lstatOf(path: string): Stats | undefined {
   }
 }
 
-/** Others may have put it there, or a FIFO in its place. */
+/** Reads with care: another user may have put the file there, or a FIFO in its place. */
 function readText(path: string): string | undefined {
   return readRegularFile(path, LARGEST_GIT_FILE_BYTES)?.toString('utf8');
 }

@@ -1,7 +1,7 @@
 /**
- * Whether git would trust a repository that was found, not named. The owner of a repository decides what runs in it, so
- * git refuses one that belongs to another user ("dubious ownership") unless `safe.directory` lists it. A store deserves
- * the same care: it says which processes are leftovers, and those are ended.
+ * Checks whether git would trust a repository that was found, not named. The owner of a repository decides what runs in it,
+ * so git refuses one of another user ("dubious ownership") unless `safe.directory` lists it. A store needs the same care:
+ * it says which processes are leftovers, and signalbox ends those.
  */
 import { execFileSync } from 'node:child_process';
 import { lstatSync, realpathSync } from 'node:fs';
@@ -14,7 +14,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface FoundRepository {
   readonly directory: string;
   readonly gitFile?: string | undefined;
-  /** Not of a bare one. */
+  /** Undefined for a bare repository. */
   readonly worktree?: string | undefined;
 }
 
@@ -29,7 +29,7 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
   if (foreign === undefined || isSafe(path, environment)) return;
   const owner = ownerOf(foreign);
   const trust = `git config --global --add safe.directory ${path}`;
-  // Root may use whatever it trusts; to others the store itself is closed unless its owner has shared it.
+  // Root may use what it trusts; other users cannot open the store unless its owner has shared it.
   const how =
     uid === 0
       ? `If you trust them: ${trust}`
@@ -42,7 +42,7 @@ export function refuseForeign({ directory, gitFile, worktree }: FoundRepository,
   );
 }
 
-/** Under sudo, root may be in a repository of the user who called it. */
+/** Under sudo, root may work in a repository of the user who called sudo. */
 export function isOurs(path: string, environment: Environment): boolean {
   const owner = ownerOf(path);
   return owner !== undefined && isTrustedOwner(owner, environment);
@@ -56,7 +56,7 @@ function ownerOf(path: string): number | undefined {
   }
 }
 
-/** The last entry that matters decides; an empty one takes back those before it. */
+/** The last matching entry decides; an empty entry cancels those before it. */
 function isSafe(path: string, environment: Environment): boolean {
   let is = false;
   for (const value of safeDirectories(environment)) {
@@ -78,8 +78,8 @@ function expanded(value: string, environment: Environment): string {
 }
 
 /**
- * Asks git, which alone knows where its settings are. Of the system, the user and the command line only: outside of any
- * repository, since one that could say that it is safe would always say so.
+ * Asks git, which alone knows where its settings are. Asks outside of any repository, for the settings of the system, the
+ * user and the command line: a repository must not be able to call itself safe.
  */
 function safeDirectories(environment: Environment): readonly string[] {
   try {
@@ -88,7 +88,7 @@ function safeDirectories(environment: Environment): readonly string[] {
     const options = { cwd: '/', env, encoding: 'utf8' as const, timeout: GIT_TIMEOUT_MS, stdio };
     return execFileSync('git', ['config', '--null', '--get-all', 'safe.directory'], options).split('\0').slice(0, -1);
   } catch {
-    // None is listed, or git is not installed.
+    // No directory is listed, or git is not installed.
     return [];
   }
 }

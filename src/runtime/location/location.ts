@@ -1,7 +1,7 @@
 /**
- * Which store is meant where none is named: `SIGNALBOX_URL`, or the etcd of `IF_ETCD_HOST` and `IF_ETCD_PORT`; otherwise
- * the one that everybody in this place shares. In a git repository that is a directory in git's common directory, so that
- * all worktrees meet; elsewhere the user's.
+ * Finds the store where the caller names none: `SIGNALBOX_URL`, or the etcd of `IF_ETCD_HOST` and `IF_ETCD_PORT`; otherwise
+ * the one that belongs to this place. In a git repository that is a directory in git's common directory, so that all
+ * worktrees share it; elsewhere it is the user's.
  */
 import { lstatSync, realpathSync, statSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
@@ -17,7 +17,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME, file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
-/** What `open` would open: a URL that means the same wherever it is used. */
+/** The URL of the store that `open` would open; it means the same store in every directory. */
 export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
   const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
   if (url !== undefined) {
@@ -37,7 +37,7 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   return urlOf(defaultDirectory(environment, from));
 }
 
-/** Either alone is enough to ask for etcd. */
+/** One of the two variables is enough to choose etcd. */
 function etcdUrl(host: string | undefined, port: string | undefined): string | undefined {
   if (host === undefined && port === undefined) return undefined;
   if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
@@ -50,7 +50,7 @@ function etcdUrl(host: string | undefined, port: string | undefined): string | u
   return `etcd://${name.includes(':') ? `[${name}]` : name}:${port ?? '2379'}`;
 }
 
-/** By whichever link one came, it is one store with one name: as far as it is there, links are followed. */
+/** Resolves links as far as the path exists, so that one store has one name. */
 function withoutLinks(directory: string): string {
   try {
     return realpathSync(directory);
@@ -60,20 +60,20 @@ function withoutLinks(directory: string): string {
   }
 }
 
-/** A question mark in it must not be taken for the beginning of the settings. */
+/** A question mark in the path must not begin the settings. */
 function urlOf(directory: string): string {
   return directory.includes('?') ? pathToFileURL(directory).href : `file:${directory}`;
 }
 
-/** Links above it are followed. */
+/** Resolves links above the directory, but not the directory itself. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
   return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
 }
 
 /**
- * The owner of the repository that a store is in, if git trusts this process with it: it is the one from which we were
- * called, and another user's is only found if `safe.directory` lists it.
+ * The owner of the repository that contains the store, if git trusts it here: it is the repository of the current directory,
+ * and that of another user is found only if `safe.directory` lists it.
  */
 export function trustedOwnerOf(directory: string): number | undefined {
   try {
@@ -84,7 +84,7 @@ export function trustedOwnerOf(directory: string): number | undefined {
   }
 }
 
-/** Here a link was not named by a user, and may have come with the repository: it could lead anywhere. */
+/** Refuses a link: no user named it, it may have come with the repository, and it could lead anywhere. */
 function inRepository(git: string): string {
   const directory = join(git, 'signalbox');
   if (lstatSync(directory, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return directory;
@@ -97,7 +97,7 @@ function inRepository(git: string): string {
 
 function stateDirectory(environment: Environment): string {
   const named = nonEmpty(environment['XDG_STATE_HOME']);
-  // A relative one would be another store in every directory; the XDG specification has it ignored.
+  // A relative path would be another store in every directory; the XDG specification says to ignore it.
   if (named !== undefined && isAbsolute(named)) return named;
   const home = homeDirectory(environment);
   if (process.platform === 'darwin') return join(home, 'Library', 'Application Support');
@@ -105,7 +105,7 @@ function stateDirectory(environment: Environment): string {
   return join(home, '.local', 'state');
 }
 
-/** Of the user, where the environment names none. */
+/** The home directory by the user database, where the environment names none. */
 function homeDirectory(environment: Environment): string {
   const named = [environment['HOME'], told(homedir), told(() => userInfo().homedir)];
   const home = named.find((path) => path !== undefined && isAbsolute(path));
@@ -114,7 +114,7 @@ function homeDirectory(environment: Environment): string {
   throw new Failure('invalid', `no place for the store: ${why}; set SIGNALBOX_URL=file:DIRECTORY, or set HOME`);
 }
 
-/** Undefined where the system cannot tell: it throws for a user id that it has no entry for, as containers have. */
+/** Undefined if the system does not know the user id, as in some containers: Node throws then. */
 function told(ask: () => string): string | undefined {
   try {
     return ask();
@@ -130,13 +130,13 @@ function nonEmpty(value: string | undefined): string | undefined {
 export interface FilePlace {
   readonly directory: string;
   readonly durability: Durability;
-  /** Undefined: as the store was left. */
+  /** Undefined: the store stays as it is. */
   readonly share: Share | undefined;
 }
 
 /**
- * `file:DIRECTORY`, as it is written, or `file:///DIRECTORY` as URLs write it; then perhaps `?durability=full` and
- * `share=group`.
+ * Reads `file:DIRECTORY`, as people write it, or `file:///DIRECTORY`, as URLs do; `?durability=full` and `share=group` may
+ * follow.
  */
 export function parseFileUrl(url: string, from = currentDirectory()): FilePlace {
   const question = url.indexOf('?');
@@ -152,7 +152,7 @@ function resolved(from: string, path: string, url: string): string {
   throw new Failure('invalid', `the store is ${shown(url)}, but the current directory does not exist any more`);
 }
 
-/** Empty if it has been deleted: that matters only to who says a relative path. */
+/** Empty if the directory was deleted, which matters only for a relative path. */
 function currentDirectory(): string {
   try {
     return process.cwd();

@@ -1,6 +1,6 @@
 /**
- * Members: who is there. A member's key hangs on the session of the process that joined, so it goes with that process,
- * and nobody has to send heartbeats for it.
+ * Members: which processes are alive. The key of a member is on the session lease of the process that joined, so it goes
+ * with that process, and needs no heartbeats of its own.
  */
 import { type Event, type Json, nameProblem, requestProblem, type ToldEvent } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
@@ -15,7 +15,7 @@ import { type NextStep, persistently, send, writeOnce } from '../write/write-onc
 export interface Member {
   readonly id: string;
   readonly metadata: Json | undefined;
-  /** When, by the clock of the process that joined. */
+  /** The time, by the clock of the process that joined. */
   readonly joinedAt: number;
 }
 
@@ -27,11 +27,11 @@ export type JoinOutcome =
 interface MemberRecord extends Member {
   readonly v: 1;
   readonly session: string;
-  /** Which attempt to join: one whose answer got lost is told by it. */
+  /** The id of the attempt to join, to recognise one whose answer got lost. */
   readonly attempt: string;
 }
 
-/** What a join rests on. */
+/** What one pass of a join decides on. */
 interface JoinView {
   readonly session: Session;
   readonly pair: KeyValue | undefined;
@@ -46,7 +46,7 @@ export class Members {
     this.#runtime = runtime;
   }
 
-  /** For as long as this process is alive, or until it leaves. Of any number who want an id at once, one gets it. */
+  /** Joins for as long as this process is alive, or until it leaves. Of any number that want an id at once, one gets it. */
   async join(id: string, metadata?: Json): Promise<JoinOutcome> {
     this.#runtime.refuseIfClosed();
     refuseUnlessNamed(id);
@@ -55,7 +55,7 @@ export class Members {
     const runtime = this.#runtime;
     const about = { v: 1 as const, id, metadata: frozenCopy(metadata ?? null), attempt: runtime.options.newId() };
     return writeOnce(runtime, {
-      // The first time, nobody is known to have this id: the write compares it.
+      // The first pass reads nothing: the write compares that no member has this id.
       read: async (isFirst) => {
         const session = await runtime.ready();
         if (isFirst) return { session, pair: undefined };
@@ -100,7 +100,7 @@ export class Members {
       landed: ({ revision }) => this.#joined(session, record, revision),
       overtaken: ({ results, revision }) => {
         const [found, own] = results as readonly [ReadResult, ReadResult];
-        // Our session is over, or a fence has raised its epoch.
+        // Our session has ended, or a fence has raised its epoch.
         runtime.sawLease(session.id, own.pairs[0]?.version, revision);
         return found.pairs.length === 0 ? undefined : { session, pair: found.pairs[0] };
       },
@@ -111,7 +111,7 @@ export class Members {
     return { kind: 'joined', membership: new Membership(this.#runtime, session, member, since) };
   }
 
-  /** By id. `onMalformed` hears of keys that are passed over, because what they hold cannot be read. */
+  /** All members, by id. `onMalformed` gets the keys that are passed over because they cannot be read. */
   async list({ onMalformed }: ListOptions = {}): Promise<readonly Member[]> {
     const { pairs } = await this.#read(prefixed(MEMBERS));
     const members = readEach(pairs, (pair) => shownMember(memberIn(pair)), onMalformed);
@@ -144,18 +144,18 @@ export class Membership implements AsyncDisposable {
     ({ id: this.id, metadata: this.metadata } = shownMember(member));
   }
 
-  /** Whether this process may still count as a member: not after it left, nor when the store has not heard of it in time. */
+  /** Whether this process is still a member: not after it left, nor once its session was not renewed in time. */
   get isValid(): boolean {
     return !this.#hasLeft && this.#session.isValid();
   }
 
-  /** Leaving twice, or after the session ended, changes nothing; nor for whoever has joined by this id since. */
+  /** Leaving twice, or after the session ended, changes nothing, nor does it touch a later member with this id. */
   async leave(): Promise<void> {
     this.#hasLeft = true;
     const runtime = this.#runtime;
     const key = stateKey('member', this.id);
     const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.#since }];
-    // Once is as good as twice: only this very membership is compared with.
+    // Repeating the write is harmless: it compares this very membership.
     await persistently(runtime, runtime.giveUpAt(), () =>
       send(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }),
     );
@@ -166,7 +166,7 @@ export class Membership implements AsyncDisposable {
   }
 }
 
-/** A member that leaves, or whose process dies, says nothing; that its key is gone does. */
+/** The deletion of the key is the event: a process that dies writes none. */
 export function memberLeft(key: string, at: number): ToldEvent | undefined {
   if (!key.startsWith(MEMBERS)) return undefined;
   const resource = resourceOfState(key);

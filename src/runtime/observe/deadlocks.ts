@@ -1,6 +1,6 @@
 /**
- * Looks for deadlocks when somebody begins to wait who may hold something else. The core decides who gives way; here
- * the states of all resources that are waited for are read, at one revision, and the victims are told.
+ * Looks for deadlocks when a request begins to wait whose holder may hold something else. Reads all resources that have a
+ * queue, at one revision; the core chooses the requests that give way, and their writers refuse them.
  */
 import {
   type Cycle,
@@ -10,14 +10,7 @@ import {
   type Resource,
   type Semaphore,
 } from '../../core/index.ts';
-import {
-  type KeyValue,
-  MOST_OPERATIONS,
-  type Operation,
-  prefixed,
-  type ReadResult,
-  type TransactionResult,
-} from '../../store/index.ts';
+import { type KeyValue, MOST_OPERATIONS, Operations, prefixed, readRange } from '../../store/index.ts';
 import { recordOfTicket, RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
@@ -41,7 +34,7 @@ export class Deadlocks implements RuntimeObserver {
     this.look();
   }
 
-  /** Asked for while a look is under way, it is repeated: the one under way may have read too early. */
+  /** Repeats a look that is under way: it may have read too early. */
   look(): void {
     if (this.#looking) {
       this.#again = true;
@@ -49,7 +42,7 @@ export class Deadlocks implements RuntimeObserver {
     }
     this.#looking = true;
     void this.#lookNow()
-      // Whoever waits in a circle waits for nothing else: a look that failed has to be repeated.
+      // Nothing else ends the waits of a deadlock, so a failed look has to be repeated.
       .catch(() => {
         if (this.#runtime.waiters.size > 0) this.#runtime.later(LOOK_AGAIN_MS, () => this.look());
       })
@@ -63,47 +56,38 @@ export class Deadlocks implements RuntimeObserver {
   }
 
   async #lookNow(): Promise<void> {
-    const waited = new Set(readEach(await this.#tickets(), (pair) => recordOfTicket(pair.key)));
+    const { store, stopped } = this.#runtime;
+    const queued = await readRange(store, prefixed(TICKETS), stopped);
+    const waited = new Set(readEach(queued.pairs, (pair) => recordOfTicket(pair.key)));
     if (waited.size === 0) return;
-    // A circle goes through those who wait, so records that nobody waits for are not read.
-    const reads: readonly Operation[] =
-      waited.size < MOST_OPERATIONS
-        ? [...waited].map((key) => ({ do: 'read', key }))
-        : [{ do: 'read', ...prefixed(RECORDS) }];
-    const result = await this.#read([{ do: 'read', ...prefixed(TICKETS), order: 'create' }, ...reads]);
-    const [tickets, ...records] = result.results as readonly [ReadResult, ...ReadResult[]];
+    const look = new Operations();
+    const tickets = look.read({ ...prefixed(TICKETS), order: 'create' });
+    // A deadlock only has resources with a queue, so other records are not read.
+    const ranges = waited.size < MOST_OPERATIONS ? [...waited].map((key) => ({ key })) : [prefixed(RECORDS)];
+    const records = ranges.map((range) => look.read(range));
+    const { results, revision } = await store.transaction(look.always(), stopped);
     const arrivals = new Map<string, number>();
     const waiting = new Map<string, LockRequest[]>();
-    // One key that cannot be read must not hide the deadlocks of others.
+    // One key that cannot be read must not hide the deadlocks of other resources.
     const asked = (pair: KeyValue) => [pair, resourceOfTicket(pair.key), ticketIn<LockRequest>(pair).request] as const;
-    for (const [pair, resource, request] of readEach(tickets.pairs, asked)) {
+    for (const [pair, resource, request] of readEach(tickets.in(results).pairs, asked)) {
       arrivals.set(request.id, pair.createRevision);
       const queue = waiting.get(resource);
       if (queue === undefined) waiting.set(resource, [request]);
       else queue.push(request);
     }
     const resources = readEach(
-      records.flatMap(({ pairs }) => pairs),
+      records.flatMap((record) => record.in(results).pairs),
       (pair): Resource => {
         const name = resourceOfRecord(pair.key);
         const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
         return { name, state: { record, waiting: waiting.get(name) ?? [] } as Lock | Semaphore };
       },
     );
-    const at = this.#runtime.moment(result.revision);
+    const at = this.#runtime.moment(revision);
     for (const { victim, cycle } of findDeadlocks(resources, at, (id) => arrivals.get(id) ?? 0)) {
       this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });
     }
-  }
-
-  async #tickets(): Promise<readonly KeyValue[]> {
-    const { results } = await this.#read([{ do: 'read', ...prefixed(TICKETS) }]);
-    return (results[0] as ReadResult).pairs;
-  }
-
-  /** All at one revision. */
-  #read(success: readonly Operation[]): Promise<TransactionResult> {
-    return this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
   }
 
   #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {

@@ -1,4 +1,4 @@
-/** What events are about: the first word of their types. */
+/** The kinds of events: the first word of an event type. */
 export const EVENT_KINDS = ['lock', 'semaphore', 'task', 'pipeline', 'member', 'guard'] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];

@@ -1,10 +1,9 @@
 /**
- * Who did what, told to whoever wants to know. Events travel with the write that made them, inside its record; here
- * they are taken out of the followed records and given to each subscriber in order.
+ * Delivers events to subscribers: who did what. An event is stored in the record that its write made, so this reads the
+ * events out of the records that it watches, and gives them to each subscriber in order.
  *
- * A subscriber's handler never runs on the path of the watch: each has a queue of its own, so a slow one delays
- * nobody. A queue that overflows is emptied, and the subscriber is told `resync`: it has missed something, and
- * should look at the state itself. Nothing is lost silently.
+ * A handler never runs on the path of the watch (see `SubscriberQueue`). A subscriber whose queue overflows gets `resync`:
+ * it has missed events, and should read the state itself. Nothing is lost silently.
  */
 import { type Event, type Hold, type Json, matches, type ToldEvent } from '../../core/index.ts';
 import type { Change, Changes, KeyValue, Revision } from '../../store/index.ts';
@@ -26,9 +25,9 @@ import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored.ts';
-import type { Subscription } from '../subscription.ts';
-import { TaskEvents } from '../tasks/events.ts';
-import type { FeedListener, TaskFeed } from '../tasks/feed.ts';
+import { SubscriberQueue } from '../subscriber-queue.ts';
+import { type Subscription, subscription } from '../subscription.ts';
+import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
 
 export type LockEventType =
   `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
@@ -54,35 +53,34 @@ export interface SignalboxEvent {
   /** `lock/main-branch`; for `resync`, which concerns everything, `*`. */
   readonly resource: string;
   readonly holder: string;
-  /** When, by the clock of the process that did it. */
+  /** The time, by the clock of the process that did it. */
   readonly at: number;
-  /** Revision and place in it: the same for everyone, and absent for what only this process saw (`denied`, `guard:*`). */
+  /** Revision and place in it: the same in every process, and absent for events of this process alone (`denied`, `guard:*`). */
   readonly id?: string;
   readonly [detail: string]: Json | undefined;
 }
 
 export type EventHandler = (event: SignalboxEvent) => void | Promise<void>;
 
-/** For the runtime itself: with who holds what it is about once the write is done. */
+/** For the runtime itself: an event with the holds of its resource after the write. */
 export interface RecordEvent extends ToldEvent {
   readonly held?: Held;
 }
 
-/** Which leases keep the holds of a resource, by a record of this revision. */
+/** The leases that keep the holds of a resource, by a record of this revision. */
 export type Held = { readonly leases: readonly string[]; readonly revision: Revision };
 
-/** For the runtime itself: told on the path of the watch, so it must not throw and must not wait. */
+/** For the runtime itself: runs on the path of the watch, so it must not throw and must not wait. */
 export interface RevisionListener {
-  /** What one revision made happen, in order. Of tasks apart from the rest. */
+  /** The events of one revision, in order. Those of tasks come separately. */
   told(events: readonly RecordEvent[]): void;
-  /** Something was missed. */
+  /** Events were missed. */
   missed(): void;
 }
 
-/** Tasks are elsewhere in the store than everything else. */
+/** Tasks have keys outside of signalbox's own, so they need a second watch. */
 export type EventSource = 'records' | 'tasks';
 
-const LONGEST_QUEUE = 1000;
 const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
@@ -102,14 +100,14 @@ export class Events implements FeedListener, RuntimeObserver {
     for (const event of events) this.#tell(publicEvent(event, resource));
   }
 
-  /** Resolves once the store has confirmed it: whatever happens after that is told. */
+  /** Resolves once the store has confirmed the watch: the handler gets every event after that. */
   async subscribe(pattern: string, handler: EventHandler): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
     if (typeof pattern !== 'string' || !PATTERN.test(pattern)) {
       throw new Failure(
         'invalid',
-        `the pattern is ${shown(pattern)}; accepted is "*", "lock:*" or "lock:released", and so on`,
+        `the pattern is ${shown(pattern)}; accepted is "*", a kind such as "lock:*", or a type such as "lock:released"`,
       );
     }
     const subscriber = new Subscriber(pattern, handler);
@@ -120,16 +118,16 @@ export class Events implements FeedListener, RuntimeObserver {
     };
     try {
       if (!pattern.startsWith('task:')) await this.#followRecords();
-      // Tasks are elsewhere in the store: whoever does not ask for them does not have them watched.
+      // The second watch is only for subscribers that ask for tasks.
       if (pattern === '*' || pattern === 'resync' || pattern.startsWith('task:')) await this.#feed.listen(this);
     } catch (error) {
       unsubscribe();
       throw error;
     }
-    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+    return subscription(unsubscribe);
   }
 
-  /** For the runtime itself. Resolves once the store has confirmed it. */
+  /** For the runtime itself. Resolves once the store has confirmed the watch. */
   async listen(source: EventSource, listener: RevisionListener): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     const listeners = this.#listeners[source];
@@ -141,7 +139,7 @@ export class Events implements FeedListener, RuntimeObserver {
       unsubscribe();
       throw error;
     }
-    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+    return subscription(unsubscribe);
   }
 
   async #followRecords(): Promise<void> {
@@ -155,7 +153,7 @@ export class Events implements FeedListener, RuntimeObserver {
 
   #follow(): Promise<unknown> {
     const { store, clock, stopped } = this.#runtime;
-    // Tickets, records and states lie side by side: one watch, one order.
+    // Tickets, records and states are neighbouring keys: one watch delivers them in one order.
     return follow(
       store,
       clock,
@@ -175,7 +173,7 @@ export class Events implements FeedListener, RuntimeObserver {
     );
   }
 
-  /** Of tasks. */
+  /** Changes of tasks, from the feed. */
   changes(changes: Changes): void {
     const events = [...this.#taskEvents.of(changes, this.#runtime.clock.now())];
     this.#tellAll(
@@ -209,7 +207,7 @@ export class Events implements FeedListener, RuntimeObserver {
   }
 }
 
-/** A key that cannot be read says nothing, and must not hide what else was written with it. */
+/** A key that cannot be read has no events, and must not hide those of the other keys of its revision. */
 function readableEvents(change: Change, now: number): readonly RecordEvent[] {
   try {
     return [...eventsOf(change, now)];
@@ -247,14 +245,14 @@ function documentProblem({ record, events = [] }: Fields): string | undefined {
   return areEvents ? undefined : `its events are ${shown(events)}`;
 }
 
-/** `record`: of a lock or a semaphore. */
+/** `record`: that of a lock or a semaphore. */
 export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
   const { holds = [] } = record as { readonly holds?: readonly Hold[] };
   const leases = holds.flatMap(({ lease, limit }) => (limit === undefined ? [lease] : [lease, limit]));
   return { leases, revision: modRevision };
 }
 
-/** A ticket that appears is itself the news that somebody waits. */
+/** A new ticket is itself the event that a request waits. */
 function queued(pair: KeyValue): ToldEvent {
   const { request, at } = ticketIn<{ holder: string; priority: number }>(pair);
   const resource = resourceOfTicket(pair.key);
@@ -266,53 +264,29 @@ function publicEvent(event: Event, resource: string): SignalboxEvent {
   return { ...event, type: event.type as EventType, resource };
 }
 
+/** One subscriber. After an overflow it gets `resync`, whatever its pattern: it must know that it has missed something. */
 class Subscriber {
   readonly pattern: string;
-  readonly #handler: EventHandler;
-  #queue: SignalboxEvent[] = [];
-  #draining = false;
-  #stopped = false;
+  readonly #queue: SubscriberQueue<SignalboxEvent>;
 
   constructor(pattern: string, handler: EventHandler) {
     this.pattern = pattern;
-    this.#handler = handler;
+    this.#queue = new SubscriberQueue(handler, ([dropped]) => [resyncAt(dropped?.at ?? 0)]);
   }
 
   tell(event: SignalboxEvent): void {
-    if (!matches(this.pattern, event.type)) return;
-    if (this.#queue.length >= LONGEST_QUEUE) this.missed(event.at);
-    else this.#add(event);
+    if (matches(this.pattern, event.type)) this.#queue.add(event);
   }
 
-  /** Whatever its pattern: it must know that it has missed something. */
   missed(at: number): void {
-    this.#queue = [];
-    this.#add({ type: 'resync', resource: '*', holder: '', at });
+    this.#queue.restart([resyncAt(at)]);
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#queue = [];
+    this.#queue.stop();
   }
+}
 
-  #add(event: SignalboxEvent): void {
-    this.#queue.push(event);
-    if (this.#draining) return;
-    this.#draining = true;
-    queueMicrotask(() => void this.#drain());
-  }
-
-  async #drain(): Promise<void> {
-    for (let event = this.#queue.shift(); event !== undefined && !this.#stopped; event = this.#queue.shift()) {
-      try {
-        await this.#handler(event);
-      } catch (error) {
-        // A bug in a handler is its own: told the way an event listener's is, and the next event still comes.
-        queueMicrotask(() => {
-          throw error;
-        });
-      }
-    }
-    this.#draining = false;
-  }
+function resyncAt(at: number): SignalboxEvent {
+  return { type: 'resync', resource: '*', holder: '', at };
 }

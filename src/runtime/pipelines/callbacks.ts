@@ -1,6 +1,6 @@
 /**
- * The callbacks of whoever drives a pipeline. One that throws must not stop the drive: a phase that had begun would be left
- * to a person. The pipeline goes on, and the first error is thrown to the caller once it is over.
+ * Guards the callbacks of a caller that drives a pipeline. A callback that throws must not stop the drive: a phase that had
+ * begun would need a person. The pipeline goes on, and the caller gets the first error once it is over.
  */
 import type { DriveOptions } from './terms.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The command of a phase, from its gate to its end. It is there before anything is written, runs nothing until it is let
- * go, and is noted under the holds it works under: whoever takes over finds it, should this process be killed.
+ * The command of a phase, from its gate to its end. The child process exists before anything is written, runs nothing until
+ * the gate opens, and has a note under the holds it works under: if this process is killed, the next driver finds it.
  */
 import { isUtf8 } from 'node:buffer';
 import { constants, mkdtemp, open, rm, stat } from 'node:fs/promises';
@@ -15,24 +15,24 @@ import type { Hold } from '../holds/hold.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
 import { Stop } from './stop.ts';
 
-/** After the last process of the command has gone, somebody outside may still have its output open. */
+/** The wait for the end of the output: a process outside the command may keep it open after the command has ended. */
 const LAST_WORDS_MS = 500;
 const GIVE_UP_MS = 10_000;
 
 export interface CommandTerms {
   readonly children: Children;
-  /** What it works under: the driver's, and those of the phase. */
+  /** The holds it works under: the driver's, and those of the phase. */
   readonly holds: readonly Hold[];
-  /** What is held around this process: the command works under that as well. */
+  /** The holds around this process: the command works under these as well. */
   readonly outer: readonly HoldTold[];
-  /** Between TERM and KILL. */
+  /** The time between TERM and KILL. */
   readonly graceMs: number;
-  /** Aborted, it is KILL at once. */
+  /** When it aborts, KILL follows at once. */
   readonly hurrying?: AbortSignal | undefined;
   /** Aborts with a `Stop`. */
   readonly stop: AbortSignal;
   readonly output: () => (chunk: Buffer) => void;
-  /** For people. */
+  /** Shows a line to people. */
   readonly tell: (line: string) => void;
 }
 
@@ -43,7 +43,7 @@ export class PhaseCommand {
   readonly #shell: string;
   readonly #env: NodeJS.ProcessEnv;
 
-  /** Begins to start it. */
+  /** Starts the child process, behind its gate. */
   constructor(shell: string, env: NodeJS.ProcessEnv, mark: string, cwd: string) {
     this.#cwd = cwd;
     this.#shell = shell;
@@ -60,7 +60,7 @@ export class PhaseCommand {
     this.#starting.catch(() => undefined);
   }
 
-  /** Never lets it go. */
+  /** Ends the child process without opening its gate. */
   async abandon(): Promise<void> {
     const child = await this.#starting.catch(() => undefined);
     await child?.abandon();
@@ -83,13 +83,13 @@ export class PhaseCommand {
     }
   }
 
-  /** The system says of a directory that is not there that the program is not. */
+  /** The system blames the program when the directory does not exist, so this checks the directory. */
   async #whyNotStarted(error: unknown): Promise<string> {
     const isThere = await stat(this.#cwd).then(
       (found) => found.isDirectory(),
       () => false,
     );
-    if (!isThere) return `${this.#cwd} is no directory, so its command cannot run there`;
+    if (!isThere) return `${this.#cwd} is not a directory, so its command cannot run there`;
     if (isTooLarge(error)) return tooLargeTold(this.#env, [this.#shell]);
     return error instanceof NotStarted ? error.message : String(error);
   }
@@ -105,7 +105,7 @@ export class PhaseCommand {
       if (stop.aborted) return Stop.of(stop).result;
       const lost = holds.find((hold) => !hold.isValid);
       if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
-      if (left !== undefined) return { kind: 'failed', why: `${left}; it has not begun beside that` };
+      if (left !== undefined) return { kind: 'failed', why: `${left}; the command was not started while that runs` };
       const [result, isGone] = await this.#let(child, terms);
       isStillThere = !isGone;
       return result;
@@ -115,15 +115,15 @@ export class PhaseCommand {
   }
 
   /**
-   * Nothing runs yet, so a store that is away for a moment is asked again; a note that was written without our knowing is
-   * removed by whoever finds that nothing is left of the child. Undefined if it was stopped meanwhile.
+   * Tries again while the store does not answer: nothing runs yet. A note that landed without an answer is removed by the
+   * process that finds nothing left of the child. Undefined if it was stopped meanwhile.
    */
   #enter(child: GatedChild, { children, holds, outer, graceMs, stop }: CommandTerms): Promise<Entered | undefined> {
     const terms = { graceMs, outlivesHold: false, isAlone: true };
     return children.enterUnless(stop, holds, child.offspring, terms, outer);
   }
 
-  /** What came of it, and whether nothing of it is left. */
+  /** The result, and whether all of its processes are gone. */
   async #let(
     child: GatedChild,
     { graceMs, hurrying, stop, output, tell }: CommandTerms,
@@ -174,7 +174,7 @@ export class PhaseCommand {
   }
 }
 
-/** Variables are passed on as text: a byte that is none would reach the next phase as another one. */
+/** Outputs are passed on as text: a byte that is not UTF-8 would reach the next phase as another one. */
 function strayBytes(outputs: Buffer): string {
   const lines = outputs.toString('latin1').split('\n');
   const at = lines.findIndex((line) => !isUtf8(Buffer.from(line, 'latin1')));
@@ -185,7 +185,7 @@ function outputsIn(directory: string): string {
   return join(directory, 'outputs');
 }
 
-/** Undefined if it is no file that could be read. A pipe would be waited for until somebody opens its other end. */
+/** Undefined if there is no regular file. Opening a pipe would wait until another process opens its other end. */
 async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined> {
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(isMissing);
   if (file === true) return Buffer.alloc(0);
@@ -199,7 +199,7 @@ async function readUpTo(path: string, bytes: number): Promise<Buffer | undefined
   }
 }
 
-/** Nothing was passed on. */
+/** Removes the file of the outputs. */
 function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

@@ -1,5 +1,5 @@
 /**
- * Runbooks in TypeScript: spelt as in YAML, typed, and with functions beside lines for the shell.
+ * Runbooks in TypeScript: spelt as in YAML, typed, and with functions as well as shell commands.
  *
  *     export default defineRunbook({
  *       name: 'release',
@@ -14,29 +14,29 @@ import type { RunbookWithFunctions } from './terms.ts';
 
 export interface RunbookDefinition {
   readonly name: string;
-  /** For all phases; those of a phase go before. */
+  /** Variables for all phases; those of a phase take precedence. */
   readonly env?: VariablesDefinition;
   readonly phases: readonly PhaseDefinition[];
 }
 
 export interface PhaseDefinition {
   readonly name: string;
-  /** A line for the shell, or a function. */
+  /** A shell command, or a function. */
   readonly run: string | PhaseFunction;
-  /** All of them must pass before it runs, and after it has. */
+  /** Guards that must all pass before the phase runs (`pre`), and after it (`post`). */
   readonly pre?: GuardDefinition | readonly GuardDefinition[];
   readonly post?: GuardDefinition | readonly GuardDefinition[];
-  /** Acquired together before it runs, released when nothing of it runs any more. */
+  /** Acquired together before the phase runs, released when none of its processes runs any more. */
   readonly holds?: HoldsDefinition;
-  /** For guards of the phase that say nothing else. */
+  /** The default for guards of the phase. */
   readonly wakeOn?: EventPattern | readonly EventPattern[];
-  /** For guards of the phase that say nothing else, and for a command that still fails after its retries. */
+  /** The default for guards of the phase, and what happens when the command still fails after its retries. */
   readonly onFailure?: OnFailureDefinition;
   /** `'10m'`. */
   readonly timeout?: string;
   readonly timeoutMs?: number;
   readonly retries?: number | { readonly times: number; readonly backoff?: string; readonly backoffMs?: number };
-  /** It may be run again when nobody knows how far it came. */
+  /** The phase may run again when it is not known how far it got. */
   readonly idempotent?: boolean;
   readonly env?: VariablesDefinition;
 }
@@ -74,10 +74,10 @@ export interface SlotsDefinition {
   readonly capacity?: number;
 }
 
-/** A runbook with the functions it brings along, by the names of their phases. */
+/** A runbook with its functions, by the names of their phases. */
 export type DefinedRunbook = RunbookWithFunctions;
 
-/** Throws `invalid` with everything that is wrong with it. */
+/** Throws `invalid` with everything that is wrong with the runbook. */
 export function defineRunbook(definition: RunbookDefinition): DefinedRunbook {
   const parsed = parseRunbook(definition, 'code');
   if (!parsed.ok) throw new Failure('invalid', parsed.problems.map(told).join('\n'));

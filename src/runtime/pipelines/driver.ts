@@ -1,60 +1,54 @@
 /**
- * Drives one pipeline: carries out what the core says is to be done, and tells it what came of it. It has the driver's
- * hold for as long as it drives; when that is lost, the command is ended and nothing is written any more.
+ * Drives one pipeline: carries out the effects that the core asks for, and reports their results to it. The driver holds
+ * the driver's lock while it drives; if it loses that, it ends the command and writes nothing any more.
+ *
+ *     evaluate ──▶ acquire ──▶ begin ──▶ run ──▶ evaluate (after) ──▶ the next phase
  */
-import type { Adapters } from '../../adapters/adapters.ts';
 import {
   type Choice,
-  type Condition,
   type Effect,
   type GuardOutcome,
-  type Guard,
   hasEnded,
   type Phase,
   type PipelineRecord,
   pipelineHolder,
-  requiredInputs,
   waitsForItsTurn,
 } from '../../core/index.ts';
-import type { GuardExecutor } from '../guards/executor.ts';
 import type { GuardWatch } from '../guards/watch.ts';
 import type { LockHold } from '../holds/lock.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { HoldSet, TogetherAttempt, TogetherOptions, Want } from '../holds/together.ts';
-import { type RunSpec, variablesOf } from './run-spec.ts';
+import type { RunSpec } from './run-spec.ts';
 import type { PipelineFeed } from './feed.ts';
 import { refuseUnlessRunnable } from './functions.ts';
-import { pipelineResource } from './keys.ts';
+import { PhaseGuards, type PhaseGuardsParts, type PhaseGuardsTerms } from './phase-guards.ts';
 import type { Answered, Ask, RecordStore } from './record-store.ts';
 import { MARGIN } from '../session/session.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
-import { Stop } from './stop.ts';
+import { FirstStop, Stop, type StopReason } from './stop.ts';
 
-/** What a driver needs of the signalbox that it is part of. */
-export interface DriverParts extends RunParts {
+/** What a driver needs of its signalbox. */
+export interface DriverParts extends RunParts, PhaseGuardsParts {
   readonly runtime: Runtime;
   readonly feed: PipelineFeed;
-  readonly guards: GuardExecutor;
   acquireAll(wants: readonly Want[], options: TogetherOptions): Promise<HoldSet>;
   tryAcquireAll(wants: readonly Want[], options: TogetherOptions): Promise<TogetherAttempt>;
 }
 
-export interface DriveTerms {
-  /** What guards look at, with the variables that the commands of the phase have. */
-  readonly adapters: (variables: Readonly<Record<string, string>>) => Adapters;
-  /** Aborted, the command is ended and the pipeline left for somebody else. */
+export interface DriveTerms extends PhaseGuardsTerms {
+  /** When it aborts, the driver ends the command and leaves the pipeline for another driver. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether it stays while the pipeline is blocked; otherwise it leaves it so. */
+  /** Whether the driver stays while the pipeline is blocked; otherwise it leaves. */
   readonly waits: boolean;
-  /** What a person decided, about a question that is open. */
+  /** The decision of a person about an open question. */
   readonly decision?: { readonly question: number; readonly choice: Choice; readonly by: string } | undefined;
-  /** Told of every change that this driver makes. */
+  /** Gets the record after every change that this driver makes. */
   readonly onChange: (record: PipelineRecord) => void;
 }
 
-/** Somebody who held it with the same name has not let go of it yet. */
+/** The wait for another hold of the same holder name to be released. */
 const REENTRY_PAUSE_MS = 200;
 
 export class PipelineDriver {
@@ -64,9 +58,10 @@ export class PipelineDriver {
   readonly #hold: LockHold;
   readonly #terms: DriveTerms;
   readonly #holder: string;
-  /** Aborts when somebody cancels the pipeline, or takes it over. */
+  /** Aborts when the pipeline is cancelled, or another driver takes it over. */
   readonly #taken = new AbortController();
   readonly #over: AbortSignal;
+  readonly #guards: PhaseGuards;
   #held: HoldSet | undefined;
   #decision: DriveTerms['decision'];
 
@@ -79,9 +74,10 @@ export class PipelineDriver {
     this.#holder = pipelineHolder(records.id);
     const { signal } = terms;
     this.#over = AbortSignal.any([hold.signal, this.#taken.signal, ...(signal === undefined ? [] : [signal])]);
+    this.#guards = new PhaseGuards(parts, records, spec, terms, hold.holder, this.#over);
   }
 
-  /** Until it is over, blocked for a person, stopped, or somebody else's. */
+  /** Drives until the pipeline is over, waits for a person, is stopped, or has another driver. */
   async drive(): Promise<PipelineRecord | undefined> {
     const { feed, runtime } = this.#parts;
     const unlisten = await feed.listen(this.#records.id, {
@@ -99,14 +95,14 @@ export class PipelineDriver {
       const { holder, token } = this.#hold;
       let effect: Effect | undefined = (await this.#ask({ kind: 'drive', holder, token })).effect;
       this.#isDriving = true;
-      // What was heard meanwhile was about the one before us.
+      // Changes that arrived before this were about the driver before us.
       this.#heard();
       this.#decision = this.#terms.decision;
       while (effect !== undefined && !this.#over.aborted) effect = await this.#carryOut(effect);
       if (this.#hold.lost !== undefined) throw this.#hold.lost;
       return this.#records.record;
     } catch (error) {
-      // Whatever could not be done after that, could not be done because of that.
+      // Any failure after the loss of the hold is a consequence of it.
       throw this.#hold.lost ?? error;
     } finally {
       unlisten();
@@ -115,7 +111,7 @@ export class PipelineDriver {
     }
   }
 
-  /** What is to be done after it; undefined if there is nothing left for this driver. */
+  /** Answers the next effect; undefined if this driver has nothing left to do. */
   async #carryOut(effect: Effect): Promise<Effect | undefined> {
     switch (effect.kind) {
       case 'evaluate':
@@ -143,15 +139,15 @@ export class PipelineDriver {
     let before: readonly GuardOutcome[] = [];
     try {
       for (;;) {
-        const outcomes: readonly GuardOutcome[] | undefined = await this.#lookAgain(guards, phase, before);
+        const outcomes: readonly GuardOutcome[] | undefined = await this.#guards.lookAgain(guards, phase, before);
         if (outcomes === undefined) return undefined;
         before = outcomes;
         const { pollMs } = this.#spec;
         const { effect, isFound } = await this.#tell({ kind: 'judged', when, outcomes, pollMs });
-        // Those of the next phase are to be looked at next: these have passed.
+        // An effect for another phase means that these guards have passed.
         const isBlocked = effect.kind === 'evaluate' && effect.when === when && effect.phase.name === phase.name;
         if (!isBlocked) return effect;
-        // Whether these passed got lost with the answer.
+        // The answer to an earlier report got lost, so whether these guards passed is not known.
         if (isFound === true) continue;
         if (!this.#terms.waits) return undefined;
         if (when === 'before' && waitsForItsTurn(phase, outcomes)) {
@@ -160,67 +156,15 @@ export class PipelineDriver {
         if (watch === undefined) {
           watch = await this.#patiently(() => this.#parts.guards.watch(guards, { pollMs, own: this.#holder }));
           if (watch === undefined) return undefined;
-          // What happened between the look and the watch was not heard.
+          // Looks once more: the watch did not see what changed before it began.
           continue;
         }
-        await this.#nextLook(watch, effect.againMs);
+        await this.#guards.nextLook(watch, effect.againMs);
         if (this.#over.aborted) return undefined;
       }
     } finally {
       watch?.close();
     }
-  }
-
-  /**
-   * The first time at all of them, so that every reason is told. After that those that run commands are looked at only
-   * once the others pass: nobody wants the tests to be run every two seconds while an issue is open.
-   */
-  async #lookAgain(
-    guards: readonly Guard[],
-    phase: Phase,
-    before: readonly GuardOutcome[],
-  ): Promise<readonly GuardOutcome[] | undefined> {
-    const cheap = guards.filter(({ condition }) => !runsCommands(condition));
-    if (before.length === 0 || cheap.length === guards.length) return this.#check(guards, phase);
-    const first = await this.#check(cheap, phase);
-    if (first === undefined) return undefined;
-    const isOpen = cheap.some(({ id, onFailure }) => onFailure !== 'warn' && !first.some(passes(id)));
-    const costly = guards.filter((guard) => !cheap.includes(guard));
-    const second = isOpen ? before : await this.#check(costly, phase);
-    return second === undefined
-      ? undefined
-      : guards.map(({ id }) => outcomeOf(id, first) ?? outcomeOf(id, second)).filter((one) => one !== undefined);
-  }
-
-  /** Undefined if there is nothing left for this driver. */
-  async #check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
-    if (this.#over.aborted) return undefined;
-    if (guards.length === 0) return [];
-    const { runtime } = this.#parts;
-    const told = guards.map(({ id }) => ({
-      type: 'guard:evaluating',
-      at: runtime.clock.now(),
-      holder: this.#hold.holder,
-      guard: id,
-      phase: phase.name,
-    }));
-    runtime.emit(pipelineResource(this.#records.id), told);
-    const adapters = this.#terms.adapters(variablesOf(this.#spec, this.#records.record, phase));
-    const terms = { signal: this.#over, own: this.#holder, adapters, isQuiet: true };
-    try {
-      return await this.#parts.guards.check(guards, terms);
-    } catch (error) {
-      if (this.#over.aborted) return undefined;
-      throw error;
-    }
-  }
-
-  async #nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
-    if (againMs === undefined) return void (await watch.next(this.#over));
-    const enough = new AbortController();
-    const timer = this.#parts.runtime.later(againMs, () => enough.abort(), false);
-    await watch.next(AbortSignal.any([this.#over, enough.signal]));
-    timer.cancel();
   }
 
   // Holds
@@ -254,8 +198,8 @@ export class PipelineDriver {
       if (error instanceof NotAcquired) return this.#refused(error);
       throw error;
     }
-    // It may have taken long: what was true before need not be now.
-    const outcomes = await this.#check(phase.pre, phase);
+    // The wait may have been long: the guards may not pass any more.
+    const outcomes = await this.#guards.check(phase.pre, phase);
     if (outcomes === undefined) return undefined;
     const { effect } = await this.#tell({
       kind: 'judged',
@@ -268,7 +212,7 @@ export class PipelineDriver {
     return effect;
   }
 
-  /** False, and given back, if it rests on a hold that ends with somebody else. */
+  /** Releases them and answers false if one is a re-entry: it would end with the outer hold. */
   async #took(held: HoldSet): Promise<boolean> {
     this.#held = held;
     if (!held.holds.some(({ isReentry }) => isReentry)) return true;
@@ -276,7 +220,7 @@ export class PipelineDriver {
     return false;
   }
 
-  /** From the guards on: the other one may have it for long. */
+  /** Begins again with the guards: the outer hold may last long. */
   async #pauseThenLookAgain(phase: Phase): Promise<Effect | undefined> {
     await this.#rest(REENTRY_PAUSE_MS);
     return this.#over.aborted ? undefined : { kind: 'evaluate', when: 'before', phase };
@@ -308,7 +252,7 @@ export class PipelineDriver {
     try {
       const tokens = Object.fromEntries(held.map(({ resource, token }) => [resource, token]));
       const begun = await this.#tell({ kind: 'begun', tokens });
-      // The pipeline is somewhere else than we thought: what runs there is not what we have just started.
+      // The pipeline is at another phase than this driver thought, so the command that it started is the wrong one.
       const isElsewhere = begun.outcome.kind === 'misplaced';
       if (isElsewhere || begun.effect.kind !== 'run') {
         await run.abandon();
@@ -323,43 +267,35 @@ export class PipelineDriver {
     }
   }
 
-  /** Ended early by the time limit, a lost hold, a cancel, a stop: whichever comes first is why. */
+  /** Runs the command until it ends, or until the first of these stops it: time limit, lost hold, cancel, stop. */
   async #run(run: PhaseRun, timeoutMs: number | undefined): ReturnType<PhaseRun['run']> {
-    const stop = new AbortController();
-    const listeners: [AbortSignal, () => Stop][] = [
-      // Half of the time between the loss and the end of the lease.
-      [this.#hold.signal, () => Stop.replaced((this.#parts.runtime.options.sessionTtlMs * MARGIN) / 2)],
+    const { runtime } = this.#parts;
+    const reasons: StopReason[] = [
+      // Half of the time between the loss of the hold and the end of its lease.
+      [this.#hold.signal, () => Stop.replaced((runtime.options.sessionTtlMs * MARGIN) / 2)],
       [this.#taken.signal, () => Stop.cancelled],
     ];
     if (this.#held !== undefined && this.#held.holds.length > 0) {
       const lost = this.#held.signal;
-      listeners.push([lost, () => Stop.holdLost(lost.reason)]);
+      reasons.push([lost, () => Stop.holdLost(lost.reason)]);
     }
     const { signal } = this.#terms;
-    // One of our own: the same signal may stop any number of drivers, and so many listeners look like a leak.
-    const stopped = signal === undefined ? [] : [AbortSignal.any([signal])];
-    for (const own of stopped) listeners.push([own, () => Stop.stopped('its driver was stopped')]);
-    const undo = listeners.map(([of, why]) => {
-      const onAbort = (): void => stop.abort(why());
-      if (of.aborted) onAbort();
-      else of.addEventListener('abort', onAbort, { once: true });
-      return () => of.removeEventListener('abort', onAbort);
-    });
+    // A signal of our own: many drivers may share the caller's signal, and many listeners on it would look like a leak.
+    if (signal !== undefined) reasons.push([AbortSignal.any([signal]), () => Stop.stopped('its driver was stopped')]);
+    const stop = new FirstStop(reasons);
     const timer =
-      timeoutMs === undefined
-        ? undefined
-        : this.#parts.runtime.later(timeoutMs, () => stop.abort(Stop.timedOut(timeoutMs)), false);
+      timeoutMs === undefined ? undefined : runtime.later(timeoutMs, () => stop.stop(Stop.timedOut(timeoutMs)), false);
     try {
       return await run.run(stop.signal);
     } finally {
       timer?.cancel();
-      for (const each of undo) each();
+      stop.forget();
     }
   }
 
   // The rest
 
-  /** A store that is away for a moment is asked again. Undefined if there is nothing left for this driver. */
+  /** Repeats `work` while the store does not answer. Undefined if this driver has nothing left to do. */
   #patiently<T>(work: () => Promise<T>): Promise<T | undefined> {
     return unlessStopped(this.#parts.runtime, this.#over, work);
   }
@@ -408,7 +344,7 @@ export class PipelineDriver {
     return answered;
   }
 
-  /** What we wrote comes back to us by the watch, sometimes before the answer. */
+  /** Shows each record once: the watch delivers our own writes too, sometimes before the answer to them. */
   #show(record: PipelineRecord | undefined): void {
     const shown = `${record?.last} ${record?.lastDriven}`;
     if (record === undefined || shown === this.#shown) return;
@@ -420,7 +356,7 @@ export class PipelineDriver {
 
   #isDriving = false;
 
-  /** Somebody else wrote the record. */
+  /** The record was changed by another process. */
   #heard(): void {
     if (!this.#isDriving) return;
     const { record } = this.#records;
@@ -428,18 +364,6 @@ export class PipelineDriver {
     this.#show(record);
     if (!isOurs || record.cancel !== undefined || hasEnded(record)) this.#taken.abort();
   }
-}
-
-function passes(id: string): (outcome: GuardOutcome) => boolean {
-  return ({ guard, kind }) => guard === id && kind === 'passed';
-}
-
-function outcomeOf(id: string, outcomes: readonly GuardOutcome[]): GuardOutcome | undefined {
-  return outcomes.find(({ guard }) => guard === id);
-}
-
-function runsCommands(condition: Condition): boolean {
-  return requiredInputs(condition).some(({ kind }) => kind === 'command');
 }
 
 type WithoutToken<Each> = Each extends { readonly token: number } ? Omit<Each, 'token'> : never;

@@ -1,6 +1,6 @@
 /**
- * Drives pipelines: takes the driver's hold, ends what an earlier driver left running, and has a `PipelineDriver` carry the
- * pipeline on under that hold's token.
+ * Drives pipelines: acquires the driver's lock, ends what an earlier driver left running, and lets a `PipelineDriver` go on
+ * under the token of that hold.
  */
 import { hostname } from 'node:os';
 import type { Adapters } from '../../adapters/adapters.ts';
@@ -36,12 +36,12 @@ import type { DriveOutcome, ResumeOptions } from './terms.ts';
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
 
-/** What pipelines need of the signalbox that they are part of. */
+/** What pipelines need of their signalbox. */
 export interface PipelineParts extends Pick<DriverParts, 'children' | 'guards' | 'acquireAll' | 'tryAcquireAll'> {
   lock(name: string): Lock;
-  /** What guards look at, if it is not the machine that drives the pipeline. */
+  /** What guards look at, if not the machine that drives the pipeline. */
   readonly adapters: Adapters | undefined;
-  /** The store, for what is started to find. */
+  /** The URL of the store, for the commands. */
   readonly url: string | undefined;
 }
 
@@ -63,7 +63,7 @@ export class Driving {
     const question = options.question ?? openQuestion(record);
     const refused = voidDecision(record, options, question);
     if (refused !== undefined) return refused;
-    // Its own phase would wait for itself.
+    // A phase that drives its own pipeline would wait for itself.
     if (phaseAround(record) !== undefined) return { kind: 'driven', by: record.driver?.holder ?? '' };
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
@@ -74,7 +74,7 @@ export class Driving {
     }
   }
 
-  /** `question`: the one that was open when a person decided. */
+  /** `question`: the question that was open when a person decided. */
   async #driveWith(
     id: string,
     hold: LockHold,
@@ -83,17 +83,17 @@ export class Driving {
   ): Promise<DriveOutcome> {
     const { record: seen } = await readPipeline(this.#runtime, id);
     if (seen === undefined) throw missing(id);
-    // While we waited for the hold, another process may have answered the question, and come to the next one.
+    // While this process waited for the hold, another may have answered the question and reached the next one.
     const refused = voidDecision(seen, options, question);
     if (refused !== undefined) return refused;
-    // Whatever an earlier driver began must not run beside what we begin.
+    // A command of an earlier driver must not run while ours does.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, spec, mod } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined) throw missing(id);
     await recoverLog(this.#runtime, record);
     const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
     const next = nextToRun(spec.runbook, record, decision);
-    // Asked before anything is written: a pipeline that was pending would be running then, with nobody to drive it.
+    // Checked before anything is written: otherwise a pending pipeline would be marked running without a driver.
     if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
     const records = new RecordStore(this.#runtime, id, spec.runbook, { record, mod }, hold.process);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, spec);
@@ -110,7 +110,7 @@ export class Driving {
     return { kind: 'left', record: last };
   }
 
-  /** What an earlier driver held for the phase is of no use to anybody, and its lease is gone: it need not wait for maintenance. */
+  /** Frees the holds that an earlier driver had for the phase. Their lease has ended, so they need not wait for maintenance. */
   #freeLeftBehind({ step, phases }: PipelineRecord): void {
     for (const resource of Object.keys(phases[step.phase]?.tokens ?? {})) {
       this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'maintain' }));
@@ -138,7 +138,7 @@ export class Driving {
     };
   }
 
-  /** Or who has it. */
+  /** The driver's hold, or the name of its holder. */
   async #driverHold(id: string, { standsBy = false, signal }: ResumeOptions): Promise<LockHold | string> {
     const lock = this.#parts.lock(driverLock(id));
     const terms = {
@@ -150,16 +150,16 @@ export class Driving {
     const attempt = await lock.tryAcquire(terms);
     if ('hold' in attempt) return attempt.hold;
     try {
-      // A driver that was killed is found dead in a moment; one that lives is still there then.
+      // A killed driver is found dead in a moment; a live one still holds the lock then.
       return await lock.acquire({ ...terms, waitMs: FOUND_DEAD_MS, ...(signal !== undefined && { signal }) });
     } catch (error) {
       if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
       const { holders } = await lock.inspect();
-      return holders[0]?.holder ?? 'somebody who waits for it';
+      return holders[0]?.holder ?? 'a process that waits for it';
     }
   }
 
-  /** It may take long, or need somebody: that is told like what the phase prints. */
+  /** May take long, or need a person, so its messages appear among the output of the phase. */
   async #clear(hold: LockHold, options: ResumeOptions, phase: string): Promise<void> {
     const { graceMs = DEFAULT_GRACE_MS, signal, onOutput } = options;
     const { children } = this.#parts;
@@ -172,12 +172,16 @@ export class Driving {
       tell: (line) => onOutput?.(phase, `signalbox: ${line}\n`),
       cut,
     });
-    if (cut.aborted) throw hold.lost ?? new Failure('closed', `${hold.resource}: stopped while it waited`);
-    if (left !== undefined) throw new Failure('not-acquired', `${left}; nothing was started beside it`);
+    if (cut.aborted)
+      throw (
+        hold.lost ??
+        new Failure('closed', `${hold.resource}: stopped while it waited for processes of an earlier driver to end`)
+      );
+    if (left !== undefined) throw new Failure('not-acquired', `${left}; the pipeline does not go on while that runs`);
   }
 }
 
-/** The phase whose turn it is; undefined while its command runs, after it has, and where a person decides first. */
+/** The phase that is next; undefined while its command runs, after that, and where a person has to decide first. */
 function nextToRun(
   { phases }: Runbook,
   { step, blocked }: PipelineRecord,
@@ -187,7 +191,7 @@ function nextToRun(
   return phases[step.phase];
 }
 
-/** Undefined if there is no decision, or if it counts. */
+/** Why the decision does not count; undefined if it does, or if there is none. */
 function voidDecision(
   record: PipelineRecord,
   { decision }: ResumeOptions,
@@ -206,7 +210,7 @@ function voidDecision(
   }
 }
 
-/** Commands that guards run have the same variables as those of phases. */
+/** Gives the commands of guards the same variables as those of phases. */
 async function adaptersFor(
   given: Adapters | undefined,
   root: string,

@@ -1,4 +1,4 @@
-/** The one watch on pipelines that a process has: for drivers, which have to hear of a cancel, and for who waits for an end. */
+/** The one watch on pipelines of a process: for drivers, which must see a cancel, and for callers that wait for the end. */
 import { type PipelineRecord, readRecord, type StoredRecord } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
@@ -8,22 +8,22 @@ import type { Runtime } from '../runtime.ts';
 import { checked, type Fields, isCount, isObject, isTime, readEach } from '../stored.ts';
 import { ALL_PIPELINES, pipelineKeys, pipelineOfState } from './keys.ts';
 
-/** How a pipeline stands, and since which revision. */
+/** The record of a pipeline, at a revision. */
 export interface Seen {
-  /** Undefined: there is none. */
+  /** Undefined: there is no such pipeline. */
   readonly record: PipelineRecord | undefined;
   readonly mod: Revision;
 }
 
 export interface PipelineListener {
   saw(seen: Seen): void;
-  /** Something was missed: how it stands has to be read. */
+  /** Changes were missed: the listener has to read the record. */
   missed(): void;
 }
 
 export class PipelineFeed {
   readonly #runtime: Runtime;
-  /** By the key of its state. */
+  /** By the key of the state. */
   readonly #listeners = new Map<string, Set<PipelineListener>>();
   #following: Promise<unknown> | undefined;
 
@@ -31,7 +31,7 @@ export class PipelineFeed {
     this.#runtime = runtime;
   }
 
-  /** Resolves once nothing can be missed, with what ends it. */
+  /** Resolves once no change can be missed, with the function that ends it. */
   async listen(id: string, listener: PipelineListener): Promise<() => void> {
     const { state } = pipelineKeys(id);
     const listeners = this.#listeners.get(state) ?? new Set();
@@ -64,7 +64,7 @@ export class PipelineFeed {
             if (listeners === undefined) continue;
             const [record] = change.kind === 'put' ? readEach([change.pair], recordIn) : [];
             for (const listener of listeners) {
-              // How one stands that cannot be read is told to whoever reads it.
+              // A record that cannot be read throws for the process that reads it.
               if (change.kind === 'put' && record === undefined) listener.missed();
               else listener.saw({ record, mod: revision });
             }
@@ -81,7 +81,7 @@ export class PipelineFeed {
   }
 }
 
-/** The record of today, also where an older version of signalbox wrote it. */
+/** The record in today's form, also where an older version of signalbox wrote it. */
 export function recordIn(pair: KeyValue): PipelineRecord {
   const { record } = checked<RecordDocument<StoredRecord>>(pair, (document) =>
     isObject(document['record'])
@@ -93,11 +93,11 @@ export function recordIn(pair: KeyValue): PipelineRecord {
   const version = shown(read.version);
   throw new Failure(
     'corrupt',
-    `${pair.key} has version ${version}, which this signalbox cannot read: update signalbox`,
+    `${pair.key} has version ${version}: a newer signalbox wrote it, and this one cannot read it; update signalbox`,
   );
 }
 
-/** Every reader relies on this much. */
+/** Checks the fields that every reader relies on. */
 function recordProblem({ id, name, state, step, phases, outputs, startedAt }: Fields, key: string): string | undefined {
   if (id !== pipelineOfState(key)) return `its id is ${shown(id)}`;
   for (const [field, text] of Object.entries({ name, state })) {

@@ -1,4 +1,4 @@
-/** Phases that are functions of the program that drives the pipeline. */
+/** Phases that are functions in the program that drives the pipeline. */
 import type { Phase, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { pipelineResource } from './keys.ts';
@@ -6,25 +6,25 @@ import { pipelineResource } from './keys.ts';
 export interface PhaseContext {
   readonly pipeline: string;
   readonly phase: string;
-  /** 1 for the first, 2 after it has failed once. */
+  /** 1 for the first attempt, 2 after one failure. */
   readonly attempt: number;
-  /** Aborts when the phase is to end: time is over, a hold was lost, the pipeline was cancelled. It must be heeded. */
+  /** Aborts when the phase must end: time is over, a hold was lost, the pipeline was cancelled. The function must obey it. */
   readonly signal: AbortSignal;
-  /** What the runbook and the earlier phases say. */
+  /** The variables of the runbook and of earlier phases. */
   readonly env: Readonly<Record<string, string>>;
   readonly outputs: Readonly<Record<string, string>>;
-  /** Of the driver: larger for every driver of this pipeline. */
+  /** The token of the driver: every later driver of this pipeline has a larger one. */
   readonly token: Token;
-  /** Of what the phase holds, by resource. */
+  /** The tokens of the holds of the phase, by resource. */
   readonly tokens: Readonly<Record<string, Token>>;
-  /** Kept with the pipeline, like what a command prints. */
+  /** Adds to the log of the phase, like the output of a command. */
   log(text: string): void;
 }
 
-/** What it returns is passed on to the phases after it, as text. */
+/** Returns outputs, which later phases get as text. */
 export type PhaseFunction = (phase: PhaseContext) => unknown;
 
-/** A function that this program does not have has not failed: it is for another program to run. */
+/** Refuses to drive a function phase that this program does not have. It has not failed: another program can run it. */
 export function refuseUnlessRunnable(
   pipeline: string,
   { name, run }: Phase,

@@ -1,9 +1,9 @@
 /**
- * The keys of pipelines. Their states lie beside those of members, and are told about like records.
+ * The keys of pipelines. Their states are next to those of members, and carry events as records do.
  *
  *     s/pipeline/<id>          its record, with the events of the write that made it
  *     b/<id>                   its spec: the runbook, and where and how it runs. Written once
- *     l/<id>/<phase>/<run>     what the command of a phase printed, of long output the beginning and the end
+ *     l/<id>/<phase>/<run>     the output of the command of a phase; of long output the beginning and the end
  */
 import { nameProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -13,7 +13,7 @@ import { nameIn, STATES } from '../layout.ts';
 const PIPELINES = `${STATES}pipeline/`;
 export const ALL_PIPELINES: KeyRange = prefixed(PIPELINES);
 
-/** The name of the driver's lock is longer than the id, and has to stay a name. */
+/** The name of the driver's lock is longer than the id, and must still be a valid name. */
 const LONGEST_ID = 180;
 
 export interface PipelineKeys {
@@ -35,12 +35,12 @@ export function logKey({ logs }: PipelineKeys, phase: number, run: number): stri
   return `${logs}${String(phase).padStart(3, '0')}/${String(run).padStart(6, '0')}`;
 }
 
-/** Whoever holds it drives the pipeline. */
+/** The name of the driver's lock: its holder drives the pipeline. */
 export function driverLock(id: string): string {
   return `pipeline:${id}`;
 }
 
-/** As people read it, beside `lock/main` and `task/42`. */
+/** The name that people see, like `lock/main` and `task/42`. */
 export function pipelineResource(id: string): string {
   return `pipeline/${id}`;
 }

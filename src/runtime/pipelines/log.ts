@@ -1,4 +1,4 @@
-/** What the command of a phase prints: kept in the store while it runs and after, of long output the beginning and the end. */
+/** The log of a phase: stores what its command prints, while it runs; of long output the beginning and the end. */
 import type { Timer } from '../../clock.ts';
 import { type PipelineRecord, shown } from '../../core/index.ts';
 import { type Compare, type KeyValue, type Operation, readRange } from '../../store/index.ts';
@@ -12,12 +12,12 @@ import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';
 
 export interface PhaseLog {
   readonly phase: string;
-  /** 1 for the first time that the command of this phase was begun. */
+  /** 1 for the first run of the command of this phase. */
   readonly run: number;
   readonly text: string;
-  /** So many bytes were left out of the middle. */
+  /** The number of bytes left out of the middle. */
   readonly leftOut: number;
-  /** So many were printed in all; logs of earlier versions do not say. */
+  /** The number of bytes printed in all; absent in logs of earlier versions. */
   readonly bytes?: number;
 }
 
@@ -31,11 +31,11 @@ export function phaseLogIn(pair: KeyValue): PhaseLog {
 
 const HEAD_BYTES = 16_384;
 const TAIL_BYTES = 49_152;
-/** Nobody reads faster, and every time the whole is written. */
+/** The pause between writes: people do not read faster, and each write is of the whole log. */
 const EVERY_MS = 2_000;
-/** Less than the tail, so that it is in one piece. */
+/** Less than the tail, so that a write never splits it. */
 const SPOOLED_BYTES = 16_384;
-/** Of each phase. */
+/** The number of logs kept for each phase. */
 const RUNS_KEPT = 5;
 
 export class PhaseLogWriter {
@@ -45,7 +45,7 @@ export class PhaseLogWriter {
   readonly #kept = new KeptOutput(HEAD_BYTES, TAIL_BYTES);
   readonly #tell: (text: string) => void;
   readonly #spool: Spool | undefined;
-  /** So much of it has reached the store. */
+  /** The number of bytes that have reached the store. */
   #landed = 0;
   readonly #streams: PrintedText[] = [];
   #timer: Timer | undefined;
@@ -53,7 +53,7 @@ export class PhaseLogWriter {
   #isClosed = false;
   #writing: Promise<unknown> = Promise.resolve();
 
-  /** `tell`: what is printed, as it comes. `spool`: keeps what the store does not have yet. */
+  /** `tell`: gets the output as it comes. `spool`: keeps what the store does not have yet. */
   constructor(
     runtime: Runtime,
     keys: PipelineKeys,
@@ -68,26 +68,26 @@ export class PhaseLogWriter {
     this.#tell = tell;
   }
 
-  /** What comes after the end is nobody's. */
+  /** Output after the end is dropped. */
   add(text: string): void {
     if (text === '' || this.#isClosed) return;
     const bytes = Buffer.from(text);
     this.#kept.add(bytes);
-    // Before anybody hears of it: what was seen must be there afterwards.
+    // The spool comes first: output that a person has seen must not be lost later.
     this.#spool?.add(bytes, this.#kept.total, () => Buffer.from(this.#kept.text).subarray(-SPOOLED_BYTES));
     this.#isNew = true;
     this.#tell(text);
     this.#timer ??= this.#runtime.later(EVERY_MS, () => this.#write(), false);
   }
 
-  /** One for each stream: a letter may come in two pieces. */
+  /** A decoder for each stream: a character may come in two pieces. */
   stream(): (chunk: Buffer) => void {
     const printed = new PrintedText();
     this.#streams.push(printed);
     return (chunk) => this.add(printed.write(chunk));
   }
 
-  /** Writes the rest. A log that cannot be written is lost, and nothing else with it. */
+  /** Writes the rest. A log that cannot be written is lost, but the pipeline goes on. */
   async close(): Promise<void> {
     for (const printed of this.#streams) this.add(printed.end());
     this.#isClosed = true;
@@ -109,11 +109,11 @@ export class PhaseLogWriter {
     const { place, phase, run } = this.#at;
     const { total } = this.#kept;
     const log: PhaseLog = { phase, run, ...this.#kept.cut, bytes: total };
-    // All of the older ones: a run that printed nothing has removed none.
+    // Removes all older ones: a run that printed nothing has removed none.
     const older: Operation = { do: 'delete', key: logKey(this.#keys, place, 0), end: this.#oldestKept };
     const put: Operation = { do: 'put', key: logKey(this.#keys, place, run), value: encode(log) };
     const success = run > RUNS_KEPT ? [older, put] : [put];
-    // One that was replaced may still write here; not once all of it has been forgotten.
+    // A replaced driver may still write its log, but not once the pipeline was removed.
     const compare: Compare[] = [{ key: this.#keys.state, target: 'version', is: '>', than: 0 }];
     this.#writing = this.#writing.then(() =>
       send(this.#runtime, { compare, success, failure: [] }).then(
@@ -124,7 +124,7 @@ export class PhaseLogWriter {
   }
 }
 
-/** The logs of a pipeline, with what a driver on this machine has not written to the store: it may have been killed. */
+/** The logs of a pipeline, with what a driver on this machine has spooled but not stored: it may have been killed. */
 export function withSpooled(
   logs: readonly PhaseLog[],
   spooled: ReturnType<typeof spoolsOf>,
@@ -149,7 +149,7 @@ interface Spooled {
   readonly bytes: Buffer;
 }
 
-/** To be read before the logs: a log that is written meanwhile then has more, and never less. */
+/** Read before the logs, so that a log written meanwhile has more than the spool, never less. */
 export function spoolsOf(record: PipelineRecord | undefined): readonly Spooled[] {
   return (record?.phases ?? []).flatMap(({ name, runs }, place) =>
     lastRuns(runs).flatMap((run) => {
@@ -159,14 +159,14 @@ export function spoolsOf(record: PipelineRecord | undefined): readonly Spooled[]
   );
 }
 
-/** All of them: nobody wants to read them any more. */
+/** Removes all spools of a pipeline. */
 export function removeSpools(record: PipelineRecord): void {
   for (const [place, { runs }] of record.phases.entries()) {
     for (const run of lastRuns(runs)) removeSpool(spoolName(record, place, run));
   }
 }
 
-/** Writes to the store what an earlier driver on this machine had not, once nothing of its command runs any more. */
+/** Stores what an earlier driver on this machine had only spooled, once its command has ended. */
 export async function recoverLog(runtime: Runtime, record: PipelineRecord): Promise<void> {
   const place = record.step.phase;
   const { name: phase = '', runs: run = 0 } = record.phases[place] ?? {};
@@ -184,7 +184,7 @@ export async function recoverLog(runtime: Runtime, record: PipelineRecord): Prom
   removeSpool(spoolName(record, place, run));
 }
 
-/** The same log where there is nothing to add. */
+/** Answers the same log if there is nothing to add. */
 function continued(log: PhaseLog, { from, bytes: spooled }: Spooled): PhaseLog {
   const has = log.bytes ?? Buffer.byteLength(log.text);
   const rest = from > has ? spooled : spooled.subarray(has - from);

@@ -1,4 +1,4 @@
-/** One run of a phase: its command, or its function, with all that it finds in its environment. */
+/** One run of a phase: its command or its function, with its environment, its log and its outputs. */
 import { outputNameProblem, type Phase, type PhaseResult, pipelineHolder } from '../../core/index.ts';
 import { randomHex } from '../../host/index.ts';
 import type { Children } from '../processes/children.ts';
@@ -18,24 +18,24 @@ import { Stop } from './stop.ts';
 export interface RunParts {
   readonly runtime: Runtime;
   readonly children: Children;
-  /** The store, for what is started to find; undefined where nobody else could open it. */
+  /** The URL of the store, for the command; undefined if no other process could open it. */
   readonly url: string | undefined;
-  /** Of this process, without what is the pipeline's own. */
+  /** The environment of this process, without the variables that a pipeline sets. */
   readonly env: NodeJS.ProcessEnv;
   readonly outer: OuterHolds;
   readonly graceMs: number;
-  /** Aborted, a command that is to end is killed at once. */
+  /** When it aborts, a command that has to end is killed at once. */
   readonly hurrying: AbortSignal | undefined;
   readonly functions: ReadonlyMap<string, PhaseFunction>;
-  /** The holders around this process, which wait for it. */
+  /** The holders around this process, which wait for it to end. */
   around(): readonly string[];
   readonly onOutput: (phase: string, text: string) => void;
 }
 
 export interface RunPlace {
-  /** Which phase. */
+  /** The index of the phase. */
   readonly place: number;
-  /** How often its command was begun, this time included. */
+  /** The number of times that its command has begun, this one included. */
   readonly run: number;
   readonly attempt: number;
 }
@@ -46,12 +46,12 @@ export class PhaseRun {
   readonly #spec: RunSpec;
   readonly #phase: Phase;
   readonly #at: RunPlace;
-  /** The driver's first. */
+  /** The driver's hold comes first. */
   readonly #holds: readonly Hold[];
   readonly #command: PhaseCommand | undefined;
   #isOver = false;
 
-  /** A command is started already, but not let go. */
+  /** Starts a command already, behind its gate. */
   constructor(
     parts: RunParts,
     records: RecordStore,
@@ -84,7 +84,7 @@ export class PhaseRun {
     const { name } = this.#phase;
     const at = { place: this.#at.place, phase: name, run: this.#at.run };
     const { record } = this.#records;
-    // Nobody else could look at it where nobody else can open the store.
+    // A store that no other process can open needs no spool: no other process could read it.
     const isShared = this.#parts.url !== undefined && record !== undefined;
     const spool = isShared ? Spool.open(spoolName(record, at.place, at.run)) : undefined;
     const log = new PhaseLogWriter(runtime, pipelineKeys(this.#records.id), at, (text) => onOutput(name, text), spool);
@@ -105,12 +105,13 @@ export class PhaseRun {
     }
   }
 
-  /** A function cannot be ended from outside: it is waited for, however long it takes to heed its signal. */
+  /** A function cannot be ended from outside: the driver waits for it, however long it takes to obey its signal. */
   async #call(stop: AbortSignal, log: PhaseLogWriter): Promise<PhaseResult> {
     const { name } = this.#phase;
     const call = this.#parts.functions.get(name);
-    if (call === undefined) throw new TypeError(`nobody looked whether the function of ${name} is there`);
-    // After a stall of the event loop this is the first to notice that another process drives the pipeline by now.
+    if (call === undefined)
+      throw new TypeError(`the function of phase ${name} is missing, and nothing checked for it before the run`);
+    // After a stall of the event loop, this check is the first to notice that another process drives the pipeline now.
     const lost = this.#holds.find((hold) => !hold.isValid);
     if (lost !== undefined) return { kind: 'failed', why: `${lost.resource} was lost before it could begin` };
     try {
@@ -154,7 +155,7 @@ export class PhaseRun {
     const held = this.#holds.slice(1).map(told);
     const holder = pipelineHolder(id);
     const whole = childEnvironment(own, { url: url ?? '', holder, mark, held, outer });
-    // Nobody but this process can open it.
+    // No other process can open the store.
     if (url === undefined) for (const name of ['SIGNALBOX_URL', 'SIGNALBOX_HOLDS']) delete whole[name];
     return whole;
   }
@@ -169,9 +170,13 @@ function outputsOf(given: unknown): PhaseResult {
     const problem = outputNameProblem(name);
     if (problem !== undefined) return { kind: 'failed', why: `its outputs: ${problem}` };
     const text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined);
-    if (text === undefined) return { kind: 'failed', why: `its outputs: ${name} is a ${typeof value}, and no text` };
+    if (text === undefined)
+      return {
+        kind: 'failed',
+        why: `its outputs: ${name} is a ${typeof value}; accepted is text, a number or a boolean`,
+      };
     outputs.set(name, text);
   }
-  // Not by assignment, which would lose `__proto__`.
+  // An assignment would lose a key named `__proto__`.
   return { kind: 'succeeded', outputs: Object.fromEntries(outputs) };
 }

@@ -1,4 +1,4 @@
-/** What a signalbox offers for pipelines: start, drive, resume, cancel, and look at them. */
+/** The pipeline API of a signalbox: start, run, resume, cancel, look. */
 import { resolve } from 'node:path';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import {
@@ -70,7 +70,7 @@ export class Pipelines {
     return driven;
   }
 
-  /** Starts it, for somebody else to drive: `resume` does. */
+  /** Starts a pipeline without driving it; `resume` drives it. */
   async start(
     what: RunbookDefinition | Runbook | RunbookWithFunctions,
     options: RunOptions = {},
@@ -102,12 +102,15 @@ export class Pipelines {
     return { kind: 'started', id };
   }
 
-  /** Goes on with a pipeline that nobody drives: its driver died, was stopped, or left it blocked. */
+  /** Goes on with a pipeline that has no driver: it died, was stopped, or left the pipeline blocked. */
   async resume(id: string, options: ResumeOptions = {}): Promise<DriveOutcome> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, RESUME);
     if (options.question !== undefined && options.decision === undefined) {
-      throw new Failure('invalid', `question is ${options.question}, and there is no decision: say "rerun" or "skip"`);
+      throw new Failure(
+        'invalid',
+        `question is ${options.question}, but there is no decision; add one: "rerun" or "skip"`,
+      );
     }
     const callbacks = new Callbacks(options);
     const driven = await this.#driving.drive(checkedId(id), callbacks.within(options));
@@ -116,9 +119,9 @@ export class Pipelines {
   }
 
   /**
-   * Ends it: at once if none of its commands runs, otherwise once that has ended. Answers how it stands then. Called by a
-   * phase of this very pipeline, it answers as soon as the signal of that phase has aborted: the pipeline is cancelled
-   * when the phase has ended.
+   * Cancels a pipeline: at once if no command of it runs, otherwise once that has ended. Answers its record then. Called by a
+   * phase of the same pipeline, it answers as soon as the signal of that phase has aborted: the pipeline is cancelled when
+   * the phase has ended.
    */
   async cancel(id: string, options: CancelOptions = {}): Promise<PipelineRecord | undefined> {
     this.#runtime.refuseIfClosed();
@@ -135,28 +138,28 @@ export class Pipelines {
     return record;
   }
 
-  /** Undefined if there is none. */
+  /** Undefined if there is no such pipeline. */
   async show(id: string): Promise<PipelineView | undefined> {
     this.#runtime.refuseIfClosed();
     const { record, spec } = await readPipeline(this.#runtime, checkedId(id));
     return record === undefined ? undefined : viewOf(record, spec, await isDriven(this.#runtime, record));
   }
 
-  /** All of them, in the order in which they were started. */
+  /** All pipelines, in the order in which they were started. */
   async list(options: ListOptions & { readonly state?: PipelineState } = {}): Promise<readonly ListedPipeline[]> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, LIST);
     return readPipelines(this.#runtime, options.state, options.onMalformed);
   }
 
-  /** What the commands of a pipeline printed, phase by phase; of each, the last few times that it ran. */
+  /** The output of the commands of a pipeline, phase by phase; of each phase, the last few runs. */
   async logs(id: string, options: ListOptions = {}): Promise<readonly PhaseLog[]> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, { onMalformed: aFunction });
     return readLogs(this.#runtime, checkedId(id), options.onMalformed);
   }
 
-  /** Removes all that is known of one that is over. False if there is none, or if it is not over. */
+  /** Removes a pipeline that is over, with its logs. False if there is no such pipeline, or if it is not over. */
   async forget(id: string): Promise<boolean> {
     const found = await readPipeline(this.#runtime, checkedId(id));
     if (found.record === undefined || !hasEnded(found.record)) return false;
@@ -180,7 +183,7 @@ export class Pipelines {
     return record === undefined ? null : { state: record.state, phase: currentPhase(record) };
   }
 
-  /** Its driver ends the command; if there is none any more, we do. */
+  /** The driver ends the command; if there is no driver any more, this process does. */
   async #cancelled(id: string, signal: AbortSignal | undefined): Promise<PipelineRecord | undefined> {
     const over = new AbortController();
     let record: PipelineRecord | undefined;
@@ -207,7 +210,7 @@ export class Pipelines {
   }
 }
 
-/** Resolves when one of them has aborted. */
+/** Resolves when one of the signals has aborted. */
 function aborted(signals: readonly AbortSignal[]): Promise<void> {
   const any = AbortSignal.any([...signals]);
   return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Reads pipelines: one by its id, all of them, and what their commands printed. */
+/** Reads pipelines: one by its id, all of them, and their logs. */
 import { hostname } from 'node:os';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import type { PipelineRecord } from '../../core/index.ts';
@@ -15,13 +15,13 @@ import { type RunSpec, runSpecIn } from './run-spec.ts';
 import type { ListedPipeline } from './terms.ts';
 
 const PAGE = 100;
-/** Logs are long. */
+/** A small page, because logs are long. */
 const LOGS_PAGE = 10;
 
 export interface FoundPipeline {
   readonly record: PipelineRecord | undefined;
   readonly spec: RunSpec | undefined;
-  /** The record's mod revision; 0 if there is none. */
+  /** The mod revision of the record; 0 if there is none. */
   readonly mod: number;
 }
 
@@ -54,7 +54,7 @@ export async function readPipelines(
   return Promise.all(wanted.map(async (record) => ({ ...record, isDriven: await isDriven(runtime, record) })));
 }
 
-/** Phase by phase; of each, the last few times that it ran. */
+/** Phase by phase; of each phase, the last few runs. */
 export async function readLogs(
   runtime: Runtime,
   id: string,
@@ -69,17 +69,20 @@ export async function readLogs(
   return withSpooled(found, spooled, record);
 }
 
-/** Whether a process drives it at this moment. */
+/** Whether a process drives the pipeline now. */
 export async function isDriven(runtime: Runtime, { id, driver }: PipelineRecord): Promise<boolean> {
   if (driver === undefined) return false;
-  // The lease of a driver that was killed runs on for a while; where its process is seen to be gone, nobody drives.
+  // The lease of a killed driver lasts for a while. Where its process is seen to be gone, there is no driver.
   const { locks } = await surveyOf(runtime, { resource: { kind: 'lock', name: driverLock(id) } });
   const holds = locks.flatMap((lock) => lock.holds);
   return holds.some(({ token, isStale, health }) => token === driver.token && !isStale && health !== 'process-gone');
 }
 
 export function missing(id: string): Failure {
-  return new Failure('not-found', `${pipelineResource(id)}: there is none any more`);
+  return new Failure(
+    'not-found',
+    `${pipelineResource(id)}: there is no such pipeline any more; it was removed meanwhile`,
+  );
 }
 
 export function defaultHolder(): string {

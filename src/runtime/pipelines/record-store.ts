@@ -1,7 +1,7 @@
 /**
- * The record of one pipeline, for one who drives it: reads it, has the core decide, and writes what comes of it. A write
- * compares that the record is as it was decided on, and that our session is alive; the core compares our token. So one
- * who was replaced, or is about to be, changes nothing.
+ * The record of one pipeline, for its driver: reads it, lets the core decide, and writes the decision. A write compares that
+ * the record is the one that was decided on, and that our session is alive; the core compares our token. So a driver that
+ * was replaced, or is about to be, changes nothing.
  */
 import {
   type Effect,
@@ -40,7 +40,7 @@ export interface Answered {
   readonly outcome: PipelineOutcome;
   readonly effect: Effect;
   readonly record: PipelineRecord | undefined;
-  /** Its answer got lost: the effect is that of the record, and says nothing of what was told last. */
+  /** The answer to the write got lost: the effect is that of the record, whether or not the last command made it. */
   readonly isFound?: true;
 }
 
@@ -49,9 +49,9 @@ export class RecordStore {
   readonly #runtime: Runtime;
   readonly #runbook: Runbook;
   readonly #key: string;
-  /** The session of the one who drives it; without one, anybody may write what the core lets pass. */
+  /** The session of the driver. Without it, any process may write what the core allows. */
   readonly #session: string | undefined;
-  /** Another one of the same id, started after this one was forgotten, is not ours: it has another runbook. */
+  /** Tells this pipeline from a later one of the same id, started after this one was removed: it has another runbook. */
   readonly #startedAt: number | undefined;
   #seen: Seen;
 
@@ -69,14 +69,14 @@ export class RecordStore {
     return this.#seen.record;
   }
 
-  /** Somebody else has written it, perhaps. */
+  /** Takes up a record from the watch; answers whether another process wrote it. */
   saw(seen: Seen): boolean {
     if (seen.mod <= this.#seen.mod) return false;
     this.#seen = { record: this.#ours(seen.record), mod: seen.mod };
     return true;
   }
 
-  /** Something was missed: asks until there is an answer, or `until` aborts. */
+  /** Reads the record after missed changes, until the store answers or `until` aborts. */
   async read(until: AbortSignal): Promise<void> {
     await unlessStopped(this.#runtime, until, () => this.#read());
   }
@@ -88,13 +88,13 @@ export class RecordStore {
   }
 
   /**
-   * `also`: what is written together with it, if anything is. `until`: gives up when it aborts. A store that cannot be
-   * reached is asked again until then; without it, until the time for a request is over.
+   * Lets the core decide on a command, and writes the decision. `also`: operations of the same write. `until`: gives up when
+   * it aborts; until then, or without it for the time of a request, it tries again while the store does not answer.
    */
   async ask(command: Ask, until?: AbortSignal, also: readonly Operation[] = []): Promise<Answered> {
     const whole = { ...command, command: this.#runtime.options.newId() } as PipelineCommand;
     return writeOnce<Seen, Answered>(this.#runtime, {
-      // What the watch has told meanwhile may be newer than what was read.
+      // The watch may have delivered a newer record than the one that was read.
       read: async (isFirst) => {
         if (!isFirst) await this.#read();
         return this.#seen;
@@ -103,7 +103,7 @@ export class RecordStore {
       found: ({ record }) => {
         return record !== undefined && isBy(record, whole.command) ? this.#landed(record) : undefined;
       },
-      // No fence: the record is compared, so of two attempts that rest on the same one only one lands.
+      // Needs no fence: the write compares the record, so of two attempts on the same record only one lands.
       until: until ?? this.#runtime.giveUpAt(),
     });
   }
@@ -145,7 +145,7 @@ export class RecordStore {
     return { compare, success: [{ do: 'put', key: this.#key, value: encode({ record, events }) }, ...also], failure };
   }
 
-  /** As it was at `revision`. What came by the watch meanwhile may be newer: an answer must not undo it. */
+  /** Takes up the record at `revision`. The watch may have delivered a newer one, which an answer must not undo. */
   #take(pair: ReadResult['pairs'][number] | undefined, revision: Revision): void {
     if (revision < this.#seen.mod) return;
     this.#seen =
@@ -160,7 +160,10 @@ export class RecordStore {
 
   #refuseIfGone(results: readonly OperationResult[]): void {
     if (this.#session === undefined || pairIn(results, anchorKey(this.#session)) !== undefined) return;
-    throw new Failure('hold-lost', `${pipelineResource(this.id)}: the session of its driver has ended`);
+    throw new Failure(
+      'hold-lost',
+      `${pipelineResource(this.id)}: the session of its driver has ended, so this process may not write to it; resume it`,
+    );
   }
 
   #moment(): Parameters<typeof pipelineTransition>[3] {

@@ -1,4 +1,4 @@
-/** What a pipeline is to do, and where: written when it is started, so that any process can go on with it. */
+/** The spec of a pipeline: what it does, and where. Written when it is started, so that any process can go on with it. */
 import { hostname } from 'node:os';
 import { type Phase, type PipelineRecord, type Runbook, shown } from '../../core/index.ts';
 import type { KeyValue } from '../../store/index.ts';
@@ -6,16 +6,16 @@ import { checked, isObject } from '../stored.ts';
 
 export interface RunSpec {
   readonly runbook: Runbook;
-  /** Where its commands run, and on which machine that is. */
+  /** The directory where its commands run, and the machine. */
   readonly cwd: string;
   readonly host: string;
-  /** Given when it was started, for all phases. */
+  /** The variables given at the start, for all phases. */
   readonly env: Readonly<Record<string, string>>;
-  /** How often it looks at what nobody announces. */
+  /** The interval between looks at inputs that announce no changes. */
   readonly pollMs: number;
-  /** How long a command that a guard runs may take, if it was said. */
+  /** The time limit for commands of guards, if given. */
   readonly commandTimeoutMs?: number;
-  /** Which issues are meant, if it was said. */
+  /** The issues that guards look at, if given. */
   readonly issues?: string;
 }
 
@@ -30,7 +30,7 @@ export function runSpecIn(pair: KeyValue): RunSpec {
   });
 }
 
-/** What the runbook says, and what earlier phases have passed on; the closer to the phase, the more it counts. */
+/** The variables of the runbook, of earlier phases and of the phase; the closer to the phase, the higher the precedence. */
 export function variablesOf(
   { runbook, env }: RunSpec,
   record: PipelineRecord | undefined,

@@ -1,10 +1,10 @@
 /**
- * What the command of a phase has printed, in a file on this machine until the store has it. The driver writes the log
- * to the store now and then; if it is killed in between, the last lines are the ones that somebody wants to read.
+ * Keeps the output of a phase in a file on this machine until the store has it. The driver writes the log to the store now
+ * and then; if it is killed in between, the last lines are the ones that a person needs.
  *
- *     FROM\n…       so many bytes had been printed before; then what was printed since
+ *     FROM\n…       the number of bytes printed before; then what was printed since
  *
- * The file may hold what the log has too: both say where they begin, so nothing comes twice.
+ * The file may repeat a part of the log: both say where they begin, so a reader sees nothing twice.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -28,7 +28,7 @@ import type { PipelineRecord } from '../../core/index.ts';
 const LARGEST_BYTES = 1_048_576;
 const OLD_MS = 30 * 86_400_000;
 
-/** Which run of which phase. The times keep apart what different stores call by one id. */
+/** The file name: pipeline, phase and run. The time keeps apart pipelines of the same id in different stores. */
 export function spoolName({ id, startedBy, startedAt }: PipelineRecord, place: number, run: number): string {
   return createHash('sha256')
     .update(JSON.stringify([id, startedBy, startedAt, place, run]))
@@ -40,7 +40,7 @@ export class Spool {
   #file: number;
   #size = 0;
 
-  /** Undefined where no file can be kept that is nobody else's; the log is then written as before. */
+  /** Undefined if this user can have no private file; the log then goes only to the store. */
   static open(name: string): Spool | undefined {
     try {
       const directory = ownDirectory();
@@ -56,18 +56,18 @@ export class Spool {
     this.#file = created(path, 0, Buffer.alloc(0));
   }
 
-  /** `end`: the last that was printed, this included; `total`: how much was printed in all. */
+  /** `end`: the newest output, this piece included. `total`: the number of bytes printed in all. */
   add(bytes: Buffer, total: number, end: () => Buffer): void {
     try {
       if (this.#size + bytes.length > LARGEST_BYTES) return this.#beginAnew(total, end());
       writeSync(this.#file, bytes);
       this.#size += bytes.length;
     } catch {
-      // A full disk costs the last lines of a driver that is killed, and nothing else.
+      // A full disk costs only the last lines of a driver that is killed.
     }
   }
 
-  /** The store has all of it. */
+  /** Removes the file: the store has all of it. */
   remove(): void {
     closeSync(this.#file);
     rmSync(this.#path, { force: true });
@@ -81,7 +81,7 @@ export class Spool {
   }
 }
 
-/** What a driver had not written to the store; undefined if there is nothing. */
+/** What a driver had spooled but not stored; undefined if there is nothing. */
 export function readSpool(name: string): { readonly from: number; readonly bytes: Buffer } | undefined {
   try {
     const file = openSync(join(ownDirectory(), name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
@@ -103,11 +103,11 @@ export function removeSpool(name: string): void {
   try {
     rmSync(join(ownDirectory(), name), { force: true });
   } catch {
-    // It is not ours to remove, or not there.
+    // The file belongs to another user, or does not exist.
   }
 }
 
-/** In place at once, with what it begins with: whoever is killed here leaves the file of before. */
+/** Replaces the file in one step: a process that is killed here leaves the file as it was. */
 function created(path: string, from: number, bytes: Buffer): number {
   const fresh = `${path}.${process.pid}`;
   const { O_WRONLY, O_CREAT, O_TRUNC, O_APPEND, O_NOFOLLOW } = constants;
@@ -117,7 +117,7 @@ function created(path: string, from: number, bytes: Buffer): number {
   return file;
 }
 
-/** Throws if it is somebody else's: others may make directories where temporary files are. */
+/** Throws if the directory is not this user's: others can make directories among temporary files. */
 function ownDirectory(): string {
   const uid = process.getuid?.();
   const directory = join(tmpdir(), `signalbox-logs-${uid ?? 'user'}`);
@@ -128,11 +128,11 @@ function ownDirectory(): string {
   return directory;
 }
 
-/** Of pipelines that nobody went on with. */
+/** Removes files of pipelines that were never resumed. */
 function removeOld(directory: string): void {
   for (const name of readdirSync(directory)) {
     const path = join(directory, name);
-    // Another driver may remove or rename it meanwhile.
+    // Another driver may remove or rename the file meanwhile.
     const modifiedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (modifiedMs !== undefined && Date.now() - modifiedMs > OLD_MS) rmSync(path, { force: true });
   }

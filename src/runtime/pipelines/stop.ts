@@ -1,10 +1,10 @@
-/** Why the command of a phase is to end before it has ended by itself, and what that means for the pipeline. */
+/** Why the driver ends the command of a phase early, and what that means for the pipeline. */
 import { type PhaseResult, spoken } from '../../core/index.ts';
 import { HoldLost } from '../refusal.ts';
 
 export class Stop extends Error {
   readonly result: PhaseResult;
-  /** It has at most so long to end by itself, however patient the driver is otherwise. */
+  /** The command gets at most this long to end by itself, even if the driver would wait longer. */
   readonly mostMs: number;
 
   private constructor(result: PhaseResult, mostMs = Number.POSITIVE_INFINITY) {
@@ -27,7 +27,7 @@ export class Stop extends Error {
     return new Stop({ kind: 'stopped', why });
   }
 
-  /** Soon somebody else may drive it, also from where this command cannot be seen. */
+  /** Another driver may soon go on, perhaps from a machine that cannot see this command. */
   static replaced(mostMs: number): Stop {
     return new Stop({ kind: 'stopped', why: 'its driver lost its hold' }, mostMs);
   }
@@ -36,5 +36,36 @@ export class Stop extends Error {
 
   static of(signal: AbortSignal): Stop {
     return signal.reason instanceof Stop ? signal.reason : Stop.stopped('it was stopped');
+  }
+}
+
+/** A signal, and what it means for the command when it aborts. */
+export type StopReason = readonly [AbortSignal, () => Stop];
+
+/** Aborts with the first of several reasons to stop a command. */
+export class FirstStop {
+  readonly #controller = new AbortController();
+  readonly #undo: readonly (() => void)[];
+
+  constructor(reasons: readonly StopReason[]) {
+    this.#undo = reasons.map(([signal, why]) => {
+      const onAbort = (): void => this.stop(why());
+      if (signal.aborted) onAbort();
+      else signal.addEventListener('abort', onAbort, { once: true });
+      return () => signal.removeEventListener('abort', onAbort);
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  stop(why: Stop): void {
+    this.#controller.abort(why);
+  }
+
+  /** Takes the listeners off signals that may outlive the command by far. */
+  forget(): void {
+    for (const undo of this.#undo) undo();
   }
 }

@@ -1,4 +1,4 @@
-/** What callers say when they start, drive, resume or cancel a pipeline, what they are answered, and what is accepted. */
+/** The options and outcomes of starting, driving, resuming and cancelling a pipeline, and the checks of these options. */
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
   type Choice,
@@ -29,7 +29,7 @@ import type { PipelineView } from './view.ts';
 
 const LARGEST_ENV = 262_144;
 
-/** A runbook, and the functions among its phases. */
+/** A runbook, and the functions of its phases. */
 export interface RunbookWithFunctions {
   readonly runbook: Runbook;
   readonly functions: ReadonlyMap<string, PhaseFunction>;
@@ -38,61 +38,61 @@ export interface RunbookWithFunctions {
 export interface DriveOptions {
   /** Ends the command and leaves the pipeline, so that it can be resumed. */
   readonly signal?: AbortSignal;
-  /** Whether to stay while it is blocked (the default), or to leave it so. */
+  /** Whether to wait while the pipeline is blocked (the default), or to leave it blocked. */
   readonly waits?: boolean;
-  /** Between TERM and KILL, for commands that are to end. */
+  /** The time between TERM and KILL, for commands that have to end. */
   readonly graceMs?: number;
-  /** Aborted, a command that is to end is killed at once. */
+  /** When it aborts, a command that has to end is killed at once. */
   readonly hurrying?: AbortSignal;
   readonly adapters?: Adapters;
-  /** Told how it stands whenever that changes. */
+  /** Gets the record whenever it changes. */
   readonly onChange?: (record: PipelineRecord) => void;
-  /** What the commands print, as it comes. */
+  /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
 }
 
 export interface RunOptions extends DriveOptions {
-  /** By default name and time. */
+  /** By default made of name and time. */
   readonly id?: string;
-  /** Where its commands run; by default here. */
+  /** The directory where its commands run; by default the current one. */
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** How often it looks at what nobody announces. */
+  /** The interval between looks at inputs that announce no changes. */
   readonly pollMs?: number;
-  /** Which issues are meant: see `localAdapters`. */
+  /** The issues that guards look at: see `localAdapters`. */
   readonly issues?: string;
-  /** How long a command that a guard runs may take. */
+  /** The time limit for commands of guards. */
   readonly commandTimeoutMs?: number;
-  /** Who starts it, for people. */
+  /** Who starts the pipeline; shown to people. */
   readonly by?: string;
 }
 
 export interface ResumeOptions extends DriveOptions {
-  /** What a person decided about a phase that was interrupted or has failed. */
+  /** The decision of a person about a phase that was interrupted or has failed. */
   readonly decision?: Choice;
   /**
-   * Which question that answers: `blocked.question` of the record. By default the one that is open when `resume` is
-   * called. If another one is open once this process may drive, the decision is void.
+   * The question that the decision answers: `blocked.question` of the record. By default the one that is open when `resume`
+   * is called. If another question is open once this process may drive, the decision is void.
    */
   readonly question?: number;
   readonly by?: string;
-  /** The functions among its phases. */
+  /** The functions of its phases. */
   readonly functions?: ReadonlyMap<string, PhaseFunction>;
-  /** Where its commands run, if that is not where it was started. */
+  /** The directory where its commands run, if not the one where it was started. */
   readonly cwd?: string;
-  /** Whether to stand by while somebody else drives it, and to go on when that one is gone. */
+  /** Whether to wait while another process drives the pipeline, and to go on when that is gone. */
   readonly standsBy?: boolean;
 }
 
 export interface CancelOptions {
-  /** Who cancels it, for people. */
+  /** Who cancels the pipeline; shown to people. */
   readonly by?: string;
   readonly reason?: string;
-  /** Ends the wait, not the cancelling. */
+  /** Ends the wait; the pipeline is still cancelled. */
   readonly signal?: AbortSignal;
 }
 
-/** `isDriven`: somebody drives it at this moment. */
+/** `isDriven`: a process drives the pipeline now. */
 export type ListedPipeline = PipelineRecord & Pick<PipelineView, 'isDriven'>;
 
 export type StartOutcome =
@@ -100,14 +100,14 @@ export type StartOutcome =
   | { readonly kind: 'exists'; readonly id: string };
 
 export type DriveOutcome =
-  /** It is over, or blocked and left so, or it was stopped: the record says which. */
+  /** The pipeline is over, was left blocked, or was stopped: the record says which. */
   | { readonly kind: 'left'; readonly record: PipelineRecord }
   | { readonly kind: 'driven'; readonly by: string }
-  /** There was a decision, and no question is open: nothing was done. */
+  /** There was a decision, but no question is open: nothing was done. */
   | { readonly kind: 'nothing-to-decide'; readonly record: PipelineRecord }
-  /** The decision is about a question that was answered before: nothing was done. `by`, `choice`: that answer, if it is still known. */
+  /** The question was answered before: nothing was done. `by`, `choice`: that answer, if it is still known. */
   | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
-  /** The decision is about another question than the one that is open: nothing was done. */
+  /** Another question is open: nothing was done. */
   | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
@@ -143,7 +143,7 @@ export const RESUME = {
 export const CANCEL = { by: aName, reason: text, signal: abortSignal };
 export const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };
 
-/** As somebody writes it, as `defineRunbook` gives it, or as `parseRunbook` does. */
+/** A runbook as people write it, as `defineRunbook` returns it, or as `parseRunbook` does. */
 export function asDefined(what: RunbookDefinition | Runbook | RunbookWithFunctions): RunbookWithFunctions {
   if (typeof what === 'object' && what !== null && 'runbook' in what) return what;
   if (!isParsed(what)) return defineRunbook(what as RunbookDefinition);
@@ -160,10 +160,10 @@ export function environmentProblem(env: RunOptions['env'] = {}): string | undefi
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;
     if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; accepted is text`;
-    if (value.includes('\0')) return `env: the value of ${name} has a NUL in it, which no command could be given`;
+    if (value.includes('\0')) return `env: the value of ${name} has a NUL in it, which no command can receive`;
   }
   const { length } = JSON.stringify(env);
-  // It is kept with the runbook, and a store takes only so much at once.
+  // The variables are stored with the runbook in one write, and a store limits the size of a write.
   if (length > LARGEST_ENV) return `env has ${length} characters as JSON; accepted are at most ${LARGEST_ENV}`;
   return undefined;
 }

@@ -1,10 +1,10 @@
-/** A pipeline, for people and programs that look at it. */
+/** A pipeline as users see it. */
 import type { PipelineRecord } from '../../core/index.ts';
 import type { RunSpec } from './run-spec.ts';
 import type { PhaseLog } from './log.ts';
 
 export interface PipelineView extends PipelineRecord {
-  /** Somebody drives it at this moment. One that is neither driven nor over waits for `resume`. */
+  /** Whether a process drives it now. A pipeline that is neither driven nor over waits for `resume`. */
   readonly isDriven: boolean;
   readonly cwd: string;
   readonly host: string;

@@ -1,16 +1,17 @@
 /**
- * Which child processes work under which holds, so that nobody starts a second one beside an orphan.
+ * Keeps notes of which child processes work under which holds, so that no process starts a second child while an orphan
+ * still runs.
  *
- *     a hold is granted ── the child is there, but waits ── its note is written ── it is let go ── ... ── note deleted
+ *     a hold is granted ── the child is started, but waits ── its note is written ── it begins ── ... ── note deleted
  *                                                                 │
  *                              the same transaction reads the notes of others, and whether the hold is still ours
  *
- * Whoever was granted the resource after us reads our note, because it was written before our child was let go; and if
- * the resource had changed hands before we wrote it, the record tells us so, and our child is not let go at all. Notes
- * are on no lease: they outlive the hold, and are deleted by whoever finds that nothing is left of the child.
+ * The next holder of the resource reads our note, because we wrote it before our child began; and if the resource had
+ * changed hands before that write, its record says so, and our child never begins. Notes are on no lease: they outlive the
+ * hold, and any process that finds that nothing is left of the child deletes them.
  *
- * A child that was started inside of another one works under what that one holds as well, and is noted there too: if
- * whoever looks after both is killed, the next holder of the outer resource has to find it.
+ * A child that is started inside another child also works under what that child holds, and has a note there too: if the
+ * parents of both are killed, the next holder of the outer resource has to find it.
  */
 import type { Hold as Grant, Token } from '../../core/index.ts';
 import {
@@ -40,19 +41,19 @@ export interface ChildNote {
   readonly hold: string;
   readonly token: Token;
   readonly holder: string;
-  /** What the hold rests on: a child under a re-entry belongs to the outer hold. */
+  /** The hold that the child works under: with a re-entry, the outer hold. */
   readonly lease: string;
   readonly child: Offspring;
-  /** Whoever started it, and looks after it. */
+  /** The process that started the child and waits for it. */
   readonly parent?: ProcessIdentity;
-  /** How long its parent gives it to end when the hold is lost. */
+  /** The time that the parent gives it to end when the hold is lost. */
   readonly graceMs: number;
-  /** Its parent lets it go on when the hold is lost. */
+  /** The parent lets it go on when the hold is lost. */
   readonly outlivesHold: boolean;
   readonly at: number;
 }
 
-/** A note that signalbox did not write like this: nothing is done because of it, and it stays where it is. */
+/** A note in a form that signalbox does not write. It is ignored, and stays where it is. */
 export interface UnreadableNote {
   readonly key: string;
   readonly resource: string;
@@ -63,7 +64,7 @@ export interface Leftover {
   readonly key: string;
   readonly resource: string;
   readonly note: ChildNote;
-  /** Its parent lives, and has just lost the hold: it is about to end it by itself. */
+  /** The parent lives and has just lost the hold: it is about to end the child itself. */
   readonly isLookedAfter: boolean;
 }
 
@@ -74,18 +75,18 @@ export interface Found {
 
 export type Entered =
   | ({ readonly kind: 'entered'; readonly keys: readonly string[] } & Found)
-  /** The hold was lost before the child could be let go. */
+  /** The hold was lost before the child could begin. */
   | { readonly kind: 'lost'; readonly resource: string };
 
 export interface ChildTerms {
   readonly graceMs: number;
   readonly outlivesHold: boolean;
-  /** Whoever has the first of the holds runs one child after another: what is left of an earlier one has to go too. */
+  /** The holder of the first hold runs one child after another, so what is left of an earlier child has to go too. */
   readonly isAlone?: boolean;
 }
 
 const LONGEST_TEXT = 1_000;
-/** Almost 25 days; a longer timer would end at once. */
+/** Almost 25 days: Node ends a longer timer at once. */
 const LONGEST_GRACE_MS = 2 ** 31 - 1;
 
 export class Children {
@@ -105,19 +106,19 @@ export class Children {
     return !this.areOfOneMachine || this.#runtime.store.isOfSeveralUsers === true;
   }
 
-  /** Those of these holds of others that are still there. */
+  /** Those of these holds of other processes that still exist. */
   stillHeld(told: readonly HoldTold[]): Promise<readonly { readonly resource: string; readonly grant: Grant }[]> {
     return stillHeld(this.#runtime, told);
   }
 
-  /** `enter`, where a store that is away for a moment is asked again. Undefined if it was stopped meanwhile. */
+  /** Like `enter`, but tries again while the store does not answer. Undefined if it was stopped meanwhile. */
   enterUnless(stop: AbortSignal, ...given: Parameters<Children['enter']>): Promise<Entered | undefined> {
     return unlessStopped(this.#runtime, stop, () => this.enter(...given));
   }
 
   /**
-   * To be called before the child is let go. It must not be, unless the answer is `entered`. `outer`: what is held
-   * around this process; what of it is not held any more is no matter.
+   * Writes the notes of a child. The child may begin only after this answers `entered`. `outer`: the holds around this
+   * process; those that have ended meanwhile do not matter.
    */
   async enter(
     holds: readonly Hold[],
@@ -134,7 +135,7 @@ export class Children {
     );
     const under = [...holds.map((hold) => ({ resource: hold.resource, grant: hold, ...terms })), ...around];
     const keys = under.map(({ resource }) => keysOf(resource));
-    // Without an identity nobody could find it by the note.
+    // Without an identity no process could find the child by its note.
     const noted = child.process === undefined ? [] : keys.map(({ children }) => children + own);
     const puts = noted.map((key, place): Operation => {
       const { grant, outlivesHold } = under[place] as (typeof under)[number];
@@ -145,14 +146,14 @@ export class Children {
     });
     const entering = new Operations().add(...puts);
     const places = keys.map((each) => readUnder(entering, each));
-    // Dead with nothing left behind is dead at once; with the child alive, its lease runs its time.
+    // A process that dies with nothing left behind counts as dead at once. While its child lives, the lease runs its time.
     if (parent !== undefined && child.process !== undefined) {
       await store.endLeaseWith?.(session.leaseId, [parent, child.process], stopped);
     }
     const { results } = await store.transaction(entering.always(), stopped);
     const found = under.map(({ resource, grant }, at) => {
       const { notes, holds: current } = places[at]!.in(results);
-      // An earlier attempt to enter may have landed although nobody said so.
+      // An earlier attempt to enter may have landed without an answer.
       const isOwn = (pair: KeyValue): boolean => noteIn(pair)?.child.mark === child.mark;
       const mine = notes.filter(isOwn).map(({ key }) => key);
       const others = notes.filter((pair) => !isOwn(pair));
@@ -164,7 +165,7 @@ export class Children {
       await this.forget(written);
       return { kind: 'lost', resource: lost.resource };
     }
-    // What others left around us is the matter of whoever holds it there.
+    // Leftovers under the outer holds are for the holders of those.
     const ours = found.slice(0, holds.length);
     const looked = ours.map((one, place) => (terms.isAlone === true && place === 0 ? { ...one, holds: [] } : one));
     return { kind: 'entered', keys: written, ...(await this.#leftoversAmong(looked)) };
@@ -179,14 +180,14 @@ export class Children {
     return this.#leftoversAmong(places.map(({ resource, under }) => ({ resource, ...under.in(results) })));
   }
 
-  /** Nothing is left of these children, or nothing was let go. */
+  /** Deletes the notes of children that are gone, or that never began. */
   async forget(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return;
     const success = keys.map((key): Operation => ({ do: 'delete', key }));
     await this.#runtime.store.transaction(always(success), this.#runtime.stopped);
   }
 
-  /** Whether our child may outlive an outer hold is what the one that holds it said of its own. */
+  /** Our child may outlive an outer hold if the holder of that hold allows its own child to. */
   async #around(
     told: readonly HoldTold[],
   ): Promise<readonly { readonly resource: string; readonly grant: Grant; readonly outlivesHold: boolean }[]> {
@@ -203,7 +204,7 @@ export class Children {
     });
   }
 
-  /** Of several who share a resource, those who still hold it are no leftovers. */
+  /** Children of processes that share the resource and still hold it are no leftovers. */
   async #leftoversAmong(
     found: readonly {
       readonly resource: string;
@@ -225,7 +226,7 @@ export class Children {
   }
 }
 
-/** What a note says, if it could be ours: whoever writes the store may write anything. */
+/** Reads a note. Undefined for what signalbox would not write: anyone who can write to the store may have written it. */
 function noteIn(pair: KeyValue): ChildNote | undefined {
   let note: Partial<Record<keyof ChildNote, unknown>>;
   try {

@@ -1,14 +1,14 @@
 /**
- * What the command finds in its environment, and what a run inside it takes over.
+ * The environment variables of a command, and what a run inside the command takes over from them.
  *
- *     SIGNALBOX_URL               the store, so that everything inside meets the same one, wherever it changes to
- *     SIGNALBOX_HOLDER            who holds what this run acquired
+ *     SIGNALBOX_URL               the store, so that runs inside use the same one from any directory
+ *     SIGNALBOX_HOLDER            the holder of what this run acquired
  *     SIGNALBOX_TOKEN             the token of the first lock or semaphore that was named
- *     SIGNALBOX_TOKEN_NAME        of each of them
+ *     SIGNALBOX_TOKEN_NAME        the token of each of them
  *     SIGNALBOX_SLOT_NAME         the lowest slot of a semaphore; SIGNALBOX_SLOTS_NAME has all, with spaces between
  *     SIGNALBOX_HOLDS             JSON of all that is held here and further out:
  *                                 {"lock/main":{"holder":…,"token":…,"hold":…}}
- *     SIGNALBOX_RUN               marks what this run started, and what the runs around it did
+ *     SIGNALBOX_RUN               marks the processes of this run, and of the runs around it
  */
 import { type Slots, slotsOf } from '../../core/index.ts';
 import { MARK } from '../../host/index.ts';
@@ -21,22 +21,22 @@ export interface HeldResource {
   readonly token: number;
   /** The id of the hold. */
   readonly hold: string;
-  /** Of a semaphore. */
+  /** The slots of a semaphore. */
   readonly slots?: readonly number[];
 }
 
-/** A hold further out, of a run that this one is part of. */
+/** A hold of a run around this one. */
 export interface OuterHold {
   readonly holder: string;
-  /** When it was told; it changes when a reader becomes the writer. */
+  /** The token when the environment was made; it changes when a reader becomes the writer. */
   readonly token: number;
-  /** Its id, which stays the same and is never used again: a later hold of the same holder is not meant. */
+  /** The id of the hold. It never changes and is never used again, so it cannot name a later hold of the same holder. */
   readonly hold: string;
 }
 
 export type OuterHolds = Readonly<Record<string, OuterHold>>;
 
-/** Where another store is meant, or where there is no run around this one, nothing is taken over. */
+/** Takes nothing over from a run on another store, or if there is no run around this one. */
 export function outerHolds(env: NodeJS.ProcessEnv, url: string): OuterHolds {
   if (env['SIGNALBOX_URL'] !== url) return {};
   let told: unknown;
@@ -73,7 +73,7 @@ export function childEnvironment(
   },
 ): NodeJS.ProcessEnv {
   const own: Record<string, string> = {};
-  // Where two names come to the same variable, the first one has it; SIGNALBOX_HOLDS knows them apart.
+  // If two names make the same variable, the first one gets it; SIGNALBOX_HOLDS has both.
   for (const { resource, token, slots } of [...run.held].reverse()) {
     const name = variableName(resource);
     own[`SIGNALBOX_TOKEN_${name}`] = String(token);

@@ -1,6 +1,6 @@
 /**
- * Children that earlier holders of our resources left behind, because whoever looked after them was killed, stopped
- * or too slow. They have had the time of the lease; now they are ended, and ours begins when they are gone.
+ * Ends the children that earlier holders of our resources left behind, because their parent was killed, stopped or too
+ * slow. They have had the time of the lease. Our child begins when they are gone.
  */
 import {
   areOfTwoBoots,
@@ -19,36 +19,38 @@ import {
 import type { Children, ChildNote, Found, Leftover } from './children.ts';
 import { spoken } from '../../core/index.ts';
 
-/** What its own parent needs beyond its grace. */
+/** The time that a live parent needs beyond the grace of its child. */
 const PARENT_MS = 2_000;
-/** So long is something waited for that cannot be ended from here. */
+/** The wait for a process that cannot be ended from here. */
 const UNENDABLE_MS = 15_000;
-/** Where nobody here can see whether it lives, its note is of use for so long. */
+/** The time after which a note is useless if this machine cannot see whether the process lives. */
 const OUT_OF_SIGHT_MS = 86_400_000;
 
 export interface Clearing {
   readonly children: Children;
   readonly graceMs: number;
-  /** How long something is waited for that cannot be ended from here. */
+  /** The wait for a process that cannot be ended from here. */
   readonly unendableMs?: number;
   readonly tell: (line: string) => void;
-  /** Aborted, our own command will not begin, so they need not be gone. */
+  /** When it aborts, our own command will not begin, so the leftovers need not be gone. */
   readonly cut: AbortSignal;
 }
 
 const NOTHING: Cleared = { over: [] };
 
 interface Cleared {
-  /** Those whose notes are of no use any more. */
+  /** The children whose notes are useless now. */
   readonly over: readonly Leftover[];
-  /** What is still waited for. */
+  /** The processes that may still run. */
   readonly left?: string;
 }
 
-/** Resolves when nothing of them can run beside us any more; or, cut or given up, with what still could. */
+/** Resolves when no leftover can run any more; after an abort or a time-out, with those that still can. */
 export async function clearLeftovers(found: Found, clearing: Clearing): Promise<readonly string[]> {
   for (const { resource, key } of found.unreadable)
-    clearing.tell(`${resource}: the note of a child process at ${key} is not one that signalbox writes; ignored`);
+    clearing.tell(
+      `${resource}: the note of a child process at ${key} is not in a form that signalbox writes, so it is ignored`,
+    );
   // One child may have worked under several resources.
   const byChild = new Map<string, Leftover[]>();
   for (const leftover of found.leftovers) {
@@ -72,12 +74,12 @@ async function clearOne(leftovers: readonly Leftover[], clearing: Clearing): Pro
     return isForgettable(note, clearing) ? over : outOfSight(resources, note, clearing);
   if (note.outlivesHold && note.parent !== undefined && !isProvenGone(note.parent)) {
     clearing.tell(
-      `${resources}: ${processes(remains)} of ${note.holder} goes on beside this one, as --on-lost warn says`,
+      `${resources}: ${processes(remains)} of ${note.holder} keeps running next to this one, as --on-lost warn allows`,
     );
     return NOTHING;
   }
   if (barOf(note, remains, clearing)?.kind === 'inside') {
-    clearing.tell(`${resources}: this process runs inside of what ${note.holder} left behind, which is not ended`);
+    clearing.tell(`${resources}: this process is itself part of what ${note.holder} left behind, so that is not ended`);
     return NOTHING;
   }
   const left = `${resources}: waiting for ${processes(remains)}, left behind by ${note.holder}`;
@@ -101,7 +103,7 @@ async function endIt(resources: string, note: ChildNote, clearing: Clearing): Pr
     return isGoneWithin(note.child, false, unendableMs, cut);
   }
   tell(`${resources}: ending ${left} (TERM, and KILL after ${spoken(graceMs)})`);
-  // One that was stopped would never hear it. A second TERM would hit what a shell runs to tidy up after the first.
+  // CONT, because a stopped process would never handle the TERM. A second TERM would hit the clean-up after the first.
   signalRemains(note.child, remainsOf(note.child), 'SIGCONT', { isShared });
   if (await isGoneWithin(note.child, false, graceMs, cut)) return true;
   return end(note.child, { graceMs: 0, isOwn: false, isShared, cut, giveUpMs: unendableMs });
@@ -115,7 +117,7 @@ function barOf(note: ChildNote, remains: Remains, { children }: Clearing): Bar |
 
 function whyNot(bar: Bar | undefined): string {
   if (bar?.kind === 'foreign') return `it belongs to ${userShown(bar.uid)}, who has to end it`;
-  if (bar?.kind === 'unproven') return 'it cannot be proven to be that one, so end it by hand if it is';
+  if (bar?.kind === 'unproven') return 'signalbox cannot prove that it is the same process; if it is, end it by hand';
   return 'it cannot be ended from here, so end it by hand';
 }
 
@@ -126,7 +128,7 @@ function outOfSight(resources: string, { holder }: ChildNote, { tell }: Clearing
   return NOTHING;
 }
 
-/** A reboot ends everything; and what nobody could see for a day, nobody will. */
+/** A reboot ends every process; and a process that was invisible for a day stays so. */
 function isForgettable({ child, at }: ChildNote, { children }: Clearing): boolean {
   const boot = thisHost()?.boot;
   const hasRebooted =

@@ -1,23 +1,22 @@
 /**
- * Which leases are alive: the anchors in the store, followed. Knowledge may lag, so nothing is decided by it alone;
- * a write that takes over compares that the anchor is gone. A lease of which nothing is known counts as alive until
- * it has been looked up.
+ * Follows the anchors in the store, to know which leases are alive. This may lag behind the store, so no decision rests on it
+ * alone: a write that reclaims a hold compares that the anchor is gone. An unknown lease counts as alive until it is looked up.
  */
 import type { Changes, KeyValue, Revision } from '../../store/index.ts';
 import { ANCHORS } from '../layout.ts';
 
-/** So many of those that ended are remembered; who asks for an older one has it looked up again. */
+/** How many ended leases are remembered; an older one counts as unknown, and is looked up again. */
 const MOST_GONE = 10_000;
 
 export class Anchors {
-  /** With the revision at which each came to be. */
+  /** The living leases, each with the revision at which it was made. */
   readonly #alive = new Map<string, Revision>();
   readonly #gone = new Set<string>();
-  /** Everything up to this revision has been taken in. */
+  /** All changes up to this revision are included. */
   #asOf: Revision = 0;
   readonly #onGone: () => void;
 
-  /** `onGone` is told whenever a lease may have ended, after the fact is known here. */
+  /** Calls `onGone` after leases have ended, when `isGone` says so. */
   constructor(onGone: () => void) {
     this.#onGone = onGone;
   }
@@ -30,23 +29,23 @@ export class Anchors {
     return this.#alive.has(lease) || this.#gone.has(lease);
   }
 
-  /** How many are known to be alive. */
+  /** How many leases are known to be alive. */
   get size(): number {
     return this.#alive.size;
   }
 
-  /** We made it ourselves. */
+  /** Adds a lease that this process made. */
   add(lease: string, revision: Revision): void {
     this.#alive.set(lease, revision);
   }
 
-  /** A list of all anchors, read at `revision`. What was followed further than that knows better. */
+  /** Takes a list of all anchors, read at `revision`. Changes that were followed later than that win. */
   list(pairs: readonly KeyValue[], revision: Revision): void {
     const isNews = revision >= this.#asOf;
     const listed = new Map(pairs.map((pair) => [leaseOf(pair.key), pair.createRevision]));
     let gone = false;
     for (const [lease, since] of this.#alive) {
-      // Those that came since are not in it.
+      // A lease that was made after the list was read is not in it.
       if (!listed.has(lease) && since <= revision) gone = this.#ended(lease) || gone;
     }
     for (const [lease, since] of listed) if (isNews || !this.#gone.has(lease)) this.#came(lease, since);
@@ -65,20 +64,20 @@ export class Anchors {
     if (gone) this.#onGone();
   }
 
-  /** One anchor, read at `revision`. What was followed further than that knows better, if it knows anything. */
+  /** Takes one anchor, read at `revision`. For a known lease, changes that were followed later than that win. */
   saw(lease: string, wasAlive: boolean, revision: Revision): void {
     if (this.isKnown(lease) && this.#asOf > revision) return;
     if (wasAlive) this.#came(lease, this.#alive.get(lease) ?? revision);
     else if (this.#ended(lease)) this.#onGone();
   }
 
-  /** Of all anchors only the maintainer's comes back after it has gone. */
+  /** Of all anchors, only the maintainer's comes back after it has gone. */
   #came(lease: string, since: Revision): void {
     this.#alive.set(lease, since);
     this.#gone.delete(lease);
   }
 
-  /** Whether that was news. */
+  /** Whether the lease was known to be alive until now. */
   #ended(lease: string): boolean {
     const wasAlive = this.#alive.delete(lease);
     this.#remember(lease);

@@ -1,6 +1,6 @@
 /**
- * A store whose every call comes to an end: an answer that does not come in time is told as `unavailable`, or, where
- * something may have been changed, as `outcome-unknown`. Nobody who uses it can hang.
+ * A store whose calls all end. If an answer does not come in time, a read throws `unavailable`, and a call that may have
+ * changed something throws `outcome-unknown`. So no caller hangs on a store that is stuck.
  */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -52,7 +52,7 @@ class BoundedStore implements Store {
   watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal, hint?: WatchHint): Promise<Watch> {
     const opening = this.#store.watch(range, since, signal, hint);
     const opened = this.within(opening, false);
-    // One that comes too late is read by nobody, and would gather all that happens.
+    // Ends a watch that opens too late: nobody reads it, so it would buffer all changes.
     opened.catch(() => opening.then(end)).catch(() => undefined);
     return opened;
   }
@@ -88,8 +88,8 @@ class BoundedStore implements Store {
   within<T>(answer: Promise<T>, mayHaveChanged: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       const timer = this.#clock.timer(this.#limitMs, () => {
-        const told = `the store has not answered for ${this.#limitMs} ms`;
-        reject(mayHaveChanged ? new Failure('outcome-unknown', told) : new Failure('unavailable', told));
+        const message = `the store has not answered for ${this.#limitMs} ms`;
+        reject(mayHaveChanged ? new Failure('outcome-unknown', message) : new Failure('unavailable', message));
       });
       answer.then(
         (value) => {

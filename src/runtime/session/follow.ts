@@ -1,19 +1,19 @@
-/** Follows a range of keys for as long as it is wanted: over broken connections, and past compacted history. */
+/** Follows a range of keys until a signal aborts: over broken connections, and past compacted history. */
 import type { Clock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Changes, KeyRange, Revision, Store, WatchHint } from '../../store/index.ts';
 
 export interface Follower {
-  /** Called with every change, in order, once. Must not throw and must not wait. */
+  /** Gets every change once, in order. Must neither throw nor wait. */
   changes(changes: Changes): void;
-  /** History was compacted: lists anew and returns the revision of the list. */
+  /** Reads the range again after the history was compacted, and gives the revision of that read. */
   resync(): Promise<Revision>;
 }
 
 const RETRY_MS = 50;
 const LONGEST_RETRY_MS = 2000;
 
-/** Resolves with the revision from which on nothing will be missed. */
+/** Resolves with the revision after which no change will be missed. */
 export async function follow(
   store: Store,
   clock: Clock,
@@ -52,9 +52,9 @@ async function keepFollowing(
       if (Failure.is(error, 'compacted')) delivered = (await resynced(follower, clock, signal)) ?? delivered;
       failures += 1;
     }
-    // One that breaks as soon as it is open must not be opened again at once.
+    // Pauses before it opens a watch again that broke as soon as it was open.
     if (failures > 1) await pause(clock, failures, signal);
-    // After the last revision that was delivered, never after one that was only heard of: that would skip changes.
+    // Continues after the last delivered revision. Any later revision would skip changes.
     for (;;) {
       if (signal.aborted) return;
       try {

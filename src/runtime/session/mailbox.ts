@@ -1,6 +1,6 @@
 /**
- * Reads a letter. It may be of another version of signalbox, or of another program: what makes no sense in it
- * is passed over, and the rest counts all the same. What makes sense and breaks a promise fails the requests that it answers.
+ * Reads a letter. Another version of signalbox, or another program, may have written it: parts that make no sense are skipped,
+ * and the rest counts. A report that makes sense and breaks a promise fails the requests that the letter answers.
  */
 import { type Answer, nameProblem, requestProblem } from '../../core/index.ts';
 import type { Failure } from '../../failure.ts';
@@ -16,9 +16,9 @@ import {
 } from '../layout.ts';
 import { recordProblem } from '../stored.ts';
 
-/** Who is told what a letter says. */
+/** Acts on the parts of a letter. */
 export interface LetterRecipient {
-  hear(report: Report, revision: Revision): void;
+  report(report: Report, revision: Revision): void;
   carryOut(delegated: DelegationRequest): void;
   replied(reply: DelegationReply): void;
   answer(resource: string, answer: Answer<unknown>): void;
@@ -28,12 +28,12 @@ export interface LetterRecipient {
 }
 
 export function readLetter(letter: unknown, revision: Revision, reader: LetterRecipient): void {
-  // First, so that whoever is granted something can hand it on without a look.
+  // Reports come first: a request that the same letter grants can then be handed on without a read.
   const faults = new Map<string, Failure>();
   for (const report of listIn(letter, 'reports')) {
     if (!isReport(report)) continue;
     const fault = recordFault(report.resource, report.record, true);
-    if (fault === undefined) reader.hear(report, revision);
+    if (fault === undefined) reader.report(report, revision);
     else faults.set(report.resource, fault);
   }
   for (const delegated of listIn(letter, 'delegations')) if (isDelegationRequest(delegated)) reader.carryOut(delegated);
@@ -58,7 +58,7 @@ function listIn(letter: unknown, field: string): readonly unknown[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** Whether there is a writer for it. */
+/** Whether this names a lock or a semaphore, which have writers. */
 export function isResource(value: unknown): value is string {
   if (typeof value !== 'string') return false;
   const kind = value.slice(0, value.indexOf('/'));
@@ -108,7 +108,7 @@ function isDelegationRequest(delegated: unknown): delegated is DelegationRequest
   );
 }
 
-/** Nothing else is ever left to another process. */
+/** Only these commands are ever delegated. */
 function isDelegatedCommand(command: unknown, isLock: boolean): boolean {
   if (!isObject(command)) return false;
   if (command['kind'] === 'settle') return true;

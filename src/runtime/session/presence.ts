@@ -1,4 +1,4 @@
-/** How a process comes to be known in the store, and stays so: its session, the anchors it follows, and its mailbox. */
+/** Keeps a process present in the store: starts its session, follows the anchors of all processes and its own mailbox. */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import {
@@ -23,7 +23,7 @@ import { readEach } from '../stored.ts';
 import { isOfOneMachine, type Sent, sentNow, Session, type SessionEnd } from './session.ts';
 import { persistently, send } from '../write/write-once.ts';
 
-/** What it needs of the process, and what it tells it. */
+/** The process, as its presence uses it. */
 interface Host {
   readonly store: Store;
   readonly clock: Clock;
@@ -36,18 +36,18 @@ interface Host {
   later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
   readLetter(letter: unknown, revision: Revision): void;
-  /** Letters were missed. Answers the revision from which on they are read again. */
+  /** Letters were missed. Gives the revision after which they are read again. */
   missedLetters(): Promise<Revision>;
   sessionEnded(session: Session, why: SessionEnd): void;
 }
 
-/** A resource that this process has had to do with. */
+/** A resource that this process has used. */
 interface Visited {
   readonly keys: { readonly record: string };
   hasHoldOf(lease: string, record: KeyValue): boolean;
 }
 
-/** A process that had to do with more resources than this leaves all of them to the end of its lease. */
+/** A process that used more resources than this does not look at each of them when it leaves: its lease ends instead. */
 const MOST_LOOKED_AT = 64;
 
 export class Presence {
@@ -57,9 +57,9 @@ export class Presence {
   #session: Session | undefined;
   #starting: Promise<Session> | undefined;
   #following = false;
-  /** Of the sessions that this process had before. */
+  /** The ids of earlier sessions of this process. */
   readonly #former = new Set<string>();
-  /** Leases of our own besides the session's, by name. */
+  /** The store's ids of other leases that this process made, by name. */
   readonly #leaseIds = new Map<string, string>();
 
   constructor(host: Host) {
@@ -72,7 +72,7 @@ export class Presence {
     return this.#sender;
   }
 
-  /** The session if there is a valid one at this very moment. */
+  /** The session, if it is valid at this moment. */
   get session(): Session | undefined {
     return this.#session?.isValid() === true ? this.#session : undefined;
   }
@@ -90,7 +90,7 @@ export class Presence {
     }
   }
 
-  /** A lease of its own, with its anchor: for holds that are to outlive the session, and for limits. */
+  /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
   async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
     const { store, stopped, anchors, options } = this.#host;
     const key = anchorKey(name);
@@ -104,7 +104,7 @@ export class Presence {
         success: [{ do: 'put', key, value: encode(options.about), lease: fresh.id }],
         failure: [{ do: 'read', key }],
       }).catch((error: unknown) => {
-        // The answer that granted it took longer than its whole time: another attempt would come too late as well.
+        // The lease ended before the answer that granted it arrived: another attempt would come too late as well.
         if (Failure.is(error, 'not-found')) return error;
         throw error;
       });
@@ -112,7 +112,7 @@ export class Presence {
       const found = pairIn(result.results, key);
       const lease = result.succeeded ? fresh : granted.find(({ id }) => id === found?.lease);
       if (lease === undefined)
-        throw new Failure('inconsistent', `${key} belongs to a lease that nobody here asked for`);
+        throw new Failure('inconsistent', `${key} is on a lease that this process did not ask for`);
       return { lease, revision: result.revision };
     });
     if (made instanceof Failure) throw made;
@@ -130,16 +130,16 @@ export class Presence {
     if (session === undefined) return;
     session.end('closed');
     const { store } = this.#host;
-    // What cannot be done quietly is done by the lease.
+    // If this fails, the end of the lease deletes the same keys.
     if (isOfOneMachine(store)) await this.#leaveQuietly(session, visited).catch(() => undefined);
     await store.revokeLease(session.leaseId).catch(() => undefined);
   }
 
   /**
-   * Deletes the anchor and the mailbox, if nothing in the store hangs on this session any more. The end of the lease would
-   * delete them too, but it wakes every process that waits for anything: a holder may have died. Whether something is left
-   * is read from the store, because this process need not know: a release may have got no answer. Nothing can be added
-   * after the look: every write of this session compares that its anchor is there, and the records are compared here.
+   * Deletes the anchor and the mailbox, if nothing else in the store rests on this session. The end of the lease would delete
+   * them too, but it wakes every process that waits for anything, because a holder may have died. Reads from the store
+   * whether something is left: this process may not know, since a release may have got no answer. Nothing can be added after
+   * the read: every write of this session compares that its anchor is there, and the records are compared here.
    */
   async #leaveQuietly({ id, leaseId }: Session, visited: readonly Visited[]): Promise<void> {
     if (visited.length > MOST_LOOKED_AT) return;
@@ -166,14 +166,14 @@ export class Presence {
     const session = this.#session;
     if (session !== undefined && lease === session.id) {
       if (version === undefined) session.end('expired');
-      // A fence that was thought lost has landed after all.
+      // A fence that got no answer has landed.
       else session.epoch = Math.max(session.epoch, version);
       return;
     }
     this.#host.anchors.saw(lease, version !== undefined, revision);
   }
 
-  /** No transaction sent before can take effect any more, once this calls back. */
+  /** Once this calls back, no transaction that was sent before can take effect. */
   fence(done: () => void, failed: (error: unknown) => void): void {
     const session = this.#session;
     if (session === undefined) return done();
@@ -196,7 +196,7 @@ export class Presence {
     );
   }
 
-  // How it begins
+  // Start
 
   async #start(): Promise<Session> {
     try {
@@ -219,7 +219,7 @@ export class Presence {
         prefixed(ANCHORS),
         { changes: (changes) => anchors.changes(changes), resync: () => this.#listAnchors() },
         stopped,
-        // A process that comes, or leaves with nothing held, lets nobody in.
+        // Only the end of a lease can free a hold; a process that starts, or leaves without holds, is not urgent.
         { urgent: 'lease-ends' },
       );
       this.#following = true;
@@ -239,7 +239,7 @@ export class Presence {
     }
   }
 
-  /** With its mailbox followed before there is one, so that no letter is missed. */
+  /** Follows the mailbox before it makes it, so that no letter is missed. */
   async #register(
     id: string,
     lease: { readonly id: string; readonly ttlMs: number },
@@ -324,6 +324,6 @@ export class Presence {
 }
 
 function tooShort(ttlMs: number): Failure {
-  const told = `the session's lease of ${ttlMs} ms ends before the store has answered; open with a longer sessionTtlMs`;
-  return new Failure('unavailable', told);
+  const message = `the session's lease of ${ttlMs} ms ends before the store answers; open with a longer sessionTtlMs`;
+  return new Failure('unavailable', message);
 }

@@ -1,12 +1,12 @@
 /**
- * A process's presence in the store: one lease, renewed at a third of its time.
+ * The session of a process: one lease in the store, renewed after a third of its time.
  *
  *     sent ──────────── renewal answered ─────────────── deadline ── margin ── the store may end the lease
  *      └── counted from here, because the store may have counted from here
  *
- * At the deadline the session is over for us, whatever the store believes: every hold is told that it is lost before
- * anybody else can be let in. Time is measured on the monotonic clock, and by a second witness, because the monotonic
- * clock stands still while a laptop sleeps (see `hasPassed`).
+ * At the deadline the process ends its session itself, without asking the store: every hold learns of its loss before the
+ * store lets anyone else in. The monotonic clock measures the time; a second clock checks it, because the monotonic clock
+ * stands still while a laptop sleeps (see `hasPassed`).
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -14,7 +14,7 @@ import type { LeaseId, Store } from '../../store/index.ts';
 
 export type SessionEnd = 'expired' | 'disconnected' | 'closed';
 
-/** Clocks of two machines drift apart; the part of the lease that is given up for it. */
+/** The part of the lease that is given up, because the clocks of two machines drift apart. */
 export const MARGIN = 0.1;
 const SHORTEST_RETRY_MS = 50;
 
@@ -22,12 +22,12 @@ export class Session {
   readonly id: string;
   readonly leaseId: LeaseId;
   readonly ttlMs: number;
-  /** The version of our anchor: what was sent under an earlier one can no longer take effect. */
+  /** The version of the session's anchor: writes that were sent under an earlier version cannot take effect. */
   epoch = 1;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #onEnd: (session: Session, why: SessionEnd) => void;
-  /** When the last renewal that was answered was sent. */
+  /** When the last answered renewal was sent. */
   #sent: Sent;
   #renewAt: number;
   #timer: Timer | undefined;
@@ -63,8 +63,8 @@ export class Session {
   }
 
   /**
-   * Asked before control goes back to user code: after a stall of the event loop, this may be the first to notice
-   * that the time is up.
+   * Called before control returns to user code: after a stall of the event loop, this may be the first to notice that the
+   * time is up.
    */
   isValid(): boolean {
     if (this.#ended !== undefined) return false;
@@ -72,8 +72,8 @@ export class Session {
       this.end('disconnected');
       return false;
     }
-    // Whoever never lets the timers run still asks, and so still renews. A wall clock that was set need mean nothing,
-    // but the store knows: it is asked at once.
+    // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
+    // have been set; a renewal asks the store at once.
     const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
     if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) void this.#renew();
     return true;
@@ -97,7 +97,7 @@ export class Session {
 
   async #renew(): Promise<void> {
     const sent = sentNow(this.#clock);
-    // An answer may never come: then nothing but the deadline is left to wait for.
+    // The answer may never come: then only the deadline is left.
     this.#renewAt = Number.POSITIVE_INFINITY;
     try {
       const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
@@ -131,10 +131,10 @@ export function isOfOneMachine(store: Store): boolean {
 }
 
 /**
- * Whether so much time may have passed since then. The monotonic clock stands still in suspend; then the wall clock is
- * ahead of it. On one machine, where nothing but suspend can do that unseen, the clock that counts suspend decides
- * whether it was that, or somebody set the wall clock. Across machines any lead of the wall clock counts: a virtual machine
- * that was paused, or a container that was restored, has no other sign of the time that passed for everyone else.
+ * Whether `ms` may have passed since then. The monotonic clock stands still in suspend, so the wall clock gets ahead of it.
+ * On one machine only suspend matters, and the clock that counts suspend tells it from a wall clock that was set. Across
+ * machines any lead of the wall clock counts: a virtual machine that was paused, or a container that was restored, has no
+ * other sign of the time that passed for all other machines.
  */
 export function hasPassed(clock: Clock, since: Sent, ms: number, onOneMachine: boolean): boolean {
   if (clock.monotonic() >= since.monotonic + ms) return true;

@@ -1,30 +1,50 @@
-/** What a worker holds while it does a task: its data, its token, and the signal that tells when it is not its own any more. */
-import type { Ending, Json, LossReason, Task, Token } from '../../core/index.ts';
-import { documentProblem, LARGEST_DATA_BYTES, requestProblem } from '../../core/index.ts';
+/** The claim that a worker holds while it does a task, and the ways to end a claim: complete, fail, release, force. */
+import {
+  claimEntryOf,
+  type ClaimName,
+  decideEnd,
+  documentProblem,
+  type Ending,
+  type Json,
+  LARGEST_DATA_BYTES,
+  type LossReason,
+  type NotOwner,
+  notOwner,
+  requestProblem,
+  type Task,
+  type TaskBookkeeping,
+  type Token,
+} from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Revision } from '../../store/index.ts';
+import type { Operation, Revision } from '../../store/index.ts';
+import type { Held } from '../holds/holdings.ts';
+import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
-import type { Held } from '../holds/holdings.ts';
 import type { Runtime } from '../runtime.ts';
+import { writeOnce } from '../write/write-once.ts';
 import type { Claimed } from './claiming.ts';
-import {
-  type CompleteOutcome,
-  endClaim,
-  type EndOutcome,
-  type FailOutcome,
-  type TaskReleaseOutcome,
-} from './ending.ts';
 import { taskResource } from './keys.ts';
+import { readTasks, taskIn } from './reading.ts';
+import { endTransaction } from './writing.ts';
 
-/** An attached claim: it lasts as long as the session of this process, and is released with it. */
+export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
+export type CompleteOutcome = { readonly kind: 'completed' } | NotOwner;
+export type FailOutcome =
+  | { readonly kind: 'failed'; readonly attempts: number }
+  /** It is pending again. */
+  | { readonly kind: 'retried'; readonly attempts: number; readonly retriesLeft: number }
+  | NotOwner;
+export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
+
+/** An attached claim: it lasts as long as the session of this process, which releases it when it closes. */
 export class TaskClaim implements Held, AsyncDisposable {
-  /** Of the task. */
+  /** The id of the task. */
   readonly id: string;
   readonly token: Token;
   readonly holder: string;
-  /** What is to be done. */
+  /** The data of the task. */
   readonly data: Json;
   /** One for the first worker that tries, two for the next. */
   readonly attempt: number;
@@ -35,12 +55,12 @@ export class TaskClaim implements Held, AsyncDisposable {
   readonly #wrote: (revision: Revision) => void;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
-  /** How it was ended by its worker; what comes after that is not a loss. */
+  /** Set once the worker ends the claim; what happens after that is not a loss. */
   #ending: Promise<EndOutcome> | undefined;
-  /** What was heard while that was under way: a loss after all, should nobody know what became of it. */
+  /** A loss that arrived while the end was being written. It counts if the outcome of that write stays unknown. */
   #heard: Parameters<TaskClaim['lose']>[0] | undefined;
 
-  /** `wrote`: told of what it writes. */
+  /** `wrote`: gets the revision of each write of this claim. */
   constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
     this.#runtime = runtime;
     this.#wrote = wrote;
@@ -59,7 +79,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     return taskResource(this.id);
   }
 
-  /** Aborts with a `HoldLost` when the claim ends without its worker having said so; before anyone else can have the task. */
+  /** Aborts with a `HoldLost` if the claim ends without its worker ending it, before another worker can have the task. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -68,7 +88,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     return this.#controller.signal;
   }
 
-  /** Whether the task is still ours, by the clock of this very moment. */
+  /** Whether the task is still ours, by the clock at the moment of the call. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#ending !== undefined) return false;
     return this.#runtime.session?.id === this.process && this.#lost === undefined;
@@ -78,26 +98,26 @@ export class TaskClaim implements Held, AsyncDisposable {
     return this.#lost;
   }
 
-  /** Throws `HoldLost` if the task is not ours any more: to be asked before a step that cannot be undone. */
+  /** Throws `HoldLost` if the task is not ours any more. Call it before a step that cannot be undone. */
   check(): void {
     if (!this.isValid) throw this.#lost ?? new HoldLost(this.resource, { why: 'released-elsewhere' });
   }
 
-  /** Done: nobody can claim it again. `not-owner`, and nothing changed, if it is not ours any more. */
+  /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if it is not ours any more. */
   complete(result?: Json): Promise<CompleteOutcome> {
     const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result) }) });
   }
 
-  /** It could not be done: pending again while there are retries left, otherwise failed. Without `retry`, failed at once. */
+  /** Reports failure: the task is pending again while it has retries left, else failed. With `retry: false`, failed at once. */
   fail(reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
     const problem = requestProblem({ reason }, ['reason']) ?? valuesProblem(options, { retry: flag });
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
     return this.#end({ how: 'fail', reason, retry: options.retry ?? true });
   }
 
-  /** Given back unharmed, for somebody else. Never throws for a claim that was lost. */
+  /** Gives the task back for another worker; this counts as no attempt. Never throws for a claim that was lost. */
   release(): Promise<TaskReleaseOutcome> {
     return this.#end({ how: 'release' });
   }
@@ -111,7 +131,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     return this.toJSON();
   }
 
-  /** Released, unless it was ended before. */
+  /** Releases the claim, unless its worker has ended it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#ending !== undefined) await this.#ending.catch(() => undefined);
     if (this.#ending === undefined && this.#lost === undefined) await this.release();
@@ -136,7 +156,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     await this.#send({ how: 'release' }).catch(() => undefined);
   }
 
-  /** One way of ending is all there is, and one that could not be told to the store may be tried again. */
+  /** Ends the claim once. An end that did not reach the store may be tried again. */
   #end<Outcome extends EndOutcome>(ending: Ending): Promise<Outcome> {
     if (this.#ending !== undefined) return this.#ending.then((outcome) => sameEnd(outcome, ending) as Outcome);
     const sent = this.#send(ending);
@@ -153,12 +173,12 @@ export class TaskClaim implements Held, AsyncDisposable {
 
   #send(ending: Ending): Promise<EndOutcome> {
     const { id, token, holder } = this;
-    // One name for all ways to end it, however often: then what became of the first is known to the next.
+    // Every end of this claim uses the same request id, so that a second call finds what the first one did.
     return endClaim(this.#runtime, id, { token, holder }, ending, this.#task, this.#wrote, this.#claim);
   }
 }
 
-/** Said twice, it is as said once; said differently, the first one counts, and the claim is none any more. */
+/** A second end of the same kind gets the first one's outcome. One of another kind gets `not-owner`: the claim has ended. */
 function sameEnd(outcome: EndOutcome, { how }: Ending): EndOutcome {
   const kinds: Readonly<Record<Ending['how'], readonly string[]>> = {
     release: ['released'],
@@ -169,4 +189,103 @@ function sameEnd(outcome: EndOutcome, { how }: Ending): EndOutcome {
   if (outcome.kind === 'not-owner' || kinds[how].includes(outcome.kind)) return outcome;
   const status = outcome.kind === 'completed' ? 'complete' : outcome.kind === 'failed' ? 'failed' : 'pending';
   return { kind: 'not-owner', owner: undefined, status };
+}
+
+/**
+ * Ends a claim, fenced by its token. `known`: the task as its owner knows it, which saves a read. `request`: a caller that
+ * got no answer may repeat the call with the same id, and gets the outcome of the first one.
+ */
+export async function endClaim(
+  runtime: Runtime,
+  id: string,
+  claim: ClaimName,
+  ending: Ending,
+  known: Task | undefined,
+  wrote: (revision: Revision) => void,
+  request = runtime.options.newId(),
+): Promise<EndOutcome> {
+  let sentFor: Token | undefined;
+  return writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
+    read: async (isFirst) => {
+      if (isFirst && known !== undefined) return { task: known, isFresh: false };
+      return { task: (await readTasks(runtime, [id])).tasks[0] as Task, isFresh: true };
+    },
+    decide: ({ task, isFresh }, doubt) => {
+      const ended = task.bookkeeping?.entry.ended;
+      // An earlier attempt without an answer has ended it, or an earlier call with the same id.
+      if (ended?.request === request) {
+        return { kind: 'answer', answer: outcomeOf(task, task.bookkeeping?.entry as TaskBookkeeping) };
+      }
+      const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
+      if (decided.kind === 'write') {
+        sentFor = task.owner?.token;
+        return {
+          kind: 'write',
+          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending)),
+          landed: async ({ revision }) => {
+            wrote(revision);
+            await cleanUp(runtime, task, ending);
+            return outcomeOf(task, decided.bookkeeping);
+          },
+          overtaken: ({ results }) => ({ task: taskIn(id, results), isFresh: true }),
+        };
+      }
+      if (!isFresh) return { kind: 'look' };
+      // A later claim has ended since, and overwritten whether ours landed.
+      if (sentFor !== undefined && doubt !== undefined && (ended?.token ?? 0) > sentFor) throw doubt;
+      return { kind: 'answer', answer: notOwner(task) };
+    },
+    // Needs no fence: the write compares the owner key, and no later owner key has the same token.
+    until: runtime.giveUpAt(),
+  });
+}
+
+function outcomeOf({ data }: Task, { ended, attempts }: TaskBookkeeping): EndOutcome {
+  switch (ended?.how) {
+    case 'completed':
+      return { kind: 'completed' };
+    case 'failed':
+      return { kind: 'failed', attempts };
+    case 'retried':
+      return { kind: 'retried', attempts, retriesLeft: Math.max(0, (data?.terms.retries ?? 0) + 1 - attempts) };
+    case 'released':
+    case 'forced':
+    case undefined:
+      return { kind: 'released' };
+  }
+}
+
+/** A letter to the process whose worker has the task: it has lost the claim. */
+function lettersTo(runtime: Runtime, task: Task, ending: Ending): readonly Operation[] {
+  const { owner } = task;
+  const claim = claimEntryOf(task);
+  if (claim === undefined || claim.detached === true || owner === undefined || owner.lease === null) return [];
+  const process = processOf(claim.id);
+  if (process === runtime.sender.id) return [];
+  const key = mailboxKey(process);
+  const loss = { id: claim.id, token: owner.token, ...lossOf(ending) };
+  const letter: Letter = { answers: [], losses: [loss] };
+  return [
+    {
+      do: 'transaction',
+      compare: [{ key, target: 'version', is: '>', than: 0 }],
+      success: [{ do: 'put', key, value: encode(letter), lease: 'keep' }],
+      failure: [],
+    },
+  ];
+}
+
+function lossOf(ending: Ending): Pick<Letter['losses'][number], 'why' | 'by' | 'reason'> {
+  if (ending.how !== 'force') return { why: 'released-elsewhere' };
+  return { why: 'forced', by: ending.by, reason: ending.reason };
+}
+
+async function cleanUp(runtime: Runtime, task: Task, ending: Ending): Promise<void> {
+  const { owner } = task;
+  const claim = claimEntryOf(task);
+  if (claim === undefined) return;
+  runtime.holdings.holds.get(claim.id)?.lose(lossOf(ending));
+  // The lease of a detached claim keeps nothing else.
+  const lease = claim.detached === true ? (owner?.lease ?? null) : null;
+  if (lease !== null) await runtime.store.revokeLease(lease).catch(() => undefined);
 }

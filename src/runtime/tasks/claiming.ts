@@ -1,10 +1,10 @@
 /**
- * One attempt to claim one task, until it is certain what has become of it.
+ * Makes one attempt to claim one task, until its result is certain.
  *
  *     decide ──▶ one transaction ──▶ claimed
- *        ▲             │ └─ it was not as we knew: what it is came with the answer ─┐
+ *        ▲             │ └─ the task had changed: the answer says how it is now ─────┐
  *        └─────────────┼────────────────────────────────────────────────────────────┘
- *                      └─ no answer: nothing of ours may land from now on (fence), then look
+ *                      └─ no answer: fence, so that nothing of ours can land any more, then read
  */
 import {
   claimUntouched,
@@ -20,10 +20,13 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { pairIn, type Revision, type TransactionResult } from '../../store/index.ts';
+import { anchorKey } from '../layout.ts';
+import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { readTasks, taskIn } from './reading.ts';
+import { type Sent, sentNow, type Session } from '../session/session.ts';
 import { isTrouble } from '../write/recovery.ts';
-import { type NextStep, type Intent, persistently, send, writeOnce } from '../write/write-once.ts';
+import { type Intent, type NextStep, persistently, send, writeOnce } from '../write/write-once.ts';
+import { readTasks, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
   type ClaimGround,
@@ -34,7 +37,7 @@ import {
 
 export interface Claimed {
   readonly kind: 'claimed';
-  /** As it is now: ours. */
+  /** The task as the claim has made it. */
   readonly task: Task;
   readonly token: Token;
   readonly ground: ClaimGround;
@@ -42,22 +45,23 @@ export interface Claimed {
 
 export type Attempt = (ClaimRefusal & { readonly revision: number }) | Claimed;
 
-/** What a claim stands on, made anew where it has to be. */
+/** The lease that a claim rests on: that of the session, or one of its own. */
 export interface ClaimLease {
+  /** Makes a new lease where the last one is gone. */
   ground(): Promise<ClaimGround>;
-  /** From now on nothing that was sent before can land. */
+  /** After this, no request that was sent before can land. */
   fence(): Promise<void>;
-  /** The lease or session was gone. */
+  /** The store said that the lease does not exist any more. */
   gone(ground: ClaimGround): void;
-  /** How the anchor was found, after a write that compared it failed. */
+  /** The version of the anchor, as read by a claim that did not land. */
   saw(ground: ClaimGround, version: number | undefined, revision: number): void;
 }
 
 export interface Known {
   readonly task: Task;
-  /** Undefined for a task that does not exist; those that are not known of count as complete until they are read. */
+  /** Undefined for a task that does not exist, or that was not read. */
   readonly status: (id: string) => TaskStatus | undefined;
-  /** When it was so, if it was read since we asked: only then may it refuse. Any later, and a change would be missed. */
+  /** The revision of the read, if it was made for this attempt: only then may it refuse. A later revision would hide a change. */
   readonly readAt?: Revision;
 }
 
@@ -71,9 +75,9 @@ export async function attemptClaim(
   return writeOnce(runtime, new ClaimIntent(runtime, claimLease, id, request, known));
 }
 
-/** What a claim rests on. */
+/** What one pass of a claim decides on. */
 interface ClaimView {
-  /** Undefined: nothing, so it is claimed as one that nobody has touched. */
+  /** Undefined: nothing is known, so the claim assumes a task that nothing has touched. */
   readonly known: Known | undefined;
   readonly ground: ClaimGround;
 }
@@ -96,7 +100,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
   }
 
   async read(isFirst: boolean): Promise<ClaimView> {
-    // With what it depends on, so that a refusal can say why.
+    // Reads the dependencies too, so that a refusal can name what blocks the task.
     const known = isFirst ? this.#known : await readKnown(this.#runtime, this.#id);
     return { known, ground: await this.#claimLease.ground() };
   }
@@ -129,7 +133,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
       transaction: blindClaimTransaction(this.#id, write, this.#request.holder, ground),
       landed: ({ results, revision }) => {
         const before = taskIn(this.#id, results);
-        // What the bookkeeping said of its publication is not in what we have put; it goes back when the claim ends.
+        // The write has overwritten what the bookkeeping said of the publication. The end of the claim puts it back.
         return this.#landed(
           before,
           { ...write, bookkeeping: { ...before.bookkeeping?.entry, ...write.bookkeeping } },
@@ -153,7 +157,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     return { kind: 'claimed', task, token: revision, ground };
   }
 
-  /** What the failure branch read. */
+  /** Takes up what the failure branch read. */
   #learnt(result: TransactionResult, ground: ClaimGround): Promise<ClaimView> | undefined {
     const task = taskIn(this.#id, result.results);
     if (ground.anchor !== undefined) {
@@ -177,11 +181,11 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     ) {
       return undefined;
     }
-    // Made on a lease that is not ours any more, it is none.
+    // A claim on a lease that is no longer ours does not count.
     return task.owner.lease === ground.leaseId ? { kind: 'claimed', task, token: task.owner.token, ground } : undefined;
   }
 
-  /** Looks first: what a detached claim stands on would be gone with the fence, and a claim that has landed with it. */
+  /** Reads first: fencing a detached claim revokes its lease, which would end a claim that has landed. */
   readonly fence = (done: () => void, failed: (error: unknown) => void): void => {
     const fenced = async (): Promise<void> => {
       if (this.found(await this.read(false)) === undefined) await this.#claimLease.fence();
@@ -189,20 +193,20 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     fenced().then(done, failed);
   };
 
-  /** It may have landed: then nobody knows of it but the store. */
+  /** Gives the claim back: it may have landed without any worker knowing. */
   abandoned(_doubt: Failure, error: unknown): unknown {
     void abandon(this.#runtime, this.#claimLease, this.#id, this.#request.id);
     return isTrouble(error) ? unknown(error) : error;
   }
 }
 
-/** The task and what it depends on, at most two reads. */
+/** Reads the task, then the tasks it depends on. */
 export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
   const { tasks, revision: readAt } = await readTasks(runtime, [id]);
   const [task] = tasks as [Task];
   const dependsOn = task.data?.terms.dependsOn ?? [];
   const found = new Map<string, TaskStatus>();
-  // As many at a time as one transaction has room for.
+  // One transaction has room for 30 tasks.
   for (let first = 0; first < dependsOn.length; first += 30) {
     const some = await readTasks(runtime, dependsOn.slice(first, first + 30));
     for (const one of some.tasks) if (one.data !== undefined) found.set(one.id, statusOf(one));
@@ -210,8 +214,8 @@ export async function readKnown(runtime: Runtime, id: string): Promise<Known> {
   return { task, status: (other) => found.get(other), readAt };
 }
 
-/** A claim that nobody waits for any more goes back as soon as the store is there again, or ends with its lease. */
-export async function abandon(runtime: Runtime, claimLease: ClaimLease, id: string, claim: string): Promise<void> {
+/** Gives an abandoned claim back as soon as the store answers again. Until then it ends with its lease. */
+async function abandon(runtime: Runtime, claimLease: ClaimLease, id: string, claim: string): Promise<void> {
   const until = runtime.clock.monotonic() + runtime.options.sessionTtlMs;
   await persistently(runtime, until, async () => {
     await claimLease.fence();
@@ -225,7 +229,87 @@ export async function abandon(runtime: Runtime, claimLease: ClaimLease, id: stri
 }
 
 function unknown(cause: unknown): Failure {
-  return new Failure('outcome-unknown', 'no answer came; should the task have been claimed, it goes back by itself', {
-    cause,
-  });
+  const message = 'the store did not answer the claim; if the claim landed, signalbox gives the task back';
+  return new Failure('outcome-unknown', message, { cause });
+}
+
+/** An attached claim ends with the session of this process, so it must be made in that session. */
+export class SessionClaimLease implements ClaimLease {
+  readonly #runtime: Runtime;
+  readonly #session: Session;
+
+  constructor(runtime: Runtime, session: Session) {
+    this.#runtime = runtime;
+    this.#session = session;
+  }
+
+  ground(): Promise<ClaimGround> {
+    const { id, leaseId, epoch } = this.#session;
+    if (!this.isValid) return Promise.reject(new NotAcquired('task', { kind: 'session-lost' }));
+    return Promise.resolve({ leaseId, anchor: { key: anchorKey(id), epoch } });
+  }
+
+  get isValid(): boolean {
+    return this.#runtime.session === this.#session;
+  }
+
+  fence(): Promise<void> {
+    return new Promise((resolve, reject) => this.#runtime.fence(resolve, reject));
+  }
+
+  gone(): void {
+    this.#session.end('expired');
+  }
+
+  saw(_: ClaimGround, version: number | undefined, revision: number): void {
+    if (this.isValid) this.#runtime.sawLease(this.#session.id, version, revision);
+  }
+}
+
+/** A detached claim has a lease of its own. It needs no session, and outlives the process that made it. */
+export class DetachedClaimLease implements ClaimLease {
+  readonly #runtime: Runtime;
+  readonly #ttlMs: number;
+  #lease: { readonly ground: ClaimGround; readonly ttlMs: number; readonly sent: Sent } | undefined;
+
+  constructor(runtime: Runtime, ttlMs: number) {
+    this.#runtime = runtime;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** The time that the store granted, and when the request for it was sent. */
+  get lease(): { readonly ttlMs: number; readonly sent: Sent } | undefined {
+    return this.#lease;
+  }
+
+  async ground(): Promise<ClaimGround> {
+    if (this.#lease === undefined) {
+      const { store, stopped, clock } = this.#runtime;
+      const sent = sentNow(clock);
+      const lease = await store.grantLease(this.#ttlMs, stopped);
+      this.#lease = { ground: { leaseId: lease.id }, ttlMs: lease.ttlMs, sent };
+    }
+    return this.#lease.ground;
+  }
+
+  /** Without the lease no request can land, and a claim that has landed ends. */
+  async fence(): Promise<void> {
+    await this.drop();
+  }
+
+  gone(): void {
+    this.#lease = undefined;
+  }
+
+  saw(): void {}
+
+  /** Revokes the lease, if there is one. */
+  async drop(): Promise<void> {
+    const lease = this.#lease;
+    if (lease === undefined) return;
+    await this.#runtime.store.revokeLease(lease.ground.leaseId).catch((error: unknown) => {
+      if (!Failure.is(error, 'not-found')) throw error;
+    });
+    this.#lease = undefined;
+  }
 }

@@ -1,25 +1,55 @@
 /**
- * Who in this process gets which task, and who is told of it. Nothing here keeps a watch or a list of all tasks until
- * somebody needs one: claiming a task by its id takes one transaction.
+ * Wires the parts of tasks together, and makes claims: attached ones, which rest on the session of this process, and
+ * detached ones for scripts, which rest on a lease of their own.
+ *
+ *     Tasks ──▶ Dispatch ──▶ TaskWaiters ──▶ Workers        waits: for one task, or in line for the next
+ *                  └───────▶ attemptClaim                   one transaction
+ *     TaskFeed ──▶ TaskCache ──▶ Dispatch ──▶ waiters, subscribers, repairs
+ *
+ * Nothing here watches or lists tasks before a caller needs it: claiming a task by its id takes one transaction.
  */
-import { claimEntryOf, type ClaimRequest, isOrphaned, isOwned, type Task } from '../../core/index.ts';
-import type { Revision } from '../../store/index.ts';
+import {
+  claimEntryOf,
+  type ClaimRequest,
+  isOrphaned,
+  isOwned,
+  type Json,
+  type Task,
+  type Token,
+} from '../../core/index.ts';
+import { ownCopy } from '../own-copy.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { TaskCache, type TaskCacheListener, type Turn } from './task-cache.ts';
-import { TaskClaim } from './claim.ts';
-import { type Attempt, attemptClaim, type Known } from './claiming.ts';
-import { DetachedClaims } from './detached.ts';
+import { hasPassed, isOfOneMachine, MARGIN } from '../session/session.ts';
+import { endClaim, TaskClaim } from './claim.ts';
+import {
+  type Attempt,
+  attemptClaim,
+  type Claimed,
+  DetachedClaimLease,
+  type Known,
+  readKnown,
+  SessionClaimLease,
+} from './claiming.ts';
 import { TaskFeed } from './feed.ts';
-import { SessionClaimLease } from './claim-lease.ts';
 import { taskResource } from './keys.ts';
-import type { TaskWaitOptions } from './wait-deadline.ts';
-import { Repairs } from './repairs.ts';
-import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
 import { Notifier } from './notifier.ts';
-import { type Made, NEXT, refusalIn, TaskWaiters } from './task-waiters.ts';
+import { Repairs } from './repairs.ts';
+import { TaskCache, type TaskCacheListener, type Turn } from './task-cache.ts';
+import { type Made, NEXT, refusalIn, TaskWaiters, type TaskWaitOptions } from './task-waiters.ts';
+import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
 
-/** A claim that lost its session before anything was claimed is tried under the next one. */
+/** A claim that outlives the process that made it. Scripts renew and end it by its token or its holder. */
+export interface DetachedClaim {
+  readonly id: string;
+  readonly holder: string;
+  readonly token: Token;
+  readonly ttlMs: number;
+  readonly data: Json;
+  readonly attempt: number;
+}
+
+/** A claim that lost its session before it was made is tried again, under this number of sessions at most. */
 const MOST_SESSIONS = 3;
 
 export class Dispatch implements TaskCacheListener {
@@ -27,9 +57,8 @@ export class Dispatch implements TaskCacheListener {
   readonly cache: TaskCache;
   readonly repairs: Repairs;
   readonly notifier: Notifier;
-  readonly detached: DetachedClaims;
+  readonly waiters: TaskWaiters;
   readonly #runtime: Runtime;
-  readonly #waiting: TaskWaiters;
 
   constructor(runtime: Runtime, repairs: boolean) {
     this.#runtime = runtime;
@@ -37,61 +66,44 @@ export class Dispatch implements TaskCacheListener {
     this.cache = new TaskCache(runtime, this.feed, this);
     this.repairs = new Repairs(runtime, this.cache, repairs);
     this.notifier = new Notifier(this.cache);
-    this.#waiting = new TaskWaiters(runtime, this.cache);
-    this.detached = new DetachedClaims(runtime, this.#waiting, (id) => this.#known(id));
+    this.waiters = new TaskWaiters(runtime, this.cache);
   }
 
   close(): void {
-    this.#waiting.close();
+    this.waiters.close();
     this.notifier.stop();
     this.repairs.stop();
   }
 
-  wrote(revision: Revision): void {
-    this.#waiting.wrote(revision);
-  }
-
-  // Claiming
+  // Attached claims
 
   async tryClaim(id: string, options: ClaimOptions): Promise<ClaimAttempt> {
     const { attempt, made } = await this.#attempt(id, options);
     return made === undefined ? refusalIn(attempt) : { kind: 'claimed', claim: made };
   }
 
-  claim(id: string, options: ClaimOptions & TaskWaitOptions): Promise<TaskClaim> {
-    return this.#waiting.patiently(
-      taskResource(id),
-      options,
-      (deadline) => this.#waiting.named(id, options, deadline, (task) => this.#attempt(task, options)),
-      (claim) => claim.release(),
-    );
-  }
-
   async tryClaimNext(options: ClaimOptions): Promise<NextAttempt> {
-    const claim = await this.#waiting.next(options.capabilities, undefined, (id) => this.#attempt(id, options));
+    const claim = await this.waiters.next(options.capabilities, undefined, (id) => this.#attempt(id, options));
     return claim === undefined ? { kind: 'none' } : { kind: 'claimed', claim };
   }
 
-  claimNext(options: ClaimOptions & TaskWaitOptions): Promise<TaskClaim> {
-    return this.#waiting.patiently(
-      NEXT,
+  /** Without an id: the next task that fits. */
+  claim(id: string | undefined, options: ClaimOptions & TaskWaitOptions): Promise<TaskClaim> {
+    return this.waiters.claim(
+      id,
       options,
-      async (deadline) => {
-        const patient = options.waitMs === 0 ? undefined : deadline;
-        const claim = await this.#waiting.next(options.capabilities, patient, (id) => this.#attempt(id, options));
-        if (claim === undefined) throw new NotAcquired(NEXT, { kind: 'none' });
-        return claim;
-      },
+      (task) => this.#attempt(task, options),
       (claim) => claim.release(),
     );
   }
 
-  /** Under the session of this process. What was claimed under one that has ended goes back by itself. */
-  async #attempt(id: string, options: ClaimOptions): Promise<Made<TaskClaim>> {
+  /** Under the session of this process. A claim under a session that has ended goes back by itself. */
+  async #attempt(id: string, { holder, capabilities = [] }: ClaimOptions): Promise<Made<TaskClaim>> {
     for (let sessions = 1; ; sessions++) {
       const session = await this.#runtime.ready();
       const claimLease = new SessionClaimLease(this.#runtime, session);
-      const request = this.#request(this.#runtime.nextId(session), options);
+      const claim = this.#runtime.nextId(session);
+      const request = { id: claim, holder: holder ?? claim, capabilities, at: this.#runtime.clock.now() };
       let attempt: Attempt;
       try {
         attempt = await attemptClaim(this.#runtime, claimLease, id, request, this.#known(id));
@@ -100,23 +112,72 @@ export class Dispatch implements TaskCacheListener {
         throw error;
       }
       if (attempt.kind !== 'claimed') return { attempt, made: undefined };
-      // The last thing before control goes back to who asked: after a stall, this may be the first to notice.
+      // The last step before the caller goes on: after a stall, this check may be the first to notice.
       if (!claimLease.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
-      const made = new TaskClaim(this.#runtime, attempt, session.id, (revision) => this.wrote(revision));
+      const made = new TaskClaim(this.#runtime, attempt, session.id, (revision) => this.waiters.wrote(revision));
       return { attempt, made };
     }
   }
 
-  #request(id: string, { holder = id, capabilities = [] }: ClaimOptions): ClaimRequest {
-    return { id, holder, capabilities, at: this.#runtime.clock.now() };
+  // Detached claims
+
+  /** Without an id: the next task that fits. */
+  async claimDetached(
+    id: string | undefined,
+    options: ClaimOptions & TaskWaitOptions & { readonly holder: string },
+    ttlMs: number,
+  ): Promise<DetachedClaim> {
+    const claimLease = new DetachedClaimLease(this.#runtime, ttlMs);
+    try {
+      const claimed = await this.waiters.claim(
+        id,
+        options,
+        (task) => this.#attemptDetached(task, options, claimLease),
+        ({ task, token }) =>
+          endClaim(this.#runtime, task.id, { token }, { how: 'release' }, undefined, () => undefined),
+      );
+      return this.#handOut(id === undefined ? NEXT : taskResource(id), claimed, claimLease);
+    } catch (error) {
+      await claimLease.drop().catch(() => undefined);
+      throw error;
+    }
   }
 
+  async #attemptDetached(
+    id: string,
+    { holder, capabilities = [] }: ClaimOptions & { readonly holder: string },
+    claimLease: DetachedClaimLease,
+  ): Promise<Made<Claimed>> {
+    const claim = this.#runtime.options.newId();
+    const request: ClaimRequest = { id: claim, holder, capabilities, at: this.#runtime.clock.now(), detached: true };
+    // Reads the task first: another process ends this claim, and finds in the bookkeeping only what this one puts there.
+    const known = this.#known(id) ?? (await readKnown(this.#runtime, id));
+    const attempt = await attemptClaim(this.#runtime, claimLease, id, request, known);
+    if (attempt.kind === 'claimed') return { attempt, made: attempt };
+    // The time of a claim begins with the claim, so the next attempt gets a new lease.
+    await claimLease.drop();
+    return { attempt, made: undefined };
+  }
+
+  /** Refuses an answer that comes after the lease may have ended: another worker may have the task by now. */
+  #handOut(resource: string, { task, token }: Claimed, { lease }: DetachedClaimLease): DetachedClaim {
+    const { clock, store } = this.#runtime;
+    const { ttlMs, sent } = lease ?? { ttlMs: 0, sent: { monotonic: 0, now: 0 } };
+    if (hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) {
+      throw new NotAcquired(resource, { kind: 'lost' });
+    }
+    const holder = task.owner?.holder as string;
+    const attempt = task.bookkeeping?.entry.attempts as number;
+    return { id: task.id, holder, token, ttlMs, data: ownCopy(task.data?.json as Json), attempt };
+  }
+
+  /** What the cache knows of a task, without asking the store. */
   #known(id: string): Known | undefined {
     const task = this.cache.isStarted ? this.cache.get(id) : undefined;
     return task && { task, status: (other) => this.cache.status(other) };
   }
 
-  // What the cache tells
+  // Changes in the cache
 
   found(task: Task): void {
     if (isOrphaned(task)) this.repairs.look(task.id);
@@ -127,12 +188,12 @@ export class Dispatch implements TaskCacheListener {
     this.#loseIfOurs(before, after);
     if (isOrphaned(after)) this.repairs.look(after.id);
     this.notifier.turned(turn);
-    this.#waiting.turned(after.id, revision);
+    this.waiters.turned(after.id, revision);
   }
 
   unblocked(task: Task): void {
     this.notifier.tell({ why: 'unblocked', task: this.notifier.view(task) });
-    this.#waiting.turned(task.id, Number.POSITIVE_INFINITY);
+    this.waiters.turned(task.id, Number.POSITIVE_INFINITY);
   }
 
   missed(): void {
@@ -140,17 +201,17 @@ export class Dispatch implements TaskCacheListener {
   }
 
   settled(): void {
-    this.#waiting.settled();
+    this.waiters.settled();
   }
 
-  /** Somebody who keeps to no rule may have taken a task from us. */
+  /** Another program that follows no rule may have taken a task from us. */
   #loseIfOurs(before: Task, after: Task): void {
-    if (this.#runtime.holdings.holds.size === 0) return;
-    // Written over, the key is as old as before.
+    const { holds } = this.#runtime.holdings;
+    if (holds.size === 0) return;
+    // A key that was overwritten has the same token as before.
     if (before.owner?.token === after.owner?.token && before.owner?.holder === after.owner?.holder) return;
     const claim = claimEntryOf(before);
-    if (claim === undefined) return;
-    this.#runtime.holdings.holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
+    if (claim !== undefined) holds.get(claim.id)?.lose({ why: isOwned(after) ? 'reclaimed' : 'expired' });
   }
 }
 

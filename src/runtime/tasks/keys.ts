@@ -1,12 +1,12 @@
 /**
- * The keys of tasks. They are in the plain zone, and an id stands in them as it is: a worker in another language builds
- * them by putting strings together. Two ids never share a key, because the part after the last slash is one of four words:
- * `a/owner` as an id has its owner at `…/a/owner/owner`.
+ * The keys of tasks. They are plain keys and contain the id as it is, so that a worker in another language can build them
+ * by joining strings. Two ids never share a key, because the part after the last slash is one of four words: the task
+ * `a/owner` has its owner at `…/a/owner/owner`.
  */
 import { nameProblem } from '../../core/index.ts';
 import { prefixed } from '../../store/index.ts';
 
-/** The plain key is `/tasks/`; one slash more says that it is a plain key. */
+/** The plain key is `/tasks/`; the slash in front marks a plain key. */
 export const TASKS = '//tasks/';
 export const ALL_TASKS = prefixed(TASKS);
 
@@ -21,7 +21,7 @@ export function taskKeys(id: string): TaskKeys {
   return { data: `${base}data`, owner: `${base}owner`, status: `${base}status`, signalbox: `${base}signalbox` };
 }
 
-/** Undefined for what others may have put there that is no part of a task. */
+/** Undefined for a key that another program has put there and that is no part of a task. */
 export function partOf(key: string): { readonly id: string; readonly part: TaskPart } | undefined {
   const slash = key.lastIndexOf('/');
   if (slash <= TASKS.length) return undefined;
@@ -31,7 +31,7 @@ export function partOf(key: string): { readonly id: string; readonly part: TaskP
   return { id, part: part as TaskPart };
 }
 
-/** The keys of a task come together, and are asked about together. */
+/** The keys of a task arrive one after another, so remembering one id saves most checks. */
 let lastName = '';
 
 function isName(id: string): boolean {
@@ -41,7 +41,7 @@ function isName(id: string): boolean {
   return true;
 }
 
-/** As people read it, beside `lock/main` and `semaphore/agents`. */
+/** The name that people see, like `lock/main` and `semaphore/agents`. */
 export function taskResource(id: string): string {
   return `task/${id}`;
 }

@@ -1,28 +1,36 @@
-/** Who has subscribed to tasks, and what they are told. */
+/** Tells subscribers of tasks that can be done. Each has a queue of its own, so a slow subscriber delays nobody. */
 import { statusOf, type Task } from '../../core/index.ts';
-import type { Subscription } from '../subscription.ts';
+import { SubscriberQueue } from '../subscriber-queue.ts';
+import { type Subscription, subscription } from '../subscription.ts';
+import { type TaskView, viewOf } from './reading.ts';
 import type { TaskCache, Turn } from './task-cache.ts';
-import { type TaskHandler, type TaskNotice, TaskSubscriber } from './subscription.ts';
-import { type TaskView, viewOf } from './view.ts';
+
+/** Why a subscriber hears of a task: it is new, it is pending again, or what it depended on is complete. */
+export type TaskNotice =
+  | { readonly why: 'published' | 'released' | 'requeued' | 'unblocked' | 'pending'; readonly task: TaskView }
+  /** The subscriber missed something. What has changed meanwhile, or all that is pending now, comes next. */
+  | { readonly why: 'resync' };
+
+export type TaskHandler = (notice: TaskNotice) => void | Promise<void>;
 
 export class Notifier {
   readonly #cache: TaskCache;
-  readonly #subscribers = new Set<TaskSubscriber>();
+  readonly #subscribers = new Set<SubscriberQueue<TaskNotice>>();
 
   constructor(cache: TaskCache) {
     this.#cache = cache;
   }
 
+  /** `pending`: whether the subscriber begins with the tasks that are pending already. */
   async subscribe(handler: TaskHandler, pending: boolean): Promise<Subscription> {
     await this.#cache.start();
-    const subscriber = new TaskSubscriber(handler, () => this.#pending());
-    if (pending) subscriber.catchUp();
+    const subscriber = new SubscriberQueue(handler, () => this.#resync());
+    if (pending) subscriber.restart(this.#pending());
     this.#subscribers.add(subscriber);
-    const unsubscribe = (): void => {
+    return subscription(() => {
       subscriber.stop();
       this.#subscribers.delete(subscriber);
-    };
-    return { unsubscribe, [Symbol.dispose]: unsubscribe };
+    });
   }
 
   turned(turn: Turn): void {
@@ -31,7 +39,7 @@ export class Notifier {
   }
 
   tell(notice: TaskNotice): void {
-    for (const subscriber of this.#subscribers) subscriber.tell(notice);
+    for (const subscriber of this.#subscribers) subscriber.add(notice);
   }
 
   view(task: Task): TaskView {
@@ -42,27 +50,33 @@ export class Notifier {
     for (const subscriber of this.#subscribers) subscriber.stop();
   }
 
-  /** In the order in which they were published; those that are not pending any more when they are come to are left out. */
-  *#pending(): Iterable<TaskView> {
+  /** After an overflow the subscriber gets all that is pending, in place of the notices that were dropped. */
+  *#resync(): Iterable<TaskNotice> {
+    yield { why: 'resync' };
+    yield* this.#pending();
+  }
+
+  /** In order of publication. A task that is no longer pending when its turn comes is left out. */
+  *#pending(): Iterable<TaskNotice> {
     const now = [...this.#cache.values()].filter((task) => task.data !== undefined && statusOf(task) === 'pending');
     now.sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
     for (const id of now.map((task) => task.id)) {
       const task = this.#cache.get(id);
-      if (task?.data !== undefined && statusOf(task) === 'pending') yield this.view(task);
+      if (task?.data !== undefined && statusOf(task) === 'pending') yield { why: 'pending', task: this.view(task) };
     }
   }
 }
 
-/** Why those who wait for tasks are told of this turn; undefined if they are not. */
+/** Why subscribers hear of this turn; undefined if they do not. */
 function reasonOf({ before, after }: Turn): 'published' | 'released' | 'requeued' | undefined {
   if (after.data === undefined) return undefined;
   if (before.data === undefined || before.data.published !== after.data.published) return 'published';
   if (statusOf(after) !== 'pending' || statusOf(before) === 'pending') return undefined;
-  const isTold = before.bookkeeping?.mod !== after.bookkeeping?.mod;
-  const types = isTold ? (after.bookkeeping?.entry.events ?? []).map(({ type }) => type) : [];
+  const hasNewEntry = before.bookkeeping?.mod !== after.bookkeeping?.mod;
+  const types = hasNewEntry ? (after.bookkeeping?.entry.events ?? []).map(({ type }) => type) : [];
   if (types.includes('task:released')) return 'released';
-  // A worker of another kind says so by the status; whoever dies says nothing.
-  return !isTold && after.status?.word === 'pending' && before.status?.mod !== after.status.mod
+  // A worker that is not signalbox releases a task by writing its status; a worker that dies writes nothing.
+  return !hasNewEntry && after.status?.word === 'pending' && before.status?.mod !== after.status.mod
     ? 'released'
     : 'requeued';
 }

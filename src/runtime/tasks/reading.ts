@@ -1,12 +1,25 @@
-/** From keys to tasks. */
+/**
+ * Reads tasks: from their four keys to the task that the core decides on, and to the view that users get.
+ *
+ * The keys are plain, so another program may have written anything there, and its mistake must not bring down a reader.
+ * What is malformed counts as absent.
+ */
 import {
+  type Blocker,
+  blockersOf,
+  claimEntryOf,
+  type Event,
+  isOwned,
   type Json,
   NO_BOOKKEEPING,
+  statusOf,
   type Task,
   type TaskBookkeeping,
   type TaskData,
+  type TaskStatus,
   type Terms,
   termsOf,
+  type Token,
   unpublished,
 } from '../../core/index.ts';
 import {
@@ -19,16 +32,17 @@ import {
   type ReadResult,
   type Revision,
 } from '../../store/index.ts';
+import { ownCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
-import { bookkeepingOf } from './bookkeeping.ts';
+import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/** So many keys are read at first; then so many that an answer has about this size. Each read costs etcd a walk over all. */
+/** The first page has this number of keys, later ones as many as make an answer of about this size: each page costs etcd a walk over all keys. */
 const FIRST_PAGE = 500;
 const LARGEST_PAGE = 10_000;
 const PAGE_CHARACTERS = 1024 * 1024;
 
-/** The task with one of its keys as it is now. */
+/** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {
   switch (partOf(pair.key)?.part) {
     case 'data':
@@ -40,7 +54,7 @@ export function withPart(task: Task, pair: KeyValue): Task {
     case 'status':
       return { ...task, status: { word: pair.value.text, mod: pair.modRevision } };
     case 'signalbox':
-      return { ...task, bookkeeping: new ReadBook(pair) };
+      return { ...task, bookkeeping: new ReadBookkeeping(pair) };
     case undefined:
       return task;
   }
@@ -48,7 +62,7 @@ export function withPart(task: Task, pair: KeyValue): Task {
 
 type Content = Pick<TaskData, 'json' | 'terms' | 'problem'>;
 
-/** Of those that are done nobody wants to know what they were. */
+/** Parses the data when it is first needed: nobody looks into that of most finished tasks. */
 class ReadData implements TaskData {
   readonly published: Revision;
   readonly mod: Revision;
@@ -79,7 +93,7 @@ class ReadData implements TaskData {
   }
 }
 
-/** What another program has written need not be what it should be. */
+/** Another program may have written data that is not JSON. */
 function contentOf(pair: KeyValue): Content {
   try {
     const json = pair.value.json as Json;
@@ -90,8 +104,8 @@ function contentOf(pair: KeyValue): Content {
   }
 }
 
-/** Whoever follows many tasks looks into few books. */
-class ReadBook {
+/** Parses the bookkeeping when it is first needed: a cache of many tasks looks into that of few. */
+class ReadBookkeeping {
   readonly mod: Revision;
   readonly #pair: KeyValue;
   #entry: TaskBookkeeping | undefined;
@@ -102,12 +116,12 @@ class ReadBook {
   }
 
   get entry(): TaskBookkeeping {
-    this.#entry ??= readBook(this.#pair);
+    this.#entry ??= bookkeepingIn(this.#pair);
     return this.#entry;
   }
 }
 
-function readBook(pair: KeyValue): TaskBookkeeping {
+function bookkeepingIn(pair: KeyValue): TaskBookkeeping {
   try {
     return bookkeepingOf(pair.value.json);
   } catch {
@@ -115,11 +129,46 @@ function readBook(pair: KeyValue): TaskBookkeeping {
   }
 }
 
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === 'string';
+const hasFields =
+  (fields: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
+
+const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'events' | 'result'>, Check>> = {
+  publication: isText,
+  publishedAt: isTime,
+  publishedBy: isText,
+  claim: hasFields({ id: isText, holder: isText, at: isTime }),
+  ended: hasFields({ token: isCount, request: isText, how: isText }),
+  reason: isText,
+  endedAt: isTime,
+};
+
+const isEvent: Check = hasFields({
+  type: (type) => typeof type === 'string' && type.startsWith('task:'),
+  at: isTime,
+  holder: isText,
+});
+
+function bookkeepingOf(json: unknown): TaskBookkeeping {
+  if (!isObject(json)) return NO_BOOKKEEPING;
+  const { attempts, events, ...rest } = json;
+  const right = Object.entries(rest).filter(([name, value]) => FIELDS[name as keyof typeof FIELDS]?.(value) ?? true);
+  return {
+    ...Object.fromEntries(right),
+    attempts: isCount(attempts) ? (attempts as number) : 0,
+    events: Array.isArray(events) ? (events as Event[]).filter(isEvent) : [],
+  };
+}
+
 export function readsOf(id: string): readonly Operation[] {
   return Object.values(taskKeys(id)).map((key) => ({ do: 'read', key }));
 }
 
-/** From results that the reads of `readsOf` are among. */
+/** `results` include those of `readsOf`. */
 export function taskIn(id: string, results: readonly OperationResult[]): Task {
   const parts = Object.values(taskKeys(id)).flatMap((key) => pairIn(results, key) ?? []);
   return parts.reduce(withPart, unpublished(id));
@@ -134,9 +183,9 @@ export async function readTasks(
   return { tasks: ids.map((id) => taskIn(id, results)), revision };
 }
 
-/** One page of all keys of tasks; each may be of a later revision than the one before. */
+/** One page of the keys of all tasks. Each page may be of a later revision than the one before. */
 export interface Page {
-  /** The last key that it tells about; undefined for the last page, which tells about all that come after. */
+  /** The last key that the page covers; undefined for the last page, which covers all keys after the one before. */
   readonly last: string | undefined;
   readonly revision: Revision;
   readonly pairs: readonly KeyValue[];
@@ -149,7 +198,7 @@ export async function* taskPages(runtime: Runtime): AsyncIterable<Page> {
   }
 }
 
-/** As many as fit into one answer if they are about as long as those on the last page. */
+/** As many keys as fit into one answer, if their values are about as long as those of the page before. */
 function nextLimit(page: ReadResult | undefined): number {
   if (page === undefined) return FIRST_PAGE;
   const { pairs } = page;
@@ -167,4 +216,61 @@ export async function readAllTasks(runtime: Runtime): Promise<ReadonlyMap<string
     }
   }
   return tasks;
+}
+
+/** A task as users see it. */
+export interface TaskView {
+  readonly id: string;
+  readonly status: TaskStatus;
+  /** Undefined where another program has written something that is not JSON. */
+  readonly data: Json | undefined;
+  readonly capabilities: readonly string[];
+  readonly priority: number;
+  readonly dependsOn: readonly string[];
+  readonly retries: number;
+  /** Why no worker can claim it although it is pending. */
+  readonly blockedBy: readonly Blocker[];
+  /** The worker that does it, or did. */
+  readonly owner: string | undefined;
+  readonly token: Token | undefined;
+  /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
+  readonly isLeased: boolean;
+  readonly attempts: number;
+  readonly result: Json | undefined;
+  /** Why it failed, the last time it did. */
+  readonly reason: string | undefined;
+  /** Times are by the clocks of the processes that did it; workers that are not signalbox leave none. */
+  readonly publishedAt: number | undefined;
+  readonly publishedBy: string | undefined;
+  readonly claimedAt: number | undefined;
+  readonly endedAt: number | undefined;
+}
+
+/** `status`: of the tasks that this one depends on. */
+export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
+  const { data, owner, bookkeeping } = task;
+  const now = statusOf(task);
+  const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data?.terms ?? {};
+  const entry = bookkeeping?.entry;
+  const isRunning = now === 'running';
+  return {
+    id: task.id,
+    status: now,
+    data: ownCopy(data?.json),
+    capabilities,
+    priority,
+    dependsOn,
+    retries,
+    blockedBy: now === 'pending' ? blockersOf(task, status) : [],
+    owner: isOwned(task) ? owner?.holder : undefined,
+    token: isOwned(task) ? owner?.token : undefined,
+    isLeased: isOwned(task) && owner?.lease !== null,
+    attempts: entry?.attempts ?? 0,
+    result: now === 'complete' ? entry?.result : undefined,
+    reason: entry?.reason,
+    publishedAt: entry?.publishedAt,
+    publishedBy: entry?.publishedBy,
+    claimedAt: claimEntryOf(task)?.at,
+    endedAt: isRunning ? undefined : entry?.endedAt,
+  };
 }

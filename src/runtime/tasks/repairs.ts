@@ -1,18 +1,18 @@
 /**
- * A task whose owner has died still says that it is running. It can be claimed all the same; where nobody claims it, this
- * writes down that it is pending again, and tells everybody. All who know of it could: each waits for a moment of its own,
- * so that the first one spares the others the trouble.
+ * Marks tasks as pending again whose owner has died. Such a task still has the status `running` in the store. Workers can
+ * claim it all the same; where none does, a repair writes the status and tells subscribers. Every process could do it: each
+ * waits for a delay of its own, so that one write usually spares the others theirs.
  */
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
-import type { TaskCache } from './task-cache.ts';
-import { readTasks, taskIn } from './reading.ts';
 import { writeOnce } from '../write/write-once.ts';
-import { hashOf } from './candidate-picker.ts';
+import { readTasks, taskIn } from './reading.ts';
+import type { TaskCache } from './task-cache.ts';
+import { hashOf } from './workers.ts';
 import { repairTransaction } from './writing.ts';
 
-/** Whoever waits for a task has had time to claim it. */
+/** Gives a waiting worker time to claim the task, which makes the repair unnecessary. */
 const SOONEST_MS = 50;
 const SPREAD_MS = 450;
 
@@ -29,7 +29,7 @@ export class Repairs {
     this.#isOn = isOn;
   }
 
-  /** This one has no owner. */
+  /** Repairs the task after a delay, unless a worker claims it first. */
   look(id: string): void {
     if (!this.#isOn || this.#due.has(id)) return;
     this.#salt ??= this.#runtime.options.newId();
@@ -47,7 +47,7 @@ export class Repairs {
     for (const timer of this.#due.values()) timer.cancel();
   }
 
-  /** All that the cache knows of, at once; answers how many there were. */
+  /** Repairs all tasks in the cache now, and answers how many needed it. */
   async all(): Promise<number> {
     await this.#cache.start();
     let repaired = 0;
@@ -57,7 +57,7 @@ export class Repairs {
     return repaired;
   }
 
-  /** Whether it was this one who did it. */
+  /** Answers whether this process made the repair. */
   async repair(id: string): Promise<boolean> {
     const runtime = this.#runtime;
     return writeOnce<Task | undefined, boolean>(runtime, {

@@ -1,6 +1,6 @@
 /**
- * All tasks as this process knows them, kept up by the feed: so that a worker finds the next one without asking the store.
- * What is known may lag behind; a claim compares that it is still so.
+ * The cache of all tasks, kept up to date by the feed, so that a worker finds the next task without asking the store.
+ * The cache may lag behind: a claim compares that the task is still as it was read.
  */
 import {
   blockersOf,
@@ -23,46 +23,46 @@ import { ClaimableTasks } from './claimable-tasks.ts';
 import { type Page, readTasks, taskPages, withPart } from './reading.ts';
 import { persistently } from '../write/write-once.ts';
 
-/** In place of what was in a bookkeeping. */
+/** Stands for bookkeeping whose content is no longer kept. */
 const FORGOTTEN: TaskBookkeeping = { ...NO_BOOKKEEPING };
 
-/** What has become of one task. */
+/** A change of one task. */
 export interface Turn {
   readonly before: Task;
   readonly after: Task;
   readonly revision: Revision;
 }
 
-/** Told of what happens, in order. */
+/** Gets the changes of tasks, in order. */
 export interface TaskCacheListener {
   turned(turn: Turn): void;
-  /** Was there already when we began to look. */
+  /** The task existed when the cache was first filled. */
   found(task: Task): void;
-  /** Nothing is in the way of this one any more. */
+  /** All that the task depends on is complete now. */
   unblocked(task: Task): void;
-  /** Something was missed; what has changed meanwhile is told after this. */
+  /** Changes were missed. What is different now follows as turns. */
   missed(): void;
-  /** All that was to be told for now has been. */
+  /** All changes that have arrived are delivered. */
   settled(): void;
 }
 
 export class TaskCache implements FeedListener {
-  readonly lines = new ClaimableTasks();
+  readonly claimable = new ClaimableTasks();
   readonly #runtime: Runtime;
   readonly #feed: TaskFeed;
   readonly #listener: TaskCacheListener;
   readonly #tasks = new Map<string, Task>();
-  /** Which tasks wait for this one. */
+  /** The tasks that depend on each task. */
   readonly #dependents = new Map<string, Set<string>>();
-  /** What came while the list was being read. */
+  /** Changes that arrive while the list is being read. */
   #early: Changes[] | undefined = [];
-  /** What each part of the list already tells about. */
+  /** The revision of each page of the list, to skip changes that the page already includes. */
   #listed: readonly Omit<Page, 'pairs'>[] = [];
-  /** Somebody has opened these again although they were finished; what they are is being read. */
+  /** Finished tasks that another program has reopened; their content is being read again. */
   readonly #reopened = new Map<string, Task>();
   #starting: Promise<void> | undefined;
   isStarted = false;
-  /** Everything up to this revision is known. */
+  /** The cache has every change up to this revision. */
   asOf: Revision = 0;
 
   constructor(runtime: Runtime, feed: TaskFeed, listener: TaskCacheListener) {
@@ -131,7 +131,7 @@ export class TaskCache implements FeedListener {
     if (!this.isStarted) return (await this.#runtime.store.health(this.#runtime.stopped)).revision;
     const { tasks, revision } = await this.#list();
     this.#listener.missed();
-    // The latest of all pages: changes up to a page's revision are not told again, so that whoever waits for one has it now.
+    // The latest page counts: changes up to its revision are skipped later, so a waiter for one of them hears of it now.
     const latest = Math.max(revision, ...this.#listed.map((page) => page.revision));
     for (const id of [...this.#tasks.keys()]) if (!tasks.has(id)) this.#turn(unpublished(id), latest);
     const inOrder = [...tasks.values()].sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
@@ -141,7 +141,7 @@ export class TaskCache implements FeedListener {
     return revision;
   }
 
-  /** Read page by page, while things go on: from the first page's revision on the feed tells the rest. */
+  /** Reads page by page while tasks change: the feed delivers what changes after the first page's revision. */
   async #list(): Promise<{ readonly tasks: ReadonlyMap<string, Task>; readonly revision: Revision }> {
     const tasks = new Map<string, Task>();
     const listed: Omit<Page, 'pairs'>[] = [];
@@ -166,7 +166,7 @@ export class TaskCache implements FeedListener {
     return page !== undefined && revision <= page.revision;
   }
 
-  /** Nobody is told of it before it is known what it is: the content of what is finished is not kept. */
+  /** Reads a reopened task before listeners hear of it: the cache keeps no content of finished tasks. */
   #reopen(task: Task): void {
     const { id } = task;
     const isBeingRead = this.#reopened.has(id);
@@ -190,15 +190,15 @@ export class TaskCache implements FeedListener {
     this.#reopened.delete(id);
     const before = this.#tasks.get(id) ?? unpublished(id);
     this.#set(after);
-    // What it asks for may have changed.
-    if (before.data?.mod !== after.data?.mod) this.lines.delete(id);
+    // The terms of the task may have changed.
+    if (before.data?.mod !== after.data?.mod) this.claimable.delete(id);
     this.#place(id);
     this.#listener.turned({ before, after, revision });
     if (this.#statusIn(before) === this.#statusIn(after)) return;
     for (const other of this.#dependents.get(id) ?? []) {
-      const wasReady = this.lines.has(other);
+      const wasReady = this.claimable.has(other);
       this.#place(other);
-      if (!wasReady && this.lines.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
+      if (!wasReady && this.claimable.has(other)) this.#listener.unblocked(this.#tasks.get(other) as Task);
     }
   }
 
@@ -226,15 +226,15 @@ export class TaskCache implements FeedListener {
     if (dependents?.size === 0) this.#dependents.delete(id);
   }
 
-  /** In line exactly if it can be claimed. */
+  /** Keeps the task among the claimable ones exactly while it can be claimed. */
   #place(id: string): void {
     const task = this.#tasks.get(id);
     const canBeClaimed =
       task?.data !== undefined &&
       statusOf(task) === 'pending' &&
       blockersOf(task, (other) => this.status(other)).length === 0;
-    if (!canBeClaimed) return this.lines.delete(id);
-    if (!this.lines.has(id)) this.lines.add(id, task.data);
+    if (!canBeClaimed) return this.claimable.delete(id);
+    if (!this.claimable.has(id)) this.claimable.add(id, task.data);
   }
 }
 
@@ -249,7 +249,7 @@ function isGone({ data, owner, status, bookkeeping }: Task): boolean {
   return data === undefined && owner === undefined && status === undefined && bookkeeping === undefined;
 }
 
-/** Of those that are done only how they ended matters, and there may be very many. */
+/** Drops the content of a finished task: only how it ended matters, and there may be very many. */
 function withoutContent(task: Task): Task {
   const { data, bookkeeping } = task;
   return {
@@ -276,7 +276,7 @@ function hasNoContent({ data, bookkeeping }: Task): boolean {
   return data instanceof NoContent || bookkeeping?.entry === FORGOTTEN;
 }
 
-/** What was read may be older or newer; then what it is comes, or came, with the change that made it so. */
+/** A read of another revision is not used: the content of this one comes, or came, with the change that made it. */
 function withContentOf(task: Task, { data, bookkeeping }: Task): Task {
   return {
     ...task,

@@ -1,29 +1,36 @@
-/** Everybody in this process who waits for a task: for one by its id, or for whichever is next. */
+/** The waits of this process for tasks: for one task by its id, or for the next that fits. */
 import { type ClaimRefusal, statusOf } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
-import { NotAcquired } from '../refusal.ts';
+import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import type { TaskCache } from './task-cache.ts';
 import type { Attempt } from './claiming.ts';
 import { taskResource } from './keys.ts';
-import { WaitDeadline, type TaskWaitOptions } from './wait-deadline.ts';
+import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
 
-/** What is waited for where no task is named. */
+export interface TaskWaitOptions {
+  /** Give up after this time; zero: do not wait at all. Without it, as long as it takes. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The resource that a wait for the next task names. */
 export const NEXT = 'task';
 
-/** What became of one attempt, and what was made of it if it went well. */
+/** The result of one attempt, and what was made of it if it succeeded. */
 export interface Made<T> {
   readonly attempt: Attempt;
   readonly made: T | undefined;
 }
 
+type Try<T> = (id: string) => Promise<Made<T>>;
+
 export class TaskWaiters {
   readonly #runtime: Runtime;
   readonly #cache: TaskCache;
   readonly #workers: Workers;
-  readonly #patient = new Set<WaitDeadline>();
-  /** Whoever waits for something to happen to a task, by its id. */
+  readonly #deadlines = new Set<WaitDeadline>();
+  /** Callbacks for the next change of a task, by its id. */
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #catchingUp = new Set<() => void>();
   #wrote: Revision = 0;
@@ -35,9 +42,9 @@ export class TaskWaiters {
     this.#workers = new Workers(runtime, cache);
   }
 
-  // What the cache tells
+  // Changes
 
-  /** This process has written this: it will not be told of a world in which it has not. */
+  /** This process has written at this revision: no answer of ours rests on an older state from now on. */
   wrote(revision: Revision): void {
     this.#wrote = Math.max(this.#wrote, revision);
   }
@@ -51,67 +58,74 @@ export class TaskWaiters {
   settled(): void {
     for (const resolve of this.#catchingUp) resolve();
     this.#catchingUp.clear();
-    if (this.#cache.lines.size > 0) this.#workers.wake();
+    if (this.#cache.claimable.size > 0) this.#workers.wake();
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const deadline of this.#patient) deadline.end({ kind: 'closed' });
+    for (const deadline of this.#deadlines) deadline.end({ kind: 'closed' });
     this.settled();
   }
 
   // Waiting
 
-  /** What comes after deadline was over goes back. */
-  async patiently<T>(
-    resource: string,
-    options: TaskWaitOptions,
-    work: (deadline: WaitDeadline) => Promise<T>,
+  /** Waits for this task, or without an id for the next. `giveBack` gets a claim that is made after the wait has ended. */
+  async claim<T>(
+    id: string | undefined,
+    options: TaskWaitOptions & { readonly capabilities?: readonly string[] },
+    attempt: Try<T>,
     giveBack: (made: T) => Promise<unknown>,
   ): Promise<T> {
-    const deadline = new WaitDeadline(this.#runtime, resource, options);
-    this.#patient.add(deadline);
+    const deadline = new WaitDeadline(this.#runtime, id === undefined ? NEXT : taskResource(id), options);
+    this.#deadlines.add(deadline);
     try {
-      const working = deadline.isOver ? deadline.over : work(deadline);
-      return await Promise.race([working, deadline.over]).catch((error: unknown) => {
-        void working.then(giveBack).catch(() => undefined);
+      const claiming = deadline.isOver ? deadline.over : this.#claim(id, options, deadline, attempt);
+      return await Promise.race([claiming, deadline.over]).catch((error: unknown) => {
+        void claiming.then(giveBack).catch(() => undefined);
         throw error;
       });
     } finally {
       deadline.finish();
-      this.#patient.delete(deadline);
+      this.#deadlines.delete(deadline);
     }
   }
 
-  /** Tries this one, and again whenever it might go better, for as long as there is deadline. */
-  async named<T>(
-    id: string,
-    { waitMs }: TaskWaitOptions,
+  async #claim<T>(
+    id: string | undefined,
+    { waitMs, capabilities }: TaskWaitOptions & { readonly capabilities?: readonly string[] },
     deadline: WaitDeadline,
-    claim: (id: string) => Promise<Made<T>>,
+    attempt: Try<T>,
   ): Promise<T> {
+    if (id !== undefined) return this.#named(id, waitMs !== 0, deadline, attempt);
+    const made = await this.next(capabilities, waitMs === 0 ? undefined : deadline, attempt);
+    if (made === undefined) throw new NotAcquired(NEXT, { kind: 'none' });
+    return made;
+  }
+
+  /** Tries this task, and again whenever it may have become claimable, until the deadline. */
+  async #named<T>(id: string, waits: boolean, deadline: WaitDeadline, claim: Try<T>): Promise<T> {
     for (;;) {
       const { attempt, made } = await claim(id);
       if (made !== undefined) return made;
       const refusal = refusalIn(attempt);
       const mayPass = refusal.kind === 'taken' || refusal.kind === 'blocked';
-      if (!mayPass || waitMs === 0) throw new NotAcquired(taskResource(id), refusal);
-      await this.ready();
-      while (!this.#isDecided(id) && !deadline.isOver) await this.#turnOf(id, deadline);
+      if (!mayPass || !waits) throw new NotAcquired(taskResource(id), refusal);
+      await this.#ready();
+      while (!this.#isDecided(id) && !deadline.isOver) await this.#nextTurn(id, deadline);
       if (deadline.isOver) await deadline.over;
     }
   }
 
-  /** It can be claimed, as far as the cache knows, or never will be. */
+  /** By what the cache knows, the task can be claimed now, or never will be. */
   #isDecided(id: string): boolean {
     const task = this.#cache.get(id);
-    if (task?.data === undefined || this.#cache.lines.has(id)) return true;
+    if (task?.data === undefined || this.#cache.claimable.has(id)) return true;
     const status = statusOf(task);
     return status === 'complete' || status === 'failed';
   }
 
-  /** Until something happens to it. Throws when deadline is over, and is forgotten then: the task may never turn. */
-  async #turnOf(id: string, deadline: WaitDeadline): Promise<void> {
+  /** Waits for a change of the task. Throws at the deadline, and forgets its callback: the task may never change. */
+  async #nextTurn(id: string, deadline: WaitDeadline): Promise<void> {
     const watchers = this.#watchers.get(id) ?? new Set();
     this.#watchers.set(id, watchers);
     let watcher = (): void => undefined;
@@ -124,13 +138,13 @@ export class TaskWaiters {
     }
   }
 
-  /** Without deadline: undefined if there is none right now. */
+  /** Without a deadline: undefined if there is no task for it now. */
   async next<T>(
     capabilities: readonly string[] | undefined,
     deadline: WaitDeadline | undefined,
-    claim: (id: string) => Promise<Made<T>>,
+    claim: Try<T>,
   ): Promise<T | undefined> {
-    await this.ready();
+    await this.#ready();
     return new Promise<T | undefined>((resolve, reject) => {
       let last: T | undefined;
       const worker: Worker = {
@@ -152,8 +166,8 @@ export class TaskWaiters {
     });
   }
 
-  /** What this process wrote itself is known before anybody is told that there is none. */
-  async ready(): Promise<void> {
+  /** Resolves once the cache has what this process wrote itself: only then may the answer be that there is no task. */
+  async #ready(): Promise<void> {
     await this.#cache.start();
     const wanted = this.#wrote;
     while (this.#cache.asOf < wanted && !this.#isClosed) {
@@ -162,8 +176,50 @@ export class TaskWaiters {
   }
 }
 
+/** The end of one wait: its time is over, its signal aborts, or the signalbox is closed. */
+class WaitDeadline {
+  /** Rejects with `NotAcquired` when the wait is over. */
+  readonly over: Promise<never>;
+  isOver = false;
+  readonly #finish: () => void;
+  #reject: (refusal: Refusal) => void = () => undefined;
+
+  constructor(runtime: Runtime, resource: string, { waitMs, signal }: TaskWaitOptions) {
+    const alive = runtime.clock.keepAlive?.();
+    const timer =
+      waitMs === undefined || waitMs === 0
+        ? undefined
+        : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs }));
+    const aborted = (): void => this.end({ kind: 'aborted', reason: signal?.reason as unknown });
+    this.#finish = () => {
+      this.isOver = true;
+      alive?.cancel();
+      timer?.cancel();
+      signal?.removeEventListener('abort', aborted);
+    };
+    this.over = new Promise<never>((_, reject) => {
+      this.#reject = (refusal) => reject(new NotAcquired(resource, refusal));
+    });
+    // A rejection that nothing awaits must not end the process.
+    this.over.catch(() => undefined);
+    if (signal?.aborted === true) aborted();
+    else signal?.addEventListener('abort', aborted, { once: true });
+  }
+
+  end(refusal: Refusal): void {
+    if (this.isOver) return;
+    this.finish();
+    this.#reject(refusal);
+  }
+
+  /** The wait got what it was for. */
+  finish(): void {
+    this.#finish();
+  }
+}
+
 export function refusalIn(attempt: Attempt): ClaimRefusal {
-  if (attempt.kind === 'claimed') throw new TypeError('it was not refused');
+  if (attempt.kind === 'claimed') throw new TypeError('the attempt succeeded: it has no refusal');
   const { revision: _, ...refusal } = attempt;
   return refusal;
 }

@@ -1,4 +1,4 @@
-/** What a signalbox offers for tasks: publish, claim, finish, look, and hear of them. */
+/** The task API of a signalbox: publish, claim, end, look, subscribe. Checks what callers pass; `Dispatch` does the claiming. */
 import {
   claimEntryOf,
   type ClaimName,
@@ -24,45 +24,43 @@ import type { Subscription } from '../subscription.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
 import type { Runtime } from '../runtime.ts';
-import { Dispatch } from './dispatch.ts';
-import type { TaskClaim } from './claim.ts';
-import type { DetachedClaim } from './detached.ts';
-import { readKnown } from './claiming.ts';
 import {
   type CompleteOutcome,
   endClaim,
   type EndOutcome,
   type FailOutcome,
+  type TaskClaim,
   type TaskReleaseOutcome,
-} from './ending.ts';
+} from './claim.ts';
+import { readKnown } from './claiming.ts';
+import { type DetachedClaim, Dispatch } from './dispatch.ts';
 import { taskResource } from './keys.ts';
-import type { TaskWaitOptions } from './wait-deadline.ts';
-import { readAllTasks, readTasks, taskIn } from './reading.ts';
+import type { TaskHandler } from './notifier.ts';
+import { readAllTasks, readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
+import type { TaskWaitOptions } from './task-waiters.ts';
 import { writeOnce } from '../write/write-once.ts';
-import type { TaskHandler } from './subscription.ts';
-import { type TaskView, viewOf } from './view.ts';
 import { publishTransaction } from './writing.ts';
 
 export interface PublishOptions extends Partial<Terms> {
-  /** Who publishes it, for people. */
+  /** Who publishes the task; shown to people. */
   readonly by?: string;
 }
 
 export type PublishOutcome =
   | { readonly kind: 'published'; readonly id: string }
-  /** There is a task of this id; it was not changed. */
+  /** A task of this id exists; it was not changed. */
   | { readonly kind: 'exists'; readonly id: string; readonly status: TaskStatus };
 
 export interface ClaimOptions {
-  /** Who does it. Without one, every claim is a holder of its own. */
+  /** The name of the worker. Without it, every claim has a holder name of its own. */
   readonly holder?: string;
-  /** What the worker can do: it may claim a task that asks for nothing else. */
+  /** What the worker can do. It may claim a task that asks for no other capability. */
   readonly capabilities?: readonly string[];
 }
 
 export interface DetachedClaimOptions extends ClaimOptions {
   readonly holder: string;
-  /** Without a renewal for this long, the task is pending again. */
+  /** The task is pending again if the claim is not renewed for this long. */
   readonly ttlMs?: number;
 }
 
@@ -81,13 +79,13 @@ export class Tasks {
   readonly #runtime: Runtime;
   readonly #dispatch: Dispatch;
 
-  /** `repairs`: whether this process writes down what the deaths of others have left. */
+  /** `repairs`: whether this process marks tasks as pending whose owner has died. */
   constructor(runtime: Runtime, repairs: boolean) {
     this.#runtime = runtime;
     this.#dispatch = new Dispatch(runtime, repairs);
   }
 
-  /** Everybody who subscribed is told. `data` is any JSON; what it asks of its worker is part of it, or said beside it. */
+  /** Publishes a task and tells all subscribers. `data` is any JSON; the terms of the task are part of it, or in `options`. */
   async publish(id: string, data: Json, options: PublishOptions = {}): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
     const { by, ...terms } = options;
@@ -98,7 +96,7 @@ export class Tasks {
     if (termsOf(whole.data).terms.dependsOn.includes(id)) {
       throw new Failure(
         'invalid',
-        `${taskResource(id)}: dependsOn names the task itself, so that it could never begin`,
+        `${taskResource(id)}: dependsOn names the task itself, so it could never begin; leave it out`,
       );
     }
     return this.#publish(id, whole.data, by);
@@ -119,18 +117,18 @@ export class Tasks {
     const transaction = publishTransaction(id, data, bookkeeping, !hasTerms(termsOf(data).terms));
     const published: PublishOutcome = { kind: 'published', id };
     return writeOnce<Task | undefined, PublishOutcome>(runtime, {
-      // The first time it is not known to exist: the write compares it.
+      // The first pass reads nothing: the write compares that there is no such task.
       read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
       found: (task) => (task?.bookkeeping?.entry.publication === publication ? published : undefined),
       decide: (task, doubt) => {
         if (task?.data === undefined) {
           const landed = ({ revision }: TransactionResult): PublishOutcome => {
-            this.#dispatch.wrote(revision);
+            this.#dispatch.waiters.wrote(revision);
             return published;
           };
           return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
         }
-        // Whoever claims it without having read it overwrites who published it, until the claim ends.
+        // A claim made without reading the task overwrites who published it, until the claim ends.
         const isUnsigned = task.bookkeeping?.entry.publication === undefined && isSame(task.data.json, data);
         if (doubt !== undefined && isUnsigned) throw inDoubt(id, doubt);
         return { kind: 'answer', answer: { kind: 'exists', id, status: statusOf(task) } };
@@ -139,43 +137,43 @@ export class Tasks {
     });
   }
 
-  /** Claims this task, or says at once why not; of any number of claimers exactly one gets it. */
+  /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */
   async tryClaim(id: string, options: ClaimOptions = {}): Promise<ClaimAttempt> {
     this.#checkClaim(id, options, CLAIM);
     return this.#dispatch.tryClaim(id, options);
   }
 
-  /** Waits until it can be claimed. Throws `NotAcquired` if it cannot: it is done, there is no such task, time is over. */
+  /** Waits until the task can be claimed. Throws `NotAcquired` if it cannot: it is done, it does not exist, time is over. */
   async claim(id: string, options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
     this.#checkClaim(id, options, [...CLAIM, ...WAIT]);
     return this.#dispatch.claim(id, options);
   }
 
-  /** Claims the best task that fits: of the highest priority the oldest, or one of the oldest where many workers want one. */
+  /** Claims the best task that fits: the oldest of the highest priority, or one of the oldest where many workers compete. */
   async tryClaimNext(options: ClaimOptions = {}): Promise<NextAttempt> {
     this.#checkClaim(undefined, options, CLAIM);
     return this.#dispatch.tryClaimNext(options);
   }
 
-  /** The same, and waits until there is one. Throws `NotAcquired` if it is not to wait any longer. */
+  /** Waits until there is a task that fits, and claims it. Throws `NotAcquired` when the wait is over. */
   async claimNext(options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
     this.#checkClaim(undefined, options, [...CLAIM, ...WAIT]);
-    return this.#dispatch.claimNext(options);
+    return this.#dispatch.claim(undefined, options);
   }
 
-  // Detached claims: they have a lease of their own, and whoever knows holder or token renews and ends them.
+  // Detached claims: each has a lease of its own; any process that knows its holder or token can renew and end it.
 
   async claimDetached(id: string, options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
     this.#checkDetached(id, options);
-    return this.#dispatch.detached.claim(id, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
   async claimNextDetached(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
     this.#checkDetached(undefined, options);
-    return this.#dispatch.detached.claim(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
   }
 
-  /** Keeps a detached claim for its full time again. One that rests on a session is kept by its own process alone. */
+  /** Renews a detached claim for its full time. A claim that rests on a session is renewed only by its own process. */
   async renew(id: string, claim: ClaimName): Promise<RenewOutcome> {
     const { task } = await readKnown(this.#runtime, this.#checkName(id, claim));
     const { owner } = task;
@@ -192,7 +190,7 @@ export class Tasks {
     return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
   }
 
-  /** For whoever knows the claim by its token, its holder, or both. Nothing changes unless that is the owner. */
+  /** Releases a claim that is named by its token, its holder, or both. Changes nothing if that is not the owner. */
   release(id: string, claim: ClaimName): Promise<TaskReleaseOutcome> {
     return this.#end(id, claim, { how: 'release' }) as Promise<TaskReleaseOutcome>;
   }
@@ -210,11 +208,15 @@ export class Tasks {
     return this.#end(id, claim, { how: 'fail', reason, retry: options.retry ?? true }) as Promise<FailOutcome>;
   }
 
-  /** An administrator takes it from whoever has it, also from an owner that is on no lease; whoever had it is told. */
+  /** Takes the task from its owner, even one without a lease, for an administrator. The owner hears that it lost the claim. */
   async forceRelease(id: string, by: { readonly holder: string; readonly reason: string }): Promise<ForceOutcome> {
     const problem = nameProblem(id, 'task') ?? requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', problem);
-    if (by.reason === '') throw new Failure('invalid', `${taskResource(id)}: the reason is empty; say why it is freed`);
+    if (by.reason === '')
+      throw new Failure(
+        'invalid',
+        `${taskResource(id)}: the reason is empty; say why you take the task from its owner`,
+      );
     const view = await this.show(id);
     if (view?.owner === undefined || view.status !== 'running') return { kind: 'not-claimed', status: view?.status };
     const ending: Ending = { how: 'force', by: by.holder, reason: by.reason };
@@ -226,7 +228,7 @@ export class Tasks {
   async #end(id: string, claim: ClaimName, ending: Ending): Promise<EndOutcome> {
     this.#runtime.refuseIfClosed();
     return endClaim(this.#runtime, this.#checkName(id, claim), claim, ending, undefined, (revision) =>
-      this.#dispatch.wrote(revision),
+      this.#dispatch.waiters.wrote(revision),
     );
   }
 
@@ -246,12 +248,12 @@ export class Tasks {
     return (await this.show(id))?.status;
   }
 
-  /** Who does it, or did; undefined if nobody. */
+  /** The worker that does the task, or did; undefined if there was none. */
   async ownerOf(id: string): Promise<string | undefined> {
     return (await this.show(id))?.owner;
   }
 
-  /** All of them, in the order in which they were published. */
+  /** All tasks, in the order of publication. */
   async list(options: { readonly status?: TaskStatus } = {}): Promise<readonly TaskView[]> {
     this.#runtime.refuseIfClosed();
     const problem = shapeProblem(options, ['status']) ?? statusProblem(options.status);
@@ -269,8 +271,8 @@ export class Tasks {
   }
 
   /**
-   * Every task that is published from now on, in order, and those that are pending again; resolves once nothing can be
-   * missed. With `pending`, it begins with those that are pending already.
+   * Calls `handler` for every task that is published from now on, in order, and for tasks that are pending again. Resolves
+   * once no such task can be missed. With `pending`, it begins with the tasks that are pending already.
    */
   async subscribe(handler: TaskHandler, options: { readonly pending?: boolean } = {}): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
@@ -279,7 +281,7 @@ export class Tasks {
     return this.#dispatch.notifier.subscribe(handler, options.pending === true);
   }
 
-  /** For the runtime. */
+  /** For the signalbox itself. */
   get dispatch(): Dispatch {
     return this.#dispatch;
   }
@@ -308,7 +310,10 @@ export class Tasks {
     const problem = nameProblem(id, 'task') ?? requestProblem({ holder, token });
     if (problem !== undefined) throw new Failure('invalid', problem);
     if (holder === undefined && token === undefined) {
-      throw new Failure('invalid', `${taskResource(id)}: whose claim it is has to be said, by its token or its holder`);
+      throw new Failure(
+        'invalid',
+        `${taskResource(id)}: neither token nor holder is given; one of them must name the claim`,
+      );
     }
     return id;
   }
@@ -319,8 +324,11 @@ function isSame(found: Json | undefined, data: Json): boolean {
 }
 
 function inDoubt(id: string, cause: unknown): Failure {
-  const told = 'no answer came when it was published; there is such a task now, and somebody has claimed it already';
-  return new Failure('outcome-unknown', `${taskResource(id)}: ${told}`, { cause });
+  const what =
+    'the store did not answer the publication; a task with this id and data exists now and is already claimed';
+  return new Failure('outcome-unknown', `${taskResource(id)}: ${what}, so it may be this one or an earlier one`, {
+    cause,
+  });
 }
 
 function statusProblem(status: unknown): string | undefined {

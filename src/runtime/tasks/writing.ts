@@ -1,14 +1,14 @@
-/** From decisions to transactions. What a decision rests on is compared; what a failed one should know is read. */
+/** Turns decisions into transactions. Each compares what its decision rests on; its failure branch reads what a new decision needs. */
 import type { Json, Task, TaskStatus, TaskWrite } from '../../core/index.ts';
 import { type Compare, type LeaseId, type Operation, type Transaction, Value } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import { taskKeys } from './keys.ts';
 import { readsOf } from './reading.ts';
 
-/** What keeps a claim alive, and must be alive for it to be made. */
+/** The lease that keeps a claim alive, and that must be alive when the claim is made. */
 export interface ClaimGround {
   readonly leaseId: LeaseId;
-  /** The session it rests on, in this epoch: what was sent in an earlier one can no longer land. */
+  /** The anchor of the session, in this epoch: a request of an earlier epoch can no longer land. */
   readonly anchor?: { readonly key: string; readonly epoch: number };
 }
 
@@ -31,8 +31,8 @@ export function claimTransaction(task: Task, write: TaskWrite, holder: string, g
 }
 
 /**
- * The same without knowing anything of it: lands on a task that was published here, asks nothing of its worker, and was
- * not touched since. Only such a task has a bookkeeping of version 1 and no status (see `publishTransaction`).
+ * Claims a task without reading it first. Lands only on a task that signalbox published, that has no terms, and that
+ * nothing has touched since: only such a task has bookkeeping of version 1 and no status (see `publishTransaction`).
  */
 export function blindClaimTransaction(id: string, write: TaskWrite, holder: string, ground: ClaimGround): Transaction {
   const keys = taskKeys(id);
@@ -40,7 +40,7 @@ export function blindClaimTransaction(id: string, write: TaskWrite, holder: stri
   const never = (key: string): Compare => ({ key, target: 'version', is: '=', than: 0 });
   return {
     compare: [never(keys.owner), ...alive(ground), once(keys.data), never(keys.status), once(keys.signalbox)],
-    // Read before it is written: what was in the bookkeeping goes back into it when the claim ends.
+    // Reads before it writes: the end of the claim puts the old bookkeeping back.
     success: [...readsOf(id), ...claimPuts(id, write, holder, ground)],
     failure: claimReads(id, ground),
   };
@@ -72,14 +72,14 @@ function claimReads(id: string, { anchor }: ClaimGround): Operation[] {
   return [...readsOf(id), ...(anchor === undefined ? [] : [{ do: 'read', key: anchor.key } as const])];
 }
 
-/** Ends a claim: by its token, and only if it is one still. Whatever lease it is on has to be the one it was made on. */
+/** Ends a claim by its token, and only while its owner key is on the lease that the claim was made on. */
 export function endTransaction(task: Task, write: TaskWrite, also: readonly Operation[] = []): Transaction {
   const keys = taskKeys(task.id);
   const { holder, token, lease } = task.owner as NonNullable<Task['owner']>;
   return {
     compare: [
       { key: keys.owner, target: 'create', is: '=', than: token },
-      // A finished task has the same owner with the same token, but on no lease.
+      // The owner key of a finished task has the same token, but no lease.
       { key: keys.owner, target: 'lease', is: '=', than: lease },
       ...(lease === null ? [asRead(keys.owner, task.owner), asRead(keys.status, task.status)] : []),
     ],
@@ -95,7 +95,7 @@ export function endTransaction(task: Task, write: TaskWrite, also: readonly Oper
   };
 }
 
-/** What nobody asked for: the owner is gone, or there is an owner key that names nobody. */
+/** Frees a task whose owner is gone, or whose owner key is empty. */
 export function repairTransaction(task: Task, write: TaskWrite): Transaction {
   const keys = taskKeys(task.id);
   return {
@@ -115,15 +115,15 @@ export function repairTransaction(task: Task, write: TaskWrite): Transaction {
   };
 }
 
-/** An owner key that names nobody is in the way: a claim has to make the key, for its token is when the key was made. */
+/** Deletes an empty owner key. A claim must create that key, because its token is the key's create revision. */
 export function clearOwnerTransaction(task: Task): Transaction {
   const { owner } = taskKeys(task.id);
   return { compare: [asRead(owner, task.owner)], success: [{ do: 'delete', key: owner }], failure: readsOf(task.id) };
 }
 
 /**
- * `isPlain`: it asks nothing of its worker. Then there is no status, and whoever has heard of the task may claim it
- * without reading it first.
+ * `isPlain`: the task has no terms. It then gets no status key, so that a worker that knows its id may claim it without
+ * reading it first.
  */
 export function publishTransaction(id: string, data: Json, bookkeeping: object, isPlain: boolean): Transaction {
   const keys = taskKeys(id);
@@ -133,7 +133,7 @@ export function publishTransaction(id: string, data: Json, bookkeeping: object, 
     success: [
       { do: 'put', key: keys.data, value: Value.text(JSON.stringify(data)) },
       { do: 'put', key: keys.signalbox, value: encode(bookkeeping) },
-      // What may be left of a task of this id whose data somebody has deleted.
+      // Removes what is left of a task of this id whose data was deleted.
       { do: 'delete', key: keys.owner },
       isPlain ? { do: 'delete', key: keys.status } : { do: 'put', key: keys.status, value: Value.text(pending) },
     ],

@@ -6,12 +6,16 @@ import { type Hold, isStale, type Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import {
   afterPrefix,
+  always,
   type KeyValue,
   type Operation,
+  Operations,
   prefixed,
+  type ReadRange,
+  readPages,
+  readRange,
   type ReadResult,
   type Revision,
-  type TransactionResult,
 } from '../../store/index.ts';
 import type { Timer } from '../../clock.ts';
 import { anchorKey, ANCHORS, decode, encode, HORIZON, MAINTAINER, queueOfRecord, RECORDS } from '../layout.ts';
@@ -146,10 +150,7 @@ export class Maintenance {
     const index = new RecordIndex(listed);
     const horizon = new Horizon(this.#runtime);
     let free: Free[] = [];
-    let key = RECORDS;
-    const { end } = prefixed(RECORDS);
-    for (;;) {
-      const page = await this.#read({ key, end, limit: PAGE });
+    for await (const page of readPages(this.#runtime.store, prefixed(RECORDS), PAGE, this.#runtime.stopped)) {
       for (const pair of page.pairs) {
         await slices.next();
         const looked = await this.#tend(pair, swept, listed);
@@ -158,9 +159,6 @@ export class Maintenance {
         else free.push(looked.free);
         if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon);
       }
-      const last = page.pairs.at(-1);
-      if (!page.more || last === undefined) break;
-      key = `${last.key}\0`;
     }
     swept.forgotten += await this.#forget(free, horizon);
     this.#index = index;
@@ -189,9 +187,10 @@ export class Maintenance {
     for (const lease of index.leases()) this.#assumeGone(lease, listed);
     const stale = index.heldUnder((lease) => this.#runtime.anchors.isGone(lease));
     for (let place = 0; place < stale.length; place += PAGE / 2) {
-      const reads = stale.slice(place, place + PAGE / 2).map((key): Operation => ({ do: 'read', key }));
-      const { results } = await this.#transact(reads);
-      for (const pair of (results as readonly ReadResult[]).flatMap(({ pairs }) => pairs)) {
+      const look = new Operations();
+      const records = stale.slice(place, place + PAGE / 2).map((key) => look.read({ key }));
+      const { results } = await this.#runtime.store.transaction(look.always(), this.#runtime.stopped);
+      for (const pair of records.flatMap((record) => record.in(results).pairs)) {
         await slices.next();
         await this.#tend(pair, swept, listed);
       }
@@ -316,7 +315,8 @@ export class Maintenance {
       });
     }
     if (success.length === 0) return 0;
-    const { results } = await this.#transact(success);
+    const { store, stopped } = this.#runtime;
+    const { results } = await store.transaction(always(success), stopped);
     return results.filter((result) => result.do === 'transaction' && result.succeeded).length;
   }
 
@@ -324,13 +324,8 @@ export class Maintenance {
     return outcomeOf(this.#runtime.writerFor(resource), command, this.#runtime.giveUpAt());
   }
 
-  async #read(range: { key: string; end: string; limit?: number }): Promise<ReadResult & { revision: number }> {
-    const { results, revision } = await this.#transact([{ do: 'read', ...range }]);
-    return { ...(results[0] as ReadResult), revision };
-  }
-
-  #transact(success: readonly Operation[]): Promise<TransactionResult> {
-    return this.#runtime.store.transaction({ compare: [], success, failure: [] }, this.#runtime.stopped);
+  #read(range: ReadRange): Promise<ReadResult & { readonly revision: Revision }> {
+    return readRange(this.#runtime.store, range, this.#runtime.stopped);
   }
 }
 
@@ -353,7 +348,7 @@ class Horizon {
   async raise(): Promise<Revision> {
     const { store, stopped } = this.#runtime;
     const put: Operation = { do: 'put', key: HORIZON, value: encode({}) };
-    const { revision } = await store.transaction({ compare: [], success: [put], failure: [] }, stopped);
+    const { revision } = await store.transaction(always([put]), stopped);
     this.#runtime.saw(revision);
     this.#revision = revision;
     return revision;

@@ -1,4 +1,4 @@
-/** Whether a store works, tried out: a key is written, heard of, read and gone again. Nobody else sees any of it. */
+/** Tries out whether a store works: writes a key, watches, reads and deletes it. No other process notices. */
 import { Failure } from '../../failure.ts';
 import { always, readRange } from '../../store/index.ts';
 import { encode, PROBES } from '../layout.ts';
@@ -7,11 +7,11 @@ import type { Runtime } from '../runtime.ts';
 export interface Probe {
   readonly readMs: number;
   readonly writeMs: number;
-  /** From the write until the one who watches has heard of it; undefined if it did not within two seconds. */
+  /** From the write until the watch delivered it; undefined if it did not within two seconds. */
   readonly wakeMs: number | undefined;
 }
 
-/** So that it goes even if we end before it does. */
+/** The key is on a lease, so that it goes even if this process ends first. */
 const LEASE_MS = 10_000;
 const LONGEST_WAKE_MS = 2000;
 
@@ -30,7 +30,7 @@ export async function probed(watcher: Runtime, writer: Runtime): Promise<Probe> 
     const lease = await writer.store.grantLease(LEASE_MS, writer.stopped);
     const sinceWrite = since();
     const heard = firstOf(watch).then((came) => (came ? sinceWrite() : undefined));
-    // Should the write fail too, its error is told, and nobody awaits this one.
+    // If the write fails too, its error is thrown, and nothing awaits this one.
     heard.catch(() => undefined);
     const put = always([{ do: 'put', key, value: encode(null), lease: lease.id }]);
     await writer.store.transaction(put, writer.stopped);
@@ -41,7 +41,8 @@ export async function probed(watcher: Runtime, writer: Runtime): Promise<Probe> 
     const sinceRead = since();
     const { count } = await readRange(store, { key }, watcher.stopped);
     const readMs = sinceRead();
-    if (count !== 1) throw new Failure('corrupt', 'what was written cannot be read again');
+    if (count !== 1)
+      throw new Failure('corrupt', 'the store did not return the key that was just written to it; it cannot be used');
     await writer.store.revokeLease(lease.id, writer.stopped);
     return { readMs, writeMs, wakeMs };
   } finally {

@@ -1,6 +1,6 @@
 /**
- * What a maintainer remembers of the records, so that a round costs by what changed and not by what exists: which records
- * are held, and under which leases, and which are free and could be deleted. All other records need no maintenance.
+ * The index of records that a maintainer keeps, so that the cost of a round depends on what changed, not on what exists:
+ * the records that are held, with their leases, and the free ones that could be deleted. No other record needs upkeep.
  */
 import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
@@ -8,7 +8,7 @@ import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { resourceOfRecord } from '../layout.ts';
 import { marksOf, recordOf } from '../write/snapshot.ts';
 
-/** A record that says nothing but its last token. */
+/** A record that contains only its last token. */
 export interface Free {
   readonly key: string;
   readonly mod: Revision;
@@ -22,7 +22,7 @@ export interface Looked {
   readonly free: Free | undefined;
 }
 
-/** Throws `corrupt` or `inconsistent` if it cannot be read. */
+/** Throws `corrupt` or `inconsistent` if the record cannot be read. */
 export function lookAt(pair: KeyValue): Looked {
   const resource = resourceOfRecord(pair.key);
   const record = recordOf<Lock | Semaphore>(resource.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
@@ -38,12 +38,12 @@ export function leasesOf(holds: readonly Hold[]): readonly string[] {
 }
 
 export class RecordIndex {
-  /** Every change up to this revision was taken in. */
+  /** The index has every change up to this revision. */
   asOf: Revision;
   /** The leases of each record that is held. */
   readonly #held = new Map<string, readonly string[]>();
   readonly #byLease = new Map<string, Set<string>>();
-  /** Records that became free, with the round that found them so. */
+  /** Records that became free, with the round that found them free. */
   readonly #free = new Map<string, Free & { readonly round: number }>();
   #round = 0;
 
@@ -84,7 +84,7 @@ export class RecordIndex {
     return [...keys];
   }
 
-  /** Those that were free a round ago already: a lock that is used now and then would only be made anew. */
+  /** Records that were free a round ago already: that of a lock in occasional use would only be made again. */
   longFree(): readonly Free[] {
     return [...this.#free.values()].filter(({ round }) => round < this.#round);
   }

@@ -1,9 +1,9 @@
-/** How long to pause before the next attempt: the one place that says so. */
+/** The pause before the next attempt. Every retry of the runtime takes it from here. */
 
 const FIRST_MS = 20;
 const LONGEST_MS = 1000;
 
-/** `failures`: how often in a row it has failed, from 0 on. */
+/** `failures`: how many attempts have failed in a row before this one. */
 export function backoffMs(failures: number): number {
   return Math.min(FIRST_MS * 2 ** failures, LONGEST_MS);
 }

@@ -1,8 +1,10 @@
-/** What is asked of the commands that go into one write. */
+/** Questions about the batch of commands that go into one write. */
 import { type Request, saidBytes } from '../../core/index.ts';
-import type { OperationResult, ReadResult } from '../../store/index.ts';
+import type { OperationResult } from '../../store/index.ts';
 import type { Commit } from './commit.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
+import type { Coordinated } from './machines.ts';
+import { MOST_MARKS } from './marks.ts';
 import {
   type AnyCommand,
   type AnyOutcome,
@@ -11,13 +13,14 @@ import {
   ticketOf,
   BackgroundCommand,
 } from './pending-command.ts';
+import type { LeaseReads, Snapshot } from './snapshot.ts';
 
-/** So many commands at most go into one transaction; stores limit its operations. */
+/** The most commands in one transaction: stores limit its operations. */
 const BATCH = 24;
-/** And so much of what they say of themselves: a ticket is put in both branches, and stores limit the bytes too. */
+/** The most bytes of reasons and metadata in one transaction: a ticket is in both branches, and stores limit the bytes too. */
 const BATCH_BYTES = 128 * 1024;
 
-/** How many of them, from the first on, go into one transaction. One always does. */
+/** How many of the first commands fit into one transaction; at least one. */
 export function fitting(pending: readonly { readonly command: AnyCommand }[]): number {
   const most = Math.min(pending.length, BATCH);
   if (most <= 1) return most;
@@ -29,30 +32,30 @@ export function fitting(pending: readonly { readonly command: AnyCommand }[]): n
   return most;
 }
 
-/** Requests that are to wait if they cannot be granted. */
+/** The tickets of the requests that join the queue if another process writes first. */
 export function waitingOf(batch: readonly PendingCommand<AnyCommand, AnyOutcome>[]): readonly Ticket[] {
   const tickets: Ticket[] = [];
   if (batch.some(({ uncertain }) => uncertain)) return tickets;
   for (const pending of batch) {
     const { command } = pending;
     if (command.kind !== 'acquire' || command.wait !== true || pending instanceof DelegatedCommand) continue;
-    // One that is refused as things are known does not wait: nobody could read the ticket of a weight that cannot be.
+    // The decision refuses this one, so it must not wait: no process could ever grant a ticket with an impossible weight.
     if (!pending.effective) continue;
-    // One that is asked again while it is on its way is still one.
+    // A request that was sent again while it was on its way has one ticket.
     if (!tickets.some(({ id }) => id === command.id)) tickets.push(ticketOf(command as Request & AnyCommand));
   }
   return tickets;
 }
 
-/** An delegated of one who has raised its epoch since: it has given up on us, and does it itself. */
-export function isOutdated(pending: unknown, leases: readonly string[], reads: readonly OperationResult[]): boolean {
+/** Whether the sender of a delegated command has raised its epoch since: it gave up on us, and writes the command itself. */
+export function isOutdated(pending: unknown, leases: LeaseReads, results: readonly OperationResult[]): boolean {
   if (!(pending instanceof DelegatedCommand)) return false;
   const { from, epoch } = pending.delegated;
-  const read = reads[leases.indexOf(from)] as ReadResult | undefined;
+  const read = leases.get(from)?.in(results);
   return read !== undefined && read.pairs[0]?.version !== epoch;
 }
 
-/** Asked again while it is on its way: were it to end in between, it would be granted once more, to nobody. */
+/** Whether the batch has this request twice. If the first one ended in between, the second would be granted to nobody. */
 export function isRepeat(
   { command, isAgain }: Pick<PendingCommand, 'command' | 'isAgain'>,
   place: number,
@@ -61,12 +64,12 @@ export function isRepeat(
   if (batch.length === 1) return false;
   const id = requestIn(command);
   if (id === undefined) return false;
-  // Of the first one and those that ask again for it, the first one stays, wherever it stands.
+  // The original stays, wherever it is in the batch; of repeats alone, the first one stays.
   const isRepeatOf = (other: Pick<PendingCommand, 'isAgain'>, at: number): boolean => !other.isAgain || at < place;
   return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
 }
 
-/** What it is asked for under, of a request that may be asked for again. */
+/** The request id of a command that may be sent again. */
 function requestIn(command: AnyCommand): string | undefined {
   if (command.kind === 'acquire') return command.id;
   return command.kind === 'upgrade' ? (command as { readonly request?: string }).request : undefined;
@@ -76,8 +79,8 @@ export function isSettle({ command }: { readonly command: AnyCommand }): boolean
   return command.kind === 'settle';
 }
 
-/** Whether a command is not done yet: then it asks for the rest from now on. */
-export function goesOn<Command, Outcome extends AnyOutcome>(pending: PendingCommand<Command, Outcome>): boolean {
+/** Whether a command is unfinished: then it is replaced by the command for the rest. */
+export function continues<Command, Outcome extends AnyOutcome>(pending: PendingCommand<Command, Outcome>): boolean {
   const outcome = pending.outcome as (AnyOutcome & { readonly then?: Command }) | undefined;
   if (outcome?.kind !== 'unfinished' || outcome.then === undefined) return false;
   pending.command = outcome.then;
@@ -85,19 +88,19 @@ export function goesOn<Command, Outcome extends AnyOutcome>(pending: PendingComm
 }
 
 /**
- * It may wait or hold already; and the victim of a deadlock, or one who waits for more slots than there will be, may be
- * anywhere in the queue.
+ * Whether a command needs the whole queue. An uncertain one may be waiting already; the victim of a deadlock (`refuse`), or a
+ * request for more slots than are left (`resize`), may be anywhere in the queue.
  */
 export function needsWhole({ command, uncertain }: Pick<PendingCommand, 'command' | 'uncertain'>): boolean {
   return uncertain || command.kind === 'refuse' || command.kind === 'resize';
 }
 
-/** One in doubt has to be decided here: only another write makes sure that the first one does not land any more. */
+/** An uncertain `settle` cannot be delegated: only a write of this process makes sure that the first one cannot land. */
 export function isSureSettle(pending: Pick<PendingCommand, 'command' | 'uncertain'>): boolean {
   return isSettle(pending) && !pending.uncertain;
 }
 
-/** Takes back what somebody asked for who does not want it any more. */
+/** Takes back a request that its caller gave up. */
 export function withdrawal<Command extends AnyCommand, Outcome>(
   pending: PendingCommand<Command, Outcome>,
 ): BackgroundCommand<Command, Outcome> {
@@ -106,8 +109,49 @@ export function withdrawal<Command extends AnyCommand, Outcome>(
   return new BackgroundCommand(cancel as Command);
 }
 
+/** Settles a request as queued, if the failed commit put its ticket into the queue. */
 export function queuedInstead(pending: PendingCommand<AnyCommand, AnyOutcome>, commit: Commit): boolean {
   if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
   pending.settled({ kind: 'queued' });
   return true;
+}
+
+/** The commands that still have time. The others fail with `error`. */
+export function inTime<Command extends AnyCommand, Outcome>(
+  batch: readonly PendingCommand<Command, Outcome>[],
+  now: number,
+  error: unknown,
+): PendingCommand<Command, Outcome>[] {
+  const rest: PendingCommand<Command, Outcome>[] = [];
+  for (const pending of batch) {
+    if (pending.until > now) {
+      rest.push(pending);
+      continue;
+    }
+    // The caller gets an error, so a grant that landed nevertheless must not stay behind.
+    const isWanted = !pending.isOver && pending.leavesRequest;
+    if (pending.uncertain && (isWanted || pending.wasGivenUp)) rest.push(withdrawal(pending));
+    pending.failed(pending.unanswered?.error ?? error);
+  }
+  return rest;
+}
+
+/**
+ * Settles the commands that only their mark identifies, and gives back the rest. If the record does not have the mark, the
+ * first attempt has not landed, and never will: it compares a record that is gone, or will be after the next attempt. So the
+ * command is tried again; but a `break` fails, because it means the holders of that time.
+ */
+export function withoutMarked<Command extends AnyCommand, Outcome>(
+  batch: PendingCommand<Command, Outcome>[],
+  { mod, marks }: Pick<Snapshot<Coordinated>, 'mod' | 'marks'>,
+): PendingCommand<Command, Outcome>[] {
+  return batch.filter((pending) => {
+    const { mark, unanswered } = pending;
+    if (mark === undefined || unanswered?.outcome === undefined || unanswered.mod === mod) return true;
+    const isKnown = marks.includes(mark);
+    if (!isKnown && marks.length < MOST_MARKS && pending.command.kind !== 'break') return true;
+    if (isKnown) pending.settled(unanswered.outcome);
+    else pending.failed(unanswered.error);
+    return false;
+  });
 }

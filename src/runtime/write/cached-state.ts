@@ -1,6 +1,6 @@
 /**
- * What a writer knows of its resource: a snapshot, how fresh it is, and how it goes on: by what is read, by what others
- * report, and by what this process writes itself.
+ * The writer's cached state of its resource: a snapshot, and how fresh it is. Three things advance it: what the writer reads,
+ * what other processes report, and what the writer commits.
  */
 import { type Answer, NONE } from '../../core/index.ts';
 import type { OperationResult, ReadResult, Revision, TransactionResult } from '../../store/index.ts';
@@ -11,23 +11,33 @@ import type { Coordinated, Machine } from './machines.ts';
 import { marksAfter } from './marks.ts';
 import type { WriterHost } from './writer-host.ts';
 import type { Ticket } from './pending-command.ts';
-import { reportedSnapshot, marksOf, queueOf, recordOf, unknownSnapshot, type Snapshot, writerOf } from './snapshot.ts';
+import {
+  type LeaseReads,
+  marksOf,
+  queueFrom,
+  type QueueReads,
+  recordOf,
+  reportedSnapshot,
+  type Snapshot,
+  unknownSnapshot,
+  writerOf,
+} from './snapshot.ts';
 
-/** So many leases are looked up along with the state. */
+/** The most leases that one transaction looks up. */
 const MOST_LEASES = 64;
 
 export class CachedState<State extends Coordinated> {
   snapshot: Snapshot<State>;
-  /** The snapshot was read after this many commands had been asked. */
+  /** How many commands had been submitted when the snapshot was read: it is newer than all of these. */
   since = -1;
-  /** The same for its whole queue. */
+  /** The same for the last read of the whole queue. */
   wholeSince = -1;
   readonly #machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>;
   readonly #host: WriterHost;
-  /** When the snapshot was read or heard. */
+  /** When the snapshot was read or reported, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** News that came while a commit was on its way. */
-  #heard: Snapshot<State> | undefined;
+  /** The newest report that is not in the snapshot yet: it came while a commit was on its way. */
+  #reported: Snapshot<State> | undefined;
 
   constructor(machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>, host: WriterHost) {
     this.#machine = machine;
@@ -35,47 +45,47 @@ export class CachedState<State extends Coordinated> {
     this.snapshot = unknownSnapshot(machine.unused, host.revision);
   }
 
-  /** How long ago it was read or heard. */
+  /** How long ago the snapshot was read or reported. */
   get agedMs(): number {
     return this.#host.answersAtOnce ? 0 : this.#host.monotonic() - this.#lookedAt;
   }
 
-  /** The other process that wrote the record last. */
+  /** The other process that wrote the record last, if it is alive as far as is known. */
   get keeper(): string | undefined {
     const { by } = this.snapshot;
     const { sender } = this.#host;
     return by === undefined || by === sender.id || sender.isGone(by) ? undefined : by;
   }
 
-  /** Somebody else wrote the record at `revision`, and says what it knows. */
-  hear(report: Report, revision: Revision): void {
-    if (revision <= (this.#heard?.revision ?? 0)) return;
-    this.#heard = reportedSnapshot(this.#machine, report, revision);
+  /** Keeps what another process reported with its write at `revision`, until `takeOverReport`. */
+  report(report: Report, revision: Revision): void {
+    if (revision <= (this.#reported?.revision ?? 0)) return;
+    this.#reported = reportedSnapshot(this.#machine, report, revision);
   }
 
-  /** Not while a commit is on its way: that rests on the snapshot it was made of, and carries it on. */
-  takeOverHeard(): void {
-    const heard = this.#heard;
-    if (heard === undefined) return;
-    this.#heard = undefined;
-    if (heard.revision <= this.snapshot.revision) return;
-    this.snapshot = heard;
+  /** Must not run while a commit is on its way: `advance` carries on the snapshot on which the commit was decided. */
+  takeOverReport(): void {
+    const reported = this.#reported;
+    if (reported === undefined) return;
+    this.#reported = undefined;
+    if (reported.revision <= this.snapshot.revision) return;
+    this.snapshot = reported;
     this.wholeSince = -1;
     this.#lookedAt = this.#host.monotonic();
   }
 
-  /** It was read, after so many commands had been asked. */
+  /** Takes over a snapshot that was read after `asked` commands had been submitted. */
   adopt(snapshot: Snapshot<State>, asked: number): void {
     this.snapshot = snapshot;
     this.#lookedAt = this.#host.monotonic();
     this.since = asked;
     for (const { lease } of snapshot.state.waiting) {
-      // A ticket that was read proves that its lease was alive.
+      // A ticket is on its lease, so a ticket that was read proves that the lease was alive.
       if (!this.#host.knowsLease(lease)) this.#host.sawLease(lease, 1, snapshot.revision);
     }
   }
 
-  /** What is known now, after our own write at `revision`. */
+  /** Carries the snapshot on over our own write at `revision`. */
   advance(decision: Decision<State>, commit: Commit, { revision, results }: TransactionResult): void {
     const { snapshot } = this;
     const { arriving } = commit;
@@ -92,10 +102,10 @@ export class CachedState<State extends Coordinated> {
       snapshot.state = decision.state;
     } else {
       snapshot.complete = false;
-      // Others may have arrived before ours: what is known has to remain the front of the queue.
+      // Tickets of other processes may have arrived before ours, and the snapshot must stay a front of the queue.
       snapshot.state = arriving.length === 0 ? decision.state : withoutTickets(decision.state, arriving);
     }
-    if (commit.looksAtQueue) this.#sawQueue(results, revision);
+    if (commit.queueAfter !== undefined) this.#sawQueue(commit.queueAfter, results, revision);
     if (commit.changesRecord) {
       snapshot.mod = revision;
       snapshot.by = this.#host.sender.id;
@@ -105,10 +115,10 @@ export class CachedState<State extends Coordinated> {
     snapshot.revision = revision;
   }
 
-  #sawQueue(results: readonly OperationResult[], revision: Revision): void {
+  #sawQueue(reads: QueueReads, results: readonly OperationResult[], revision: Revision): void {
     const { snapshot } = this;
     try {
-      const queue = queueOf(results.slice(-2));
+      const queue = queueFrom(reads, results);
       if (queue === undefined) return;
       snapshot.state = { ...snapshot.state, waiting: queue.waiting };
       snapshot.complete = queue.complete;
@@ -116,11 +126,11 @@ export class CachedState<State extends Coordinated> {
       snapshot.arrivals = queue.arrivals;
       snapshot.queueRevision = revision;
     } catch {
-      // Whoever decides on it next will tell that it cannot be read.
+      // A ticket cannot be read. The next decision reads it again, and fails the commands that depend on it.
     }
   }
 
-  /** The record was read after our own write, which did not rest on it. False if it cannot be read. */
+  /** Takes over the record that our own write read because it did not rest on it. False if it cannot be read. */
   sawRecord({ pairs: [pair] }: ReadResult): boolean {
     const { snapshot } = this;
     const mod = pair?.modRevision ?? 0;
@@ -129,7 +139,7 @@ export class CachedState<State extends Coordinated> {
     try {
       snapshot.state = pair === undefined ? unused : { ...unused, record: recordOf(this.#machine, pair) };
     } catch {
-      // Whoever decides on it next will tell.
+      // The next decision reads the record again, and fails the commands that depend on it.
       return false;
     }
     snapshot.mod = mod;
@@ -143,12 +153,12 @@ export class CachedState<State extends Coordinated> {
 
   // Leases
 
-  /** Some of the holds as they are known: whether they are alive is read along with the state. */
+  /** Leases of known holds, as many as one transaction looks up along with the record. */
   leases(): readonly string[] {
     return this.#allLeases().slice(0, MOST_LEASES);
   }
 
-  /** Those that were never heard of, as many as can be looked up at once. */
+  /** Leases of known holds of which this process knows nothing, as many as one transaction looks up. */
   unknownLeases(): readonly string[] {
     const unknown = this.#allLeases().filter((lease) => !this.#host.knowsLease(lease));
     return unknown.slice(0, MOST_LEASES);
@@ -163,14 +173,11 @@ export class CachedState<State extends Coordinated> {
     return leases;
   }
 
-  sawLeases(leases: readonly string[], results: readonly OperationResult[], revision: Revision): void {
-    for (const [place, lease] of leases.entries()) {
-      const read = results[place] as ReadResult | undefined;
-      if (read !== undefined) this.#host.sawLease(lease, read.pairs[0]?.version, revision);
-    }
+  sawLeases(reads: LeaseReads, results: readonly OperationResult[], revision: Revision): void {
+    for (const [lease, read] of reads) this.#host.sawLease(lease, read.in(results).pairs[0]?.version, revision);
   }
 
-  /** Some hold is stale, or could be. */
+  /** Whether some hold is stale, or could be: its lease has ended, or is unknown. */
   mayBeStale(): boolean {
     return this.snapshot.state.record.holds.some(({ lease, limit }) => {
       return this.#isUnsure(lease) || (limit !== undefined && this.#isUnsure(limit));

@@ -1,9 +1,17 @@
 /**
- * The transaction that makes a decision so. Its comparisons are exactly what the decision relied on: the record and the
- * leases as they were known, and nobody in the queue who should have gone before. Everything else may change under it.
+ * Builds the transaction that commits a decision. Its comparisons are exactly what the decision relied on: the record and the
+ * leases as they were known, and no ticket in the queue that should have gone first. Everything else may change meanwhile.
  */
 import { formsOf, nextInLine, NONE } from '../../core/index.ts';
-import type { Compare, Operation, Transaction } from '../../store/index.ts';
+import {
+  type Compare,
+  type NestedResult,
+  type Operation,
+  Operations,
+  type Place,
+  type ReadResult,
+  type Transaction,
+} from '../../store/index.ts';
 import type { Decision } from './decision.ts';
 import {
   anchorKey,
@@ -21,12 +29,20 @@ import { lettersOf, reportOf } from './letters.ts';
 import { marksAfter } from './marks.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
-import { queueReads, type Snapshot, snapshotReads } from './snapshot.ts';
+import {
+  type LeaseReads,
+  type QueueReads,
+  readLeases,
+  readQueue,
+  readSnapshot,
+  type Snapshot,
+  type SnapshotReads,
+} from './snapshot.ts';
 
-/** What a transaction needs to know of the process that sends it. */
+/** The process that sends a transaction. */
 export interface WriterIdentity {
   readonly id: string;
-  /** The key that is there for as long as the session is. */
+  /** The key of the session's anchor. */
   readonly anchor: string;
   readonly epoch: number;
   /** The store's id of the lease with this name. */
@@ -36,26 +52,36 @@ export interface WriterIdentity {
 
 export interface Commit {
   readonly transaction: Transaction;
-  /** Joined the queue by it. */
+  /** The requests that join the queue by it. */
   readonly arriving: readonly Ticket[];
-  /** It proves that nobody waits, besides those it knows. */
+  /** Its success proves that the queue has no other tickets than the known ones. */
   readonly provesQueue: boolean;
-  /** Put into the queue if the transaction fails: a wait never has to be asked for twice. */
-  readonly fallback: readonly Ticket[];
-  /** Whose liveness the transaction relied on, read again if it fails. */
-  readonly leases: readonly string[];
   readonly changesRecord: boolean;
-  /** It ends with a look at the queue, as it is after it. */
-  readonly looksAtQueue: boolean;
+  /** The read of the record, in a transaction that does not change it. */
+  readonly record: Place<ReadResult> | undefined;
+  /** The read of the queue as the transaction leaves it, if the writer asked for one. */
+  readonly queueAfter: QueueReads | undefined;
+  /** The requests that join the queue if the transaction fails: a wait never needs a second round trip. */
+  readonly fallback: readonly Ticket[];
+  /** What the transaction reads if it fails; undefined if it reads nothing. */
+  readonly ifOvertaken: OvertakenReads | undefined;
 }
 
-/** So much of the queue is looked at by one who writes for many: more than it can serve before it writes again. */
+export interface OvertakenReads {
+  /** The nested transaction that puts the tickets of `fallback`. */
+  readonly queued: Place<NestedResult> | undefined;
+  readonly snapshot: SnapshotReads;
+  /** The leases that the transaction relied on. */
+  readonly leases: LeaseReads;
+}
+
+/** Tickets that a keeper reads along with its write: more than it can serve before it writes again. */
 const LOOKED_AT = 32;
 
 /**
- * `undefined` if too little is known of the queue to let a newcomer past it. `mayQueue`: who is to be put into the
- * queue if the transaction fails; without it, a failure brings nothing, which is right where asking again is cheap.
- * `looksAtQueue`: for one who writes for many, who will want to know who has come meanwhile.
+ * Undefined if too little is known of the queue to let a newcomer past it. `mayQueue`: the requests that join the queue if
+ * the transaction fails; without it, a failed transaction reads nothing, which is right where another read is cheap.
+ * `looksAtQueue`: also reads the queue, because a keeper writes for many processes and serves those that came meanwhile.
  */
 export function commitOf<State extends Coordinated>(
   keys: ResourceKeys,
@@ -71,17 +97,17 @@ export function commitOf<State extends Coordinated>(
   if (nobodyWaits && mayQueue === undefined && decision.isPlain && decision.state !== snapshot.state) {
     return plainCommit(keys, snapshot, decision, sender, isClosed);
   }
-  const writing = new Writing(keys, snapshot, decision, sender, isClosed);
-  writing.record();
-  writing.liveness();
-  if (!writing.queueIsKnown()) return undefined;
-  writing.leaving();
-  writing.arriving();
-  writing.letters();
-  return writing.commit(mayQueue, looksAtQueue);
+  const builder = new CommitBuilder(keys, snapshot, decision, sender, isClosed);
+  builder.record();
+  builder.liveness();
+  if (!builder.queueIsKnown()) return undefined;
+  builder.leaving();
+  builder.arriving();
+  builder.letters();
+  return builder.commit(mayQueue, looksAtQueue);
 }
 
-/** The same for what is by far the most frequent, one command and nobody waiting, without the lists it has no use for. */
+/** The same for by far the most frequent case, one command and an empty queue, without lists that would stay empty. */
 function plainCommit<State extends Coordinated>(
   { record, queue, queueEnd }: ResourceKeys,
   snapshot: Snapshot<State>,
@@ -109,18 +135,19 @@ function plainCommit<State extends Coordinated>(
     transaction,
     arriving: NONE,
     provesQueue,
-    fallback: NONE,
-    leases: NONE,
     changesRecord: true,
-    looksAtQueue: false,
+    record: undefined,
+    queueAfter: undefined,
+    fallback: NONE,
+    ifOvertaken: undefined,
   };
 }
 
 /**
- * A record that is made may have been there before, and have been deleted by maintenance together with its last token.
- * The tokens of this write are larger than the revision it was decided at. Maintenance writes the horizon before it deletes
- * records whose tokens are smaller than the horizon's own revision. So a write that was decided after the horizon goes past
- * every deleted token, and one that was decided before it fails here, however late it arrives.
+ * A new record may have existed before: maintenance may have deleted it together with its last token. The tokens of this
+ * write are larger than the revision at which it was decided. Maintenance writes the horizon before it deletes records whose
+ * tokens are smaller than the horizon's own revision. So a write decided after the horizon has tokens larger than every
+ * deleted one, and a write decided before the horizon fails here, however late it arrives.
  */
 function nothingForgotten({ revision }: Decision<Coordinated>): Compare {
   return { key: HORIZON, target: 'mod', is: '<', than: revision + 1 };
@@ -136,7 +163,7 @@ function documentOf<State extends Coordinated>(
   return { record: state.record, events, by: id, marks };
 }
 
-class Writing<State extends Coordinated> {
+class CommitBuilder<State extends Coordinated> {
   readonly #keys: ResourceKeys;
   readonly #snapshot: Snapshot<State>;
   readonly #decision: Decision<State>;
@@ -145,7 +172,7 @@ class Writing<State extends Coordinated> {
   readonly #changesRecord: boolean;
   readonly #moved: Moved;
   readonly #compare: Compare[] = [];
-  readonly #success: Operation[] = [];
+  readonly #success = new Operations();
   readonly #leases: string[] = [];
   #provesQueue = false;
 
@@ -162,7 +189,7 @@ class Writing<State extends Coordinated> {
     this.#sender = sender;
     this.#isClosed = isClosed;
     this.#moved = difference(snapshot.state.waiting, decision.state.waiting);
-    // What happens in the queue alone is told by the record too, where there is something to tell.
+    // Events travel in the record, so a change of the queue alone rewrites the record if it has events.
     this.#changesRecord = decision.state.record !== snapshot.state.record || decision.events.length > 0;
   }
 
@@ -173,7 +200,7 @@ class Writing<State extends Coordinated> {
       this.#compare.push({ key, target: 'mod', is: '=', than: this.#snapshot.mod });
     if (!this.#changesRecord) return;
     if (this.#snapshot.mod === 0) this.#compare.push(nothingForgotten(this.#decision));
-    this.#success.push({ do: 'put', key, value: encode(documentOf(this.#snapshot, this.#decision, this.#sender)) });
+    this.#success.add({ do: 'put', key, value: encode(documentOf(this.#snapshot, this.#decision, this.#sender)) });
   }
 
   liveness(): void {
@@ -188,13 +215,13 @@ class Writing<State extends Coordinated> {
     }
     for (const { hold, why } of losses) {
       if (why !== 'reclaimed') continue;
-      // Taking over and coming back to life exclude each other: only one of them can find the lease as it expects.
+      // A reclaim and a renewal exclude each other: only one of them finds the lease as it expects.
       const { limit = hold.lease } = hold;
       this.#relyOn(this.#sender.isGone(hold.lease) ? hold.lease : limit, '=', 0);
     }
   }
 
-  /** Whoever has not waited, and whoever leaves it free, must know that nobody waits. */
+  /** A grant to a newcomer, and a write that leaves room, must rest on an empty queue. False if that is not known. */
   queueIsKnown(): boolean {
     const { newcomers, state } = this.#decision;
     const leavesRoom = this.#changesRecord && !this.#isClosed && state.waiting.length === 0;
@@ -211,25 +238,25 @@ class Writing<State extends Coordinated> {
     for (const request of this.#moved.leaving) {
       const key = ticketKey(this.#keys, request);
       if (answers.some(({ id }) => id === request.id)) {
-        // The ticket hangs on its lease: while it is there, the one who is granted is alive.
+        // The ticket is on its request's lease: while the ticket is there, the process that is granted is alive.
         const arrival = this.#snapshot.arrivals.get(request.id) ?? 0;
         this.#compare.push({ key, target: 'create', is: '=', than: arrival });
-        this.#success.push({ do: 'delete', key });
+        this.#success.add({ do: 'delete', key });
         if (ticketClass(request) > lowest) lowest = ticketClass(request);
       } else if (!withdrawn.some(({ id }) => id === request.id)) {
-        // Passed over as dead. Its ticket went with its lease; if not, it was not dead.
+        // The decision passed it over as dead. Its ticket went with its lease; if the ticket is there, the lease is alive.
         this.#relyOn(request.lease, '=', 0);
       }
     }
     for (const request of withdrawn) {
       if (answers.some(({ id }) => id === request.id)) continue;
-      for (const form of formsOf(request)) this.#success.push({ do: 'delete', key: ticketKey(this.#keys, form) });
+      for (const form of formsOf(request)) this.#success.add({ do: 'delete', key: ticketKey(this.#keys, form) });
     }
-    // Nobody of a higher priority has slipped in since the queue was read.
+    // No ticket of a higher priority may have arrived since the queue was read.
     if (lowest > '!' && !this.#provesQueue) this.#nobodyElse(this.#snapshot.queueRevision, this.#keys.queue + lowest);
   }
 
-  /** The next in line was found to have to wait; somebody before it would perhaps not. */
+  /** The decision found that the next request has to wait; a request of a higher class might not have to. */
   #classOfNext(): string {
     const { waiting, record } = this.#decision.state;
     if (!this.#changesRecord || this.#isClosed) return '';
@@ -240,9 +267,9 @@ class Writing<State extends Coordinated> {
   arriving(): void {
     for (const request of this.#moved.arriving) {
       const leaseId = this.#decision.senders.get(request.lease)?.leaseId;
-      this.#success.push(ticketPut(this.#keys, request, this.#decision.at, this.#sender, leaseId));
+      this.#success.add(ticketPut(this.#keys, request, this.#decision.at, this.#sender, leaseId));
       if (request.upgrades === undefined) continue;
-      // Two who wait for each other to leave would wait for ever: only one may want to become the writer.
+      // Two readers that both upgrade would wait for each other for ever: only one upgrade may be in the queue.
       const { queue } = this.#keys;
       this.#compare.push({ key: `${queue}!`, end: `${queue}"`, target: 'version', is: '=', than: 0 });
     }
@@ -256,45 +283,43 @@ class Writing<State extends Coordinated> {
       reportOf(resource, this.#snapshot, this.#decision, this.#moved.arriving, this.#sender.id);
     for (const [process, letter] of lettersOf(resource, this.#decision, this.#sender, report)) {
       const key = mailboxKey(process);
-      // The dead have no mailbox; whether it is dead does not matter to what was decided.
+      // A dead process has no mailbox. The put is nested, because the decision does not depend on whether it is dead.
       const isThere: Compare = { key, target: 'version', is: '>', than: 0 };
       const put: Operation = { do: 'put', key, value: encode(letter), lease: 'keep' };
-      this.#success.push({ do: 'transaction', compare: [isThere], success: [put], failure: [] });
+      this.#success.add({ do: 'transaction', compare: [isThere], success: [put], failure: [] });
     }
   }
 
   commit(mayQueue: readonly Ticket[] | undefined, looksAtQueue: boolean): Commit {
-    if (!this.#changesRecord) this.#success.push({ do: 'read', key: this.#keys.record });
-    else if (looksAtQueue) this.#success.push(...queueReads(this.#keys, LOOKED_AT));
-    // Whoever may hold it already must not queue behind itself, unless the record was looked at.
+    const record = this.#changesRecord ? undefined : this.#success.read({ key: this.#keys.record });
+    const looks = looksAtQueue && this.#changesRecord;
+    const queueAfter = looks ? readQueue(this.#success, this.#keys, LOOKED_AT) : undefined;
+    // A request of a named holder may hold the resource already, and must not queue behind itself without a look.
     const fallback = mayQueue?.filter((request) => request.holder === request.id) ?? NONE;
+    const failure = mayQueue === undefined ? undefined : new Operations();
     return {
-      transaction: {
-        compare: this.#compare,
-        success: this.#success,
-        failure: mayQueue === undefined ? NONE : this.#otherwise(fallback),
-      },
       arriving: this.#moved.arriving,
       provesQueue: this.#provesQueue,
-      fallback,
-      leases: this.#leases,
       changesRecord: this.#changesRecord,
-      looksAtQueue: looksAtQueue && this.#changesRecord,
+      record,
+      queueAfter,
+      fallback,
+      ifOvertaken: failure && this.#ifOvertaken(failure, fallback),
+      transaction: { compare: this.#compare, success: this.#success.list, failure: failure?.list ?? NONE },
     };
   }
 
-  #otherwise(fallback: readonly Ticket[]): readonly Operation[] {
+  #ifOvertaken(failure: Operations, fallback: readonly Ticket[]): OvertakenReads {
     const { id, epoch } = this.#sender;
-    const reads = this.#leases.map((lease): Operation => ({ do: 'read', key: anchorKey(lease) }));
-    const learn = [...snapshotReads(this.#keys), ...reads];
-    if (fallback.length === 0) return learn;
-    const queue: Operation = {
-      do: 'transaction',
-      compare: [{ key: anchorKey(id), target: 'version', is: '=', than: epoch }],
-      success: fallback.map((request) => ticketPut(this.#keys, request, this.#decision.at, this.#sender)),
-      failure: [],
-    };
-    return [queue, ...learn];
+    const queued =
+      fallback.length === 0
+        ? undefined
+        : failure.nest({
+            compare: [{ key: anchorKey(id), target: 'version', is: '=', than: epoch }],
+            success: fallback.map((request) => ticketPut(this.#keys, request, this.#decision.at, this.#sender)),
+            failure: [],
+          });
+    return { queued, snapshot: readSnapshot(failure, this.#keys), leases: readLeases(failure, this.#leases) };
   }
 
   #relyOn(lease: string, is: '=' | '>', than: number): void {
@@ -302,7 +327,7 @@ class Writing<State extends Coordinated> {
     this.#leases.push(lease);
   }
 
-  /** With `since` 0: the range is empty. Otherwise all in it had arrived by then. */
+  /** Compares that the range is empty, or, with a `since`, that all its tickets had arrived by then. */
   #nobodyElse(since: number, end: string): void {
     const key = this.#keys.queue;
     if (since === 0) this.#compare.push({ key, end, target: 'version', is: '=', than: 0 });
@@ -327,7 +352,7 @@ interface Moved {
 
 const UNMOVED: Moved = { arriving: NONE, leaving: NONE };
 
-/** Both lists are in order of arrival, and whoever stays is the same object in both. */
+/** Both lists are in order of arrival, and a request that stays is the same object in both. */
 function difference(before: readonly Ticket[], after: readonly Ticket[]): Moved {
   if (before === after) return UNMOVED;
   const leaving: Ticket[] = [];

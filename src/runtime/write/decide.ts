@@ -1,11 +1,11 @@
-/** Runs a batch of commands on what is known, one after another: the decision that comes of it, and what each is told. */
+/** Decides a batch of commands on a state, one after another, and gives each command its outcome. */
 import { type Moment, NONE, type Request } from '../../core/index.ts';
 import { Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { AnyCommand, AnyOutcome, PendingCommand } from './pending-command.ts';
 
-/** `session`: of the process that decides. `at.most`: so many of those who wait are served at most. */
+/** `session`: of the process that decides. `at.most`: how many waiters the decision serves at most. */
 export function decide<State extends Coordinated, Command extends AnyCommand, Outcome extends AnyOutcome>(
   machine: Machine<State, Command, Outcome>,
   state: State,
@@ -15,7 +15,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
 ): Decision<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
   const decision = new Decision(state, at);
-  // Plain loops here and below: every acquire and every release passes them.
+  // Plain loops here and below, for speed: every acquire and every release passes them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as PendingCommand<Command, Outcome>;
     const { command } = pending;
@@ -34,7 +34,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     pending.events = pending.effective ? NONE : step.events;
     const { ticket } = command;
     if (ticket !== undefined) {
-      // It may have been granted since: then the record has changed, and the grant has to be given back.
+      // The request may have been granted since: then the record has changed, and the grant has to be given back.
       decision.restsOnRecord = true;
       if (!decision.withdrawn.some(({ id }) => id === ticket.id)) decision.withdrawn = [...decision.withdrawn, ticket];
     }
@@ -44,7 +44,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     if (pending.mark !== undefined) decision.marks = [...decision.marks, pending.mark];
     if (pending instanceof DelegatedCommand) decision.onBehalfOf(pending.delegated, pending.place, outcome);
     if (outcome.kind === 'queued') {
-      // Somebody who may hold it already must not queue behind itself: that decision rests on the record.
+      // A holder that may hold the resource already must not queue behind itself: this decision rests on the record.
       const request = command as unknown as Request;
       if (pending.uncertain || command.kind !== 'acquire' || request.holder !== request.id)
         decision.restsOnRecord = true;
@@ -58,7 +58,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   return decision;
 }
 
-/** Its holder has it already, and passes nobody by entering again. */
+/** A re-entry passes no waiter: its holder has the resource already. */
 function isReentry({ kind }: AnyOutcome): boolean {
   return kind === 'extended' || kind === 'already-held';
 }

@@ -1,4 +1,4 @@
-/** A decision: what a batch of commands would make of what is known. `commit.ts` has the transaction that makes it so. */
+/** A decision: the state that a batch of commands would make, and what it relies on. `commit.ts` makes it a transaction. */
 import {
   type Answer,
   type Event,
@@ -19,35 +19,35 @@ type AnyRecord = Parameters<typeof faultOf>[0];
 
 const NOBODY: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** Collected over a batch. Most batches are one command, so its lists are taken over as they are. */
+/** Collects the steps of a batch. Most batches have one command, so the lists of a first step are taken without a copy. */
 export class Decision<State extends Coordinated> {
   state: State;
   readonly at: number;
-  /** Tokens that it gives out are larger than this. */
+  /** The tokens of its grants are larger than this. */
   readonly revision: Revision;
-  /** A decision rests on the record's being as it is known, although it does not change it. */
+  /** The commit has to compare the record even if the decision does not change it. */
   restsOnRecord = false;
-  /** Granted without having waited: nobody may be waiting. */
+  /** Requests that are granted without having waited: the commit has to compare that the queue is empty. */
   newcomers: readonly Request[] = NONE;
   events: readonly Event[] = NONE;
   answers: readonly Answer<unknown>[] = NONE;
   losses: readonly Loss[] = NONE;
-  /** How many requests and holds of others this write answers, drops and ends. */
+  /** How many requests and holds of others this write answers, drops or ends. */
   touched = 0;
-  /** Some newcomer hangs on a lease other than the session's. */
+  /** Some newcomer rests on another lease than the session's. */
   usesOwnLease = false;
-  /** Holds that their own holders changed: they must be alive. */
+  /** Holds that their own holders change, as they were before: their leases must be alive. */
   kept: readonly Hold[] = NONE;
-  /** What is wrong with what one of the steps made of the record: then nothing of it may be written. */
+  /** The promise that one of the steps breaks: such a decision must not be written. */
   fault: string | undefined;
-  /** The marks of commands that can be known by nothing else. */
+  /** The marks of the commands that have one. */
   marks: readonly string[] = NONE;
-  /** Requests to be taken out of the queue, known or not. */
+  /** Requests to delete from the queue, whether they are in the snapshot or not. */
   withdrawn: readonly Ticket[] = NONE;
 
-  /** What becomes of delegations, to be told to those who sent them. */
+  /** The outcomes of delegated commands, for the processes that delegated them. */
   replies: readonly (DelegationReply & { readonly process: string })[] = NONE;
-  /** The sessions of those who ask for something by them, by name. */
+  /** The sessions of the processes that delegated an acquire, by name. */
   senders: ReadonlyMap<string, Pick<DelegationRequest, 'epoch' | 'leaseId'>> = NOBODY;
 
   constructor(state: State, { now, revision }: Moment) {
@@ -56,7 +56,7 @@ export class Decision<State extends Coordinated> {
     this.revision = revision;
   }
 
-  /** Concerns nobody but the one who asks, under the session of this process. */
+  /** Concerns only the caller, under the session of this process. */
   get isPlain(): boolean {
     return (
       this.answers.length === 0 &&
@@ -69,8 +69,8 @@ export class Decision<State extends Coordinated> {
   }
 
   /**
-   * A request that joined the queue and was served in the same batch has not waited either. That holds for an upgrade as
-   * well: no ticket of it was in the store that would prove its lease alive.
+   * A request that joined the queue and was granted in the same batch is a newcomer too. So is an upgrade: the store had no
+   * ticket of it that would prove its lease alive.
    */
   countNewcomers(batch: readonly { readonly command: AnyCommand; readonly outcome: AnyOutcome | undefined }[]): void {
     for (const { command, outcome } of batch) {
@@ -83,21 +83,21 @@ export class Decision<State extends Coordinated> {
 
   onBehalfOf({ from, id, epoch, leaseId, commands }: DelegationRequest, place: number, outcome: AnyOutcome): void {
     this.replies = [...this.replies, { process: from, id, place, outcome: mailed(outcome) }];
-    // To give something back is never too late.
+    // A release is never too late, so it does not depend on its sender's epoch.
     if (commands[place]?.kind !== 'acquire') return;
-    // Of two delegations of one process the one of the earlier epoch may be void: both are only done if neither is.
+    // Of two delegations of one process, the one of the earlier epoch may be void. The commit compares that epoch, for both.
     const earlier = this.senders.get(from)?.epoch ?? epoch;
     this.senders = new Map([...this.senders, [from, { epoch: Math.min(earlier, epoch), leaseId }]]);
   }
 
   take(step: Step<State, AnyOutcome>): void {
-    // Each step by itself: what is right after one may look wrong after the next, such as a smaller capacity after a grant.
+    // Checks each step by itself: a later step may make an earlier one look wrong, such as a smaller capacity after a grant.
     if (step.state.record !== this.state.record)
       this.fault ??= faultOf(step.state.record as AnyRecord, this.state.record as AnyRecord);
     this.#keep(step.outcome);
     for (const { outcome } of step.answers) this.#keep(outcome);
     this.state = step.state;
-    // That somebody waits is told by its ticket.
+    // The ticket itself tells that a request waits, so the record does not repeat the event.
     const events =
       step.outcome.kind === 'queued' ? step.events.filter(({ type }) => !type.endsWith(':queued')) : step.events;
     this.events = joined(this.events, events);
@@ -107,8 +107,8 @@ export class Decision<State extends Coordinated> {
   }
 
   /**
-   * What somebody is told to have was there before, perhaps of another session than the one that asks, and has changed: as
-   * it was, it has to be alive. One that was stale already must not come back to life by being changed.
+   * Keeps the hold that an outcome shows, as it was before the step changed it: the commit compares that its lease is alive.
+   * The lease may be of another session than the caller's, and a change must not bring a stale hold back to life.
    */
   #keep({ kind, hold }: AnyOutcome): void {
     if (hold === undefined || kind === 'released') return;
@@ -118,8 +118,8 @@ export class Decision<State extends Coordinated> {
 }
 
 /**
- * An outcome as it is sent to another process. Whoever has to wait can do without a list of all who hold it, and nobody
- * needs the metadata of holds that are over: there may be many, and a store takes only so much in one write.
+ * An outcome as it is sent to another process: without the holders where the request waits, and without the metadata of holds
+ * that have ended. The receiver needs neither, there may be many, and stores limit the size of a write.
  */
 export function mailed(outcome: AnyOutcome): AnyOutcome {
   const { kind, hold, from } = outcome as AnyOutcome & { readonly from?: readonly Hold[] };
@@ -128,7 +128,7 @@ export function mailed(outcome: AnyOutcome): AnyOutcome {
   return kind === 'released' && hold !== undefined ? { ...outcome, hold: bare(hold) } : outcome;
 }
 
-/** The id by which a command waits, if it is one that may wait. */
+/** The request id under which a command may wait. */
 function requestOf(command: AnyCommand & { readonly request?: string }): string | undefined {
   if (command.kind === 'acquire') return command.id;
   return command.kind === 'upgrade' ? command.request : undefined;

@@ -1,15 +1,16 @@
 /**
- * Delegation: what a process leaves to another one, because that one is writing the same record all the time.
+ * Delegation by mail: a process sends commands to the keeper, the process that writes the same record all the time.
  *
- * A semaphore has several holders, and each of them changes its record. Where many do so at once, all but one lose the
- * race, look again, and lose the next one. So whoever lost a race on what it had only just learnt does not race again
- * for a while: it puts its command into the mailbox of the one who won, the *keeper*. The keeper puts everything that
- * has come meanwhile into its next write, and the answers travel with that.
+ * A semaphore has several holders, and each of them changes its record. If many processes do so at once, all but one lose the
+ * race, read again, and lose the next race. So a process that lost a race on a fresh snapshot stops racing for a while: it
+ * puts its commands into the mailbox of the winner, the *keeper*. The keeper adds all commands that have come to its next
+ * write, and sends the outcomes with that write.
  *
  *     P  put m/K { delegated: release P.7 }            K  put r/… , m/P { done: released }, m/Q { answers: Q.3 acquired }
  *
- * Nothing rests on the keeper's being there. One that does not answer soon is treated like a store that did not: the
- * outcome is unknown, so P raises its epoch, looks, and does it itself. (What the keeper does for P compares P's epoch.)
+ * Nothing depends on the keeper being there. A keeper that does not answer in time is treated like a store that does not
+ * answer: the outcome is unknown, so P raises its epoch, looks, and writes the commands itself. (What the keeper writes for P
+ * compares P's epoch.)
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -18,29 +19,29 @@ import type { WriterIdentity } from './commit.ts';
 import { encode, type DelegationRequest, type DelegationReply, type Letter, mailboxKey } from '../layout.ts';
 import { type AnyCommand, type AnyOutcome, PendingCommand } from './pending-command.ts';
 
-/** After this time the keeper is not waited for any more: it may be stopped, or be gone. */
+/** How long to wait for the keeper's answer: it may be stopped, or dead. */
 export const DELEGATION_TIMEOUT_MS = 300;
-/** A keeper that cannot carry it out lets it be; whoever sent it will look for itself. */
+/** After this many attempts the keeper drops a delegated command: its sender looks for itself. */
 const MOST_ATTEMPTS = 3;
 
-/** What another process asked this one to do. Nobody here waits for it. */
+/** A command that another process delegated to this one. Nobody in this process waits for it. */
 export class DelegatedCommand extends PendingCommand {
   readonly delegated: DelegationRequest;
   readonly place: number;
 
   constructor(delegated: DelegationRequest, place: number) {
-    // Its sender may have lost patience and asked for it itself meanwhile: it must not stand in the queue twice.
+    // Its sender may have stopped waiting and submitted it itself meanwhile: it must not be in the queue twice.
     super({ ...(delegated.commands[place] as AnyCommand), again: true }, Number.POSITIVE_INFINITY);
     this.delegated = delegated;
     this.place = place;
   }
 
-  /** What is in doubt may still land, and has to be settled, however long that takes. */
+  /** Never over while an attempt is in doubt: that attempt may still land, and has to be settled. */
   override get isOver(): boolean {
     return this.attempts > MOST_ATTEMPTS && !this.uncertain;
   }
 
-  /** A grant may have been made, and given back since: once more would be once too often. */
+  /** Ends anything but a release: the grant may have landed and been released since, and a second one would have no owner. */
   override doubt(): void {
     if (this.command.kind === 'release') super.doubt();
     else this.attempts = Number.POSITIVE_INFINITY;
@@ -50,7 +51,7 @@ export class DelegatedCommand extends PendingCommand {
   override failed(): void {}
 }
 
-/** Whether another process could do it as well as this one: nothing about it but its session is known here alone. */
+/** Whether the keeper can write this command: it needs nothing of this process but its session. */
 export function canBeDelegated(pending: PendingCommand, sender: WriterIdentity): boolean {
   const { command, uncertain } = pending;
   if (uncertain || pending instanceof DelegatedCommand || sender.id === '') return false;
@@ -61,7 +62,7 @@ export function canBeDelegated(pending: PendingCommand, sender: WriterIdentity):
 
 export interface DelegationCallbacks {
   done(outcomes: readonly AnyOutcome[]): void;
-  /** There is no such process any more; nothing was sent. */
+  /** The keeper has ended; nothing was sent. */
   nobody(): void;
   failed(error: unknown): void;
 }
@@ -83,7 +84,7 @@ interface Outstanding {
   readonly timer: Timer;
 }
 
-/** Those that this process has left to others. */
+/** Sends delegated commands, and keeps those that wait for a reply. */
 export class DelegationMail {
   readonly #host: MailHost;
   readonly #outstanding = new Map<string, Outstanding>();
@@ -101,7 +102,9 @@ export class DelegationMail {
     const letter: Letter = { answers: [], losses: [], delegations: [delegated] };
     const key = mailboxKey(keeper);
     const timer = this.#host.later(DELEGATION_TIMEOUT_MS, () => {
-      this.#forget(id)?.failed(new Failure('outcome-unknown', `${keeper} was asked, and did not answer`));
+      this.#forget(id)?.failed(
+        new Failure('outcome-unknown', `process ${keeper} did not answer within ${DELEGATION_TIMEOUT_MS} ms`),
+      );
     });
     this.#outstanding.set(id, { outcomes: commands.map(() => undefined), missing: commands.length, calls, timer });
     this.#host.commit(
@@ -120,12 +123,12 @@ export class DelegationMail {
     );
   }
 
-  /** One that came here is better carried out by `keeper`, who will answer it itself. */
+  /** Forwards a delegation that came here to `keeper`, which answers its sender directly. */
   passOn(keeper: string, delegated: DelegationRequest, notPassed: () => void): void {
     this.#send(keeper, { ...delegated, passedOn: true }, notPassed);
   }
 
-  /** Somebody waits who could perhaps be served: the keeper is to look. No answer is expected. */
+  /** Asks the keeper to serve the queue. No reply is expected. */
   nudge(keeper: string, resource: string): void {
     const { id: from, epoch } = this.#host.sender;
     const commands = [{ kind: 'settle' }];
@@ -144,12 +147,12 @@ export class DelegationMail {
       ({ succeeded }) => {
         if (!succeeded) notSent();
       },
-      // Whether it arrived or not: whoever sent it will look for itself.
+      // It may have arrived or not: its sender looks for itself after the timeout.
       () => undefined,
     );
   }
 
-  heard({ id, place, outcome }: DelegationReply): void {
+  replied({ id, place, outcome }: DelegationReply): void {
     const outstanding = this.#outstanding.get(id);
     if (outstanding === undefined || !(place in outstanding.outcomes)) return;
     if (outstanding.outcomes[place] !== undefined) return;

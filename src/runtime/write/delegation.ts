@@ -1,4 +1,7 @@
-/** What the writer of one resource leaves to another process while many write its record at once: see `delegations.ts`. */
+/**
+ * Decides when the writer of one resource delegates its commands to the keeper, and carries out what others delegate to this
+ * process. `delegation-mail.ts` says why, and sends the letters.
+ */
 import { NONE } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { isSettle, isSureSettle, withdrawal } from './batch.ts';
@@ -7,27 +10,29 @@ import type { DelegationRequest } from '../layout.ts';
 import type { WriterHost } from './writer-host.ts';
 import type { AnyCommand, AnyOutcome, PendingCommand } from './pending-command.ts';
 
-/** So many writes are left to others before it is tried again oneself, in case the crowd has gone. */
+/** How many writes are delegated after a lost race, before the writer writes itself again: the contention may have gone. */
 const DELEGATED_WRITES = 64;
-/** Whoever decides on something older than this when it loses a race has not met a crowd: its snapshot was old. */
+/** Losing a race on a snapshot older than this is no sign of contention: the snapshot was stale. */
 const FRESH_MS = 10;
 
-/** What it needs of the writer. */
+/** The writer, as delegation uses it. */
 export interface DelegatingWriter<Command, Outcome> {
   readonly resource: string;
   submit(pending: PendingCommand<Command, Outcome>): void;
   settle(): void;
   settled(pending: PendingCommand<Command, Outcome>): void;
-  /** Left to another process, and not answered: it has to be decided here. */
+  /** Takes back commands that the keeper did not answer: the writer has to decide them. */
   returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void;
-  /** Something that was under way has ended. */
-  tellIfIdle(): void;
+  /** A delegation has ended: the writer may be idle now. */
+  checkIdle(): void;
 }
 
 export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> {
   readonly #writer: DelegatingWriter<Command, Outcome>;
   readonly #host: WriterHost;
+  /** How many more writes to delegate. */
   #toDelegate = 0;
+  /** How many more writes this process counts as a keeper. */
   #toKeep = 0;
   #underWay = 0;
 
@@ -36,19 +41,19 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
     this.#host = host;
   }
 
-  /** Something was left to another process that has not answered yet. */
+  /** Whether the keeper has yet to answer a delegation. */
   get isUnderWay(): boolean {
     return this.#underWay > 0;
   }
 
-  /** Others leave their writes to this process. */
-  get isKept(): boolean {
+  /** Whether this process is a keeper: others delegate their writes to it. */
+  get isKeeper(): boolean {
     return this.#toKeep > 0;
   }
 
   /**
-   * Another process was faster, although this one had looked just before. Of two to whom others leave their writes,
-   * the one with the smaller name goes on.
+   * The process `by` wrote first, although this one had just read the state. Of two keepers, the one with the smaller name
+   * stays keeper.
    */
   overtaken(agedMs: number, by: string | undefined): void {
     const yields = by !== undefined && by < this.#host.sender.id;
@@ -68,7 +73,7 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
       this.#nudge(keeper, batch);
       return true;
     }
-    // Who only queues does not race.
+    // A write that only changes the queue compares no record, so it does not race.
     if (!changesRecord || batch.every(isSettle)) return false;
     const { sender } = this.#host;
     if (
@@ -79,12 +84,12 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
     return true;
   }
 
-  /** Leaves it to the keeper to serve those who wait; and looks after a while whether it did. */
+  /** Asks the keeper to serve the queue, and looks after the timeout whether it did. */
   #nudge(keeper: string, batch: readonly PendingCommand<Command, Outcome>[]): void {
     this.#toDelegate -= 1;
     this.#host.delegationMail.nudge(keeper, this.#writer.resource);
     const look = (): void => {
-      // The keeper may be stopped, and nobody would tell: this time it is done here.
+      // The keeper may be stopped, and would send no reply: this time the writer serves the queue itself.
       this.#toDelegate = 0;
       this.#writer.settle();
     };
@@ -92,10 +97,10 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
     for (const pending of batch) this.#writer.settled(pending);
   }
 
-  /** The writer goes on meanwhile: two who leave something to each other would otherwise both wait in vain. */
+  /** Sends the commands to the keeper. The writer continues meanwhile: two processes that delegate to each other would otherwise both block. */
   #delegateTo(keeper: string, batch: readonly PendingCommand<Command, Outcome>[]): void {
     this.#toDelegate -= 1;
-    // Who writes settles the queue anyway.
+    // Every write serves the queue anyway.
     const left = batch.filter((pending) => !isSettle(pending));
     const commands = left.map(({ command }) => command);
     this.#isDelegated(left, true);
@@ -107,18 +112,18 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
           pending.events = NONE;
           this.#writer.settled(pending);
         }
-        this.#writer.tellIfIdle();
+        this.#writer.checkIdle();
       },
       nobody: () => {
         this.#isDelegated(left, false);
         this.#toDelegate = 0;
         for (const pending of left) this.#writer.submit(pending);
-        this.#writer.tellIfIdle();
+        this.#writer.checkIdle();
       },
       failed: (error) => {
         this.#isDelegated(left, false);
         this.#toDelegate = 0;
-        // Whoever gave up meanwhile may have been granted all the same, after it was looked for in vain.
+        // A request that was given up meanwhile may still be granted by the keeper, so it has to be withdrawn.
         const batch = left.map((pending) => (pending.wasGivenUp ? withdrawal(pending) : pending));
         if (Failure.is(error, 'outcome-unknown')) for (const returned of batch) returned.doubt();
         this.#writer.returned(batch, error);
@@ -131,7 +136,7 @@ export class Delegation<Command extends AnyCommand, Outcome extends AnyOutcome> 
     for (const pending of batch) pending.isDelegated = isDelegated;
   }
 
-  /** Carries out what another process asks for, or passes it on. */
+  /** Carries out what another process delegated, or forwards it if this process delegates its own writes. */
   carryOut(delegated: DelegationRequest, keeper: string | undefined): void {
     const passes = this.#toDelegate > 0 && delegated.passedOn === undefined;
     if (!passes || keeper === undefined || keeper === delegated.from) return this.#carryOut(delegated);

@@ -1,4 +1,4 @@
-/** What a write means for the requests and holds of other processes, one letter each. */
+/** Builds the mailbox letters of a write, one for each process that it concerns: answers, replies, losses, reports. */
 import type { WriterIdentity } from './commit.ts';
 import { type Decision, mailed } from './decision.ts';
 import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from '../layout.ts';
@@ -7,9 +7,9 @@ import { marksAfter } from './marks.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** So much of the queue is passed on with a grant: enough for as many handoffs without a look at it. */
+/** Tickets in a report: enough for as many handoffs without a read of the queue. */
 const REPORTED = 32;
-/** What is longer is not reported: each of many letters has it, and a store takes only so much in one transaction. */
+/** Longer reports are left out: every letter of the write has the report, and stores limit the size of a transaction. */
 const LONGEST_REPORT = 8 * 1024;
 
 export function lettersOf(
@@ -28,14 +28,14 @@ export function lettersOf(
     return reports;
   };
   const letterTo = (process: string): Letter => letters.get(process) ?? { answers: [], losses: [] };
-  // Our own are told directly.
-  const reachable = (process: string): boolean => process !== sender.id;
+  // This process gets its own answers and losses directly.
+  const isOther = (process: string): boolean => process !== sender.id;
   for (const answer of decision.answers) {
     const process = processOf(answer.id);
-    if (!reachable(process)) continue;
+    if (!isOther(process)) continue;
     const letter = letterTo(process);
-    const told = { resource, id: answer.id, outcome: mailed(answer.outcome as AnyOutcome) };
-    letters.set(process, { ...letter, answers: [...letter.answers, told], ...reported() });
+    const answered = { resource, id: answer.id, outcome: mailed(answer.outcome as AnyOutcome) };
+    letters.set(process, { ...letter, answers: [...letter.answers, answered], ...reported() });
   }
   for (const { process, ...reply } of decision.replies) {
     const letter = letterTo(process);
@@ -43,8 +43,8 @@ export function lettersOf(
   }
   for (const { hold, why, by, reason } of decision.losses) {
     const process = processOf(hold.id);
-    if (!reachable(process)) continue;
-    const told = {
+    if (!isOther(process)) continue;
+    const loss = {
       id: hold.id,
       token: hold.token,
       why,
@@ -52,12 +52,12 @@ export function lettersOf(
       ...(reason !== undefined && { reason }),
     };
     const letter = letterTo(process);
-    letters.set(process, { ...letter, losses: [...letter.losses, told] });
+    letters.set(process, { ...letter, losses: [...letter.losses, loss] });
   }
   return letters;
 }
 
-/** What will be known once the decision is written. `arriving` may have others before them, so they are left out. */
+/** Reports the state that the write makes, without `arriving`: tickets of other processes may have arrived before them. */
 export function reportOf(
   resource: string,
   snapshot: Snapshot<Coordinated>,
@@ -68,7 +68,7 @@ export function reportOf(
   const { record, waiting } = decision.state;
   const known = waiting.length - arriving.length;
   const front: [ShortRequest, number][] = [];
-  // Somebody of a higher priority may stand behind the front: a part of such a queue would be misleading.
+  // A ticket of a higher priority may be behind the front, so a part of such a queue would be misleading.
   if (known <= REPORTED || isOfOneClass(waiting)) {
     for (let place = 0; place < known && place < REPORTED; place++) {
       const request = waiting[place] as Ticket;
@@ -78,8 +78,8 @@ export function reportOf(
   const more = front.length < known || snapshot.othersWait;
   const { queueRevision } = snapshot;
   const marks = marksAfter(snapshot.marks, decision.marks);
-  const told = { ...(more && { more }), ...(marks.length > 0 && { marks }) };
-  const report: Report = { resource, record, by, waiting: front, ...told, queueRevision };
+  const optional = { ...(more && { more }), ...(marks.length > 0 && { marks }) };
+  const report: Report = { resource, record, by, waiting: front, ...optional, queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }
 

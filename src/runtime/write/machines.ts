@@ -1,4 +1,4 @@
-/** The machines, in the one shape in which the runtime executes them. */
+/** The lock and the semaphore machine in one shape, so that one writer runs both. */
 import {
   freeLock,
   type Lock,
@@ -18,7 +18,7 @@ import {
 } from '../../core/index.ts';
 import type { ResourceKind } from '../layout.ts';
 
-/** What every coordinated state looks like to the runtime. */
+/** What the runtime reads of the state of either machine. */
 export interface Coordinated {
   readonly record: {
     readonly v: number;
@@ -32,12 +32,12 @@ export interface Coordinated {
 
 export interface Machine<State extends Coordinated, Command, Outcome> {
   readonly kind: ResourceKind;
-  /** The version of the records it writes; newer ones are refused rather than misread. */
+  /** The version of the records that it writes. A reader refuses other versions instead of misreading them. */
   readonly version: number;
-  /** What a resource that nobody has used yet looks like. */
+  /** The state of a resource that has no record. */
   readonly unused: State;
   transition(state: State, command: Command, at: Moment): Step<State, Outcome>;
-  /** No request could be granted now, whoever waits. */
+  /** Whether no request at all could be granted now. */
   isClosed(state: State): boolean;
   readonly settle: Command;
 }

@@ -1,15 +1,15 @@
-/** A command on its way: what is asked, and who is to be told. */
+/** A command on its way to the store, and how its caller gets the outcome. */
 import { type Event, type Hold, NONE, type Request } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
 
-/** What the runtime has to see in any command to commit it. */
+/** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
   readonly kind: string;
   readonly id?: string;
   readonly wait?: boolean;
-  /** It may have been asked before: its id tells. */
+  /** An earlier attempt may have landed: the machine looks for its id. */
   readonly again?: true;
-  /** Of a `cancel`: the whole request, because its ticket may lie beyond the known front of the queue. */
+  /** Of a `cancel`: the whole request, because its ticket may be beyond the known front of the queue. */
   readonly ticket?: Ticket;
 }
 
@@ -18,42 +18,41 @@ export interface AnyOutcome {
   readonly hold?: Hold;
 }
 
-/** A request as it waits. */
+/** A request as it is stored in the queue. */
 export type Ticket = Request & { readonly upgrades?: string };
 
-/** As it is kept in the queue: the command without what only concerns the asking. */
+/** The ticket of a command: without the fields that only concern the attempt. */
 export function ticketOf(command: Request & AnyCommand & { force?: true }): Ticket {
   const { kind: _kind, wait: _wait, again: _again, force: _force, ...ticket } = command;
   return ticket;
 }
 
 export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome> {
-  // Declared, and set by the constructor: V8 takes a slow path to define the fields of a class that many extend.
+  // Declared here and set in the constructor: V8 takes a slow path to define the fields of a class with many subclasses.
 
   declare command: Command;
-  /** On the monotonic clock: when to give up on a store that cannot be reached. */
+  /** When to give up on a store that cannot be reached, on the monotonic clock. */
   declare until: number;
-  /** When it was asked, counted in commands: what is known must be newer to refuse it. */
+  /** Its number among the commands of its writer: a state that refuses it must have been read later. */
   declare asked: number;
-  /** How often it was tried. */
+  /** How many attempts were made. */
   declare attempts: number;
   declare outcome: Outcome | undefined;
   /** Events that no write carries. */
   declare events: readonly Event[];
-  /** The decision changed something; or it is a refusal, and then has to rest on fresh knowledge. */
+  /** Whether the decision changes something. If not, it is a refusal, and has to rest on a fresh state. */
   declare effective: boolean;
-  /** An earlier attempt got no answer: the command now says so too. */
+  /** An earlier attempt got no answer; `command.again` says so to the machine. */
   declare uncertain: boolean;
-  /** What that attempt would have answered, and on which record it was decided. */
-  declare sent: { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown } | undefined;
-  /**
-   * Of a command that leaves nothing in the state to know it by, and must not be done twice: the record says by which of
-   * them it was written last.
-   */
+  /** That attempt: the outcome if it landed, the record it was decided on, and the error. */
+  declare unanswered:
+    | { readonly outcome: Outcome | undefined; readonly mod: Revision; readonly error: unknown }
+    | undefined;
+  /** Identifies a command that must not run twice and leaves nothing else in the record: see `marks.ts`. */
   declare mark: string | undefined;
-  /** Left to another process that has not answered yet: to ask for it as well could have it granted twice. */
+  /** Delegated, and not answered yet: a second attempt of this process could have it granted twice. */
   declare isDelegated: boolean;
-  /** To be decided on what is read after it was asked, and not on what was known. */
+  /** Must be decided on a state that was read after it was submitted. */
   declare looksFirst: boolean;
 
   constructor(command: Command, until: number) {
@@ -65,14 +64,14 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     this.events = NONE;
     this.effective = false;
     this.uncertain = false;
-    this.sent = undefined;
+    this.unanswered = undefined;
     this.mark = undefined;
     this.isDelegated = false;
     this.looksFirst = false;
   }
 
   doubted(error: unknown, mod: Revision): void {
-    this.sent = { outcome: this.effective ? this.outcome : undefined, mod, error };
+    this.unanswered = { outcome: this.effective ? this.outcome : undefined, mod, error };
     this.doubt();
   }
 
@@ -82,27 +81,27 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
     this.command = { ...this.command, again: true };
   }
 
-  /** Nobody waits for it any more: it need not be asked for. */
+  /** Its caller no longer waits: another attempt would be useless. */
   get isOver(): boolean {
     return false;
   }
 
-  /** Whoever asked does not want it any more, and was told nothing else: should it be granted, it has to go back. */
+  /** Its caller gave it up before it had an outcome: a grant has to go back. */
   get wasGivenUp(): boolean {
     return false;
   }
 
-  /** If it fails nobody wants it any more, and it may still be in the queue. */
+  /** If it fails, its request may still be in the queue, where nobody wants it. */
   get leavesRequest(): boolean {
     return false;
   }
 
-  /** The request as it waits, of one that may. */
+  /** The ticket of a command that may wait. */
   get ticket(): Ticket | undefined {
     return undefined;
   }
 
-  /** Asks once more for what another one asks for. */
+  /** Sends the request of another command again. */
   get isAgain(): boolean {
     return false;
   }
@@ -111,7 +110,7 @@ export abstract class PendingCommand<Command = AnyCommand, Outcome = AnyOutcome>
   abstract failed(error: unknown): void;
 }
 
-/** Somebody who is told by a promise. */
+/** A command whose caller awaits a promise. */
 export class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
   readonly settled: (outcome: Outcome) => void;
   readonly failed: (error: unknown) => void;
@@ -123,7 +122,7 @@ export class AwaitedCommand<Command, Outcome> extends PendingCommand<Command, Ou
   }
 }
 
-/** Nobody has to be told: what it does shows in the store. */
+/** A command without a caller: its effect shows in the store. */
 export class BackgroundCommand<Command, Outcome> extends PendingCommand<Command, Outcome> {
   constructor(command: Command) {
     super(command, Number.POSITIVE_INFINITY);
@@ -133,7 +132,7 @@ export class BackgroundCommand<Command, Outcome> extends PendingCommand<Command,
   override failed(): void {}
 }
 
-/** What becomes of one command. */
+/** Submits a command and resolves with its outcome. */
 export function outcomeOf<Command, Outcome>(
   writer: { submit(pending: PendingCommand<Command, Outcome>): void },
   command: Command,

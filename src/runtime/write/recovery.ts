@@ -1,6 +1,6 @@
 /**
- * What follows when the store could not be asked, or did not answer. Every write of the runtime goes through here: those of
- * the writers, which come in batches and by callbacks, and those of `write`, one at a time and by promises.
+ * Recovers from a store that cannot be reached or does not answer. Every write of the runtime uses it: the batches of
+ * `ResourceWriter`, by callbacks, and the single writes of `writeOnce`, by promises.
  *
  *                  ┌─ unavailable: certainly not applied ──────────────────┐
  *     send ────────┤                                                       ▼
@@ -14,19 +14,19 @@ import { Failure } from '../../failure.ts';
 import { backoffMs } from './backoff.ts';
 
 export interface Attempt {
-  /** Told that an attempt may have been applied, and may still be. */
+  /** The attempt may have been applied, or may still be. */
   doubted(error: Failure): void;
-  /** From when this calls back, nothing that was sent before can land. */
+  /** Once this calls back, no write that was sent before can land. */
   fence(done: () => void, failed: (error: unknown) => void): void;
-  /** Somebody still waits for it. Whoever does not any more is told so, with this error. */
+  /** Whether a caller still waits. Callers whose time is up fail with this error. */
   isWanted(error: unknown): boolean;
-  /** Reads what the decision rests on, and decides again. After a doubt, what was asked is looked for by its id. */
+  /** Reads what the decision rests on, and decides again. After a doubt, it looks for the earlier attempt by its id. */
   look(afterDoubt: boolean): void;
-  /** No later attempt would do better. */
+  /** The error is final: another attempt would fail as well. */
   failed(error: unknown): void;
-  /** The process must not end before the next attempt. */
+  /** Keeps the process alive until the next attempt. */
   readonly keepsAlive: boolean;
-  /** Ends a pause. */
+  /** Ends a pause early. */
   readonly cut?: AbortSignal | undefined;
 }
 
@@ -34,16 +34,16 @@ interface Host {
   later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
 }
 
-/** The store was not reached, or did not answer; the next attempt may do better. */
+/** The store was not reached, or did not answer: another attempt may succeed. */
 export function isTrouble(error: unknown): boolean {
   return Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown');
 }
 
 export class Recovery {
   readonly #host: Host;
-  /** Since the store last answered. */
+  /** Failures since the store last answered. */
   #failures = 0;
-  /** Since it last answered a write: reads may be answered although no write is. */
+  /** Doubts since the store last answered a write: it may answer reads and no write. */
   #doubts = 0;
 
   constructor(host: Host) {
@@ -70,9 +70,9 @@ export class Recovery {
     this.#later(error, doubts - 1, attempt, () => this.#fence(error, attempt));
   }
 
-  /** A read failed: nothing can have been applied. */
+  /** A read failed, so nothing can have been applied. */
   unread(error: unknown, attempt: Attempt): void {
-    // What it was to hang on may be gone since: that is decided again too.
+    // `not-found`: a lease that the write needs has ended. That is decided again too.
     if (!isTrouble(error) && !Failure.is(error, 'not-found')) return attempt.failed(error);
     this.#later(error, this.#failures++, attempt, () => attempt.look(false));
   }

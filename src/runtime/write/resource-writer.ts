@@ -1,41 +1,43 @@
 /**
- * The writer of one resource in one process: takes commands, decides them on the freshest known state, commits, and
- * tries again on a newer one where somebody else was faster.
+ * Writes one resource for one process: takes commands, decides them on the cached state, commits the decision, and decides
+ * again on a newer state if another process wrote first.
  *
- *     submit ─▶ pending ─▶ decide ─▶ commit ──ok──▶ landed: reply, answer waiters, settle the rest
+ *     submit ─▶ pending ─▶ decide ─▶ commit ──ok──▶ landed: settle the commands, answer waiters
  *                  ▲          ▲         │
- *                  │          └─ learn ◀┴─ not as known: the failure branch brought the newer state
- *                  └───── later ◀───────── unavailable: again in a moment; unknown: look first
+ *                  │          └─ adopt ◀┴─ overtaken: the failure branch read the newer state
+ *                  └───── pause ◀───────── unavailable: try again; outcome unknown: fence, then look
  *
- * All commands that are pending when a commit is made go into it together. Written with callbacks and not with
- * promises, because an engine that answers at once then makes the whole way from `acquire` to the hold without
- * yielding once.
+ * One commit takes all commands that are pending. The writer uses callbacks instead of promises, so that on an engine that
+ * answers at once an `acquire` reaches its hold without yielding.
  */
 import type { Answer, Loss, Moment } from '../../core/index.ts';
-import type { KeyValue, OperationResult, ReadResult, Revision, TransactionResult } from '../../store/index.ts';
-import { fitting, goesOn, isOutdated, isRepeat, needsWhole, queuedInstead, waitingOf, withdrawal } from './batch.ts';
+import { always, type KeyValue, type Revision, type TransactionResult } from '../../store/index.ts';
+import {
+  continues,
+  fitting,
+  inTime,
+  isOutdated,
+  isRepeat,
+  needsWhole,
+  queuedInstead,
+  waitingOf,
+  withoutMarked,
+} from './batch.ts';
 import { type Commit, commitOf } from './commit.ts';
 import { Delegation, type DelegatingWriter } from './delegation.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import { CachedState } from './cached-state.ts';
-import {
-  anchorKey,
-  type DelegationRequest,
-  type Report,
-  type ResourceKeys,
-  resourceKeys,
-  ticketKey,
-} from '../layout.ts';
+import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys, ticketKey } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
-import { MOST_MARKS } from './marks.ts';
 import type { WriterHost } from './writer-host.ts';
 import { type Attempt, Recovery } from './recovery.ts';
 import { type AnyCommand, type AnyOutcome, type PendingCommand, BackgroundCommand } from './pending-command.ts';
-import { snapshotFrom, recordOf, type Snapshot, snapshotReads, writerOf } from './snapshot.ts';
+import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
+import { StateReader } from './state-reader.ts';
 
-/** So many of those who wait are served by one transaction; stores limit its operations. */
+/** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
 
 export class ResourceWriter<
@@ -48,15 +50,17 @@ export class ResourceWriter<
   readonly #machine: Machine<State, Command, Outcome>;
   readonly #host: WriterHost;
   readonly #cached: CachedState<State>;
+  readonly #reader: StateReader<State>;
   readonly #delegation: Delegation<Command, Outcome>;
+  /** How many commands were submitted so far: tells whether a read came before or after a command. */
   #asked = 0;
   #pending: PendingCommand<Command, Outcome>[] = [];
   #busy = false;
   #onIdle: (() => void)[] = [];
   readonly #recovery: Recovery;
-  /** A write without an answer may land for as long as the record is still the one of this revision. */
+  /** A write got no answer: it may still land while the record has this mod revision. */
   #inDoubt: Revision | undefined;
-  /** Left to another process, and not answered. */
+  /** Delegated commands that the keeper did not answer. */
   readonly #returned: { batch: PendingCommand<Command, Outcome>[]; readonly error: unknown }[] = [];
 
   constructor(machine: Machine<State, Command, Outcome>, name: string, host: WriterHost) {
@@ -65,6 +69,7 @@ export class ResourceWriter<
     this.resource = `${machine.kind}/${name}`;
     this.keys = resourceKeys(machine.kind, name);
     this.#cached = new CachedState(machine, host);
+    this.#reader = new StateReader(machine, this.keys, host, this.#cached);
     this.#delegation = new Delegation(this, host);
     this.#recovery = new Recovery(host);
   }
@@ -82,7 +87,7 @@ export class ResourceWriter<
     }
   }
 
-  /** How many living requests were before this one when the queue was last seen; undefined if it was not seen among them. */
+  /** How many living requests the cached queue has before this one; undefined if it does not have this one. */
   placeOf(id: string): number | undefined {
     const { waiting } = this.#cached.snapshot.state;
     const place = waiting.findIndex((request) => request.id === id);
@@ -90,12 +95,12 @@ export class ResourceWriter<
     return waiting.slice(0, place).filter(({ lease }) => !this.#host.sender.isGone(lease)).length;
   }
 
-  /** Whether a hold in the record hangs on this lease. Throws if the record cannot be read. */
+  /** Whether a hold in the record rests on this lease. Throws if the record cannot be read. */
   hasHoldOf(lease: string, record: KeyValue): boolean {
     return recordOf(this.#machine, record).holds.some((hold) => hold.lease === lease);
   }
 
-  /** Resolves once nothing is on its way any more: neither what was asked, nor what was given up. */
+  /** Resolves once no command is under way, neither a wanted nor an abandoned one. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#busy || this.#delegation.isUnderWay) this.#onIdle.push(resolve);
@@ -103,7 +108,7 @@ export class ResourceWriter<
     });
   }
 
-  /** Left to another process, and not answered: it has to be decided here. */
+  /** Takes back delegated commands that the keeper did not answer. */
   returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
     this.#returned.push({ batch, error });
     if (this.#busy) return;
@@ -111,29 +116,29 @@ export class ResourceWriter<
     this.#next();
   }
 
-  /** Something that was under way has ended. */
-  tellIfIdle(): void {
+  /** Resolves `idle` if nothing is under way. */
+  checkIdle(): void {
     if (this.#onIdle.length === 0 || this.#busy || this.#delegation.isUnderWay) return;
-    for (const told of this.#onIdle.splice(0)) told();
+    for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 
   /**
-   * Where a write is a round trip, whatever is asked in one go shares one: who was just granted may be through
-   * already, and who was just released wants it again.
+   * Where a write is a round trip, waits for the end of this tick, so that commands of one tick share one write: user code
+   * that was just granted the resource may release it in the same tick, or ask for it again.
    */
   #goOn(): void {
     if (this.#host.answersAtOnce) this.#next();
     else process.nextTick(() => this.#next());
   }
 
-  /** Carries out what another process asks for. */
+  /** Carries out commands that another process delegated to this one. */
   carryOut(delegated: DelegationRequest): void {
     this.#delegation.carryOut(delegated, this.#cached.keeper);
   }
 
   /**
-   * Serves the queue on behalf of whoever waits in this process. `looksFirst`: many processes do so at once, and a look keeps
-   * none of them from writing. All but the first find that it was done.
+   * Serves the queue. `looksFirst`: reads the state before it writes. When many processes settle at once, all but the first
+   * then find nothing to do, and no failed write gets in the way of the others.
    */
   settle(looksFirst = false): void {
     const settle = new BackgroundCommand<Command, Outcome>(this.#machine.settle);
@@ -141,37 +146,34 @@ export class ResourceWriter<
     this.submit(settle);
   }
 
-  /** Somebody else wrote the record at `revision`, and says what it knows. */
-  hear(report: Report, revision: Revision): void {
-    this.#cached.hear(report, revision);
-    if (!this.#busy) this.#takeOverHeard();
+  /** Takes what another process reported with its write of the record at `revision`. */
+  report(report: Report, revision: Revision): void {
+    this.#cached.report(report, revision);
+    if (!this.#busy) this.#takeOverReport();
   }
 
-  #takeOverHeard(): void {
-    this.#cached.takeOverHeard();
+  #takeOverReport(): void {
+    this.#cached.takeOverReport();
     this.#resolveDoubt();
   }
 
-  /** The whole state, as the store has it now. */
+  /** Reads the whole state from the store. */
   look(done: (snapshot: Snapshot<State>) => void, failed: (error: unknown) => void): void {
-    const read = (result: TransactionResult): void => {
-      try {
-        done(snapshotFrom(this.#machine, result.results, result.revision) as Snapshot<State>);
-      } catch (error) {
-        failed(error);
-      }
-    };
-    this.#host.commit({ compare: [], success: snapshotReads(this.keys, true), failure: [] }, read, failed);
+    this.#reader.look({
+      done: (snapshot) => done(snapshot as Snapshot<State>),
+      malformed: failed,
+      unread: failed,
+    });
   }
 
   #next(): void {
-    this.#takeOverHeard();
+    this.#takeOverReport();
     const returned = this.#returned.shift();
     if (returned !== undefined) return this.#failed(returned.batch, returned.error);
     const pending = this.#pending;
     if (pending.length === 0) {
       this.#busy = false;
-      this.tellIfIdle();
+      this.checkIdle();
       return;
     }
     const count = fitting(pending);
@@ -185,13 +187,13 @@ export class ResourceWriter<
       const pending = batch[i] as PendingCommand<Command, Outcome>;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
       pending.attempts += 1;
-      // Only the whole state, read after it was asked, can tell.
+      // These commands need a state that was read after they were submitted.
       if (pending.looksFirst && pending.asked > this.#cached.since) return this.#refresh(batch, false);
       if (needsWhole(pending) && pending.asked > this.#cached.wholeSince) return this.#refresh(batch, true);
     }
     if (batch.length === 0) return this.#next();
     if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
-      const rest = this.#withoutMarked(batch);
+      const rest = withoutMarked(batch, this.#cached.snapshot);
       if (rest.length < batch.length) return this.#attempt(rest);
     }
     if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
@@ -199,7 +201,7 @@ export class ResourceWriter<
     }
     const host = this.#host;
     const { snapshot } = this.#cached;
-    // Who waits is not known any more, only that somebody does: whatever is decided without them would be in vain.
+    // The queue has tickets, and none of them is known: the commit of a decision without them would fail.
     if (snapshot.othersWait && snapshot.state.waiting.length === 0) return this.#refresh(batch, false);
     let decision: Decision<State>;
     let commit: Commit | undefined;
@@ -210,37 +212,37 @@ export class ResourceWriter<
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
-      commit = commitOf(this.keys, snapshot, decision, host.sender, isClosed, mayQueue, this.#delegation.isKept);
+      commit = commitOf(this.keys, snapshot, decision, host.sender, isClosed, mayQueue, this.#delegation.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
     if (commit === undefined) return this.#refresh(batch, true);
-    const sent = commit;
+    const committed = commit;
     const asked = this.#asked;
     const { agedMs } = this.#cached;
     host.commit(
-      sent.transaction,
+      committed.transaction,
       (result) => {
         this.#recovery.answered();
-        if (result.succeeded) this.#landed(batch, decision, sent, result, asked);
-        else this.#overtaken(batch, sent, result, asked, agedMs);
+        if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
+        else this.#overtaken(batch, committed, result, asked, agedMs);
       },
       (error) => this.#failed(batch, error),
     );
   }
 
-  /** Nothing would change. That is an answer only if it rests on what was read after it was asked. */
+  /** The batch would change nothing. That is an answer only if the state was read after the commands were submitted. */
   #refuse(batch: PendingCommand<Command, Outcome>[]): void {
     if (batch.some(({ asked }) => asked > this.#cached.since)) return this.#refresh(batch, false);
     for (const pending of batch) this.settled(pending);
     this.#next();
   }
 
-  /** Tells whoever asked. */
+  /** Hands a command its outcome. */
   settled(pending: PendingCommand<Command, Outcome>): void {
-    if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.sent?.outcome) {
-      // It was there when it was sent the first time, and is not any more.
-      pending.outcome = pending.sent.outcome;
+    if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {
+      // The first attempt found the hold and got no answer; now the hold is gone, so that attempt landed.
+      pending.outcome = pending.unanswered.outcome;
     }
     if (pending.events.length > 0) this.#host.emit(this.resource, pending.events);
     pending.settled(pending.outcome as Outcome);
@@ -249,75 +251,41 @@ export class ResourceWriter<
   #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
     const asked = this.#asked;
-    // Our own as well: a fence that was thought lost may have landed since, and raised our epoch.
-    const { id } = this.#host.sender;
-    const leases = id === '' ? this.#cached.leases() : [...this.#cached.leases(), id];
-    const reads = leases.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
-    this.#host.commit(
-      { compare: [], success: [...snapshotReads(this.keys, whole), ...reads], failure: [] },
-      (result) => {
+    this.#reader.refresh(whole, {
+      done: (snapshot) => {
         this.#recovery.read();
-        this.#cached.sawLeases(leases, result.results.slice(3), result.revision);
-        this.#adopt(batch, result.results, result.revision, asked, () => {
+        this.#adopt(batch, snapshot, asked, () => {
           if (whole) this.#cached.wholeSince = asked;
           this.#attempt(batch);
         });
       },
-      (error) => this.#recovery.unread(error, this.#again(batch)),
-    );
+      malformed: (error) => {
+        this.#recovery.read();
+        this.#fail(batch, error);
+      },
+      unread: (error) => this.#recovery.unread(error, this.#again(batch)),
+    });
   }
 
+  /** Without a snapshot, the whole queue has to be read. */
   #adopt(
-    batch: PendingCommand<Command, Outcome>[],
-    results: readonly OperationResult[],
-    revision: Revision,
-    asked: number,
-    go: () => void,
-  ): void {
-    let snapshot: Snapshot<State> | undefined;
-    try {
-      snapshot = snapshotFrom(this.#machine, results, revision);
-    } catch (error) {
-      return this.#fail(batch, error);
-    }
-    this.#adoptSnapshot(batch, snapshot, asked, go);
-  }
-
-  /** Without a snapshot, more of the queue has to be read. */
-  #adoptSnapshot(
     batch: PendingCommand<Command, Outcome>[],
     snapshot: Snapshot<State> | undefined,
     asked: number,
-    go: () => void,
+    decide: () => void,
   ): void {
     if (snapshot === undefined) return this.#refresh(batch, true);
     this.#cached.adopt(snapshot, asked);
     this.#resolveDoubt();
-    this.#lookUp(batch, go);
+    this.#reader.lookUpLeases(decide, (error) => this.#recovery.unread(error, this.#again(batch)));
   }
 
-  /** What was in doubt has landed, or cannot any more: it may have concerned others in this process. */
+  /** The write in doubt has landed or never will. It may have changed what others in this process hold or wait for. */
   #resolveDoubt(): void {
     const { mod, state } = this.#cached.snapshot;
     if (this.#inDoubt === undefined || this.#inDoubt === mod) return;
     this.#inDoubt = undefined;
     this.#host.reconcile(this.resource, new Set(state.record.holds.map(({ id }) => id)));
-  }
-
-  /** Holds may name leases that were never heard of: whether these are alive has to be asked before anyone is refused. */
-  #lookUp(batch: PendingCommand<Command, Outcome>[], go: () => void): void {
-    const unknown = this.#cached.unknownLeases();
-    if (unknown.length === 0) return go();
-    const success = unknown.map((lease) => ({ do: 'read' as const, key: anchorKey(lease) }));
-    this.#host.commit(
-      { compare: [], success, failure: [] },
-      (result) => {
-        this.#cached.sawLeases(unknown, result.results, result.revision);
-        // There may be more of them than one transaction can read.
-        this.#lookUp(batch, go);
-      },
-      (error) => this.#recovery.unread(error, this.#again(batch)),
-    );
   }
 
   #landed(
@@ -335,12 +303,12 @@ export class ResourceWriter<
       this.#delegation.wrote();
     }
     if (known) this.#cached.since = asked;
-    else this.#recordSeen(result, commit);
+    else this.#sawRecord(result, commit);
 
     let again: PendingCommand<Command, Outcome>[] | undefined;
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as PendingCommand<Command, Outcome>;
-      if (goesOn(pending) || !(pending.effective || known)) again = [...(again ?? []), pending];
+      if (continues(pending) || !(pending.effective || known)) again = [...(again ?? []), pending];
       else this.settled(pending);
     }
     for (let i = 0; i < decision.answers.length; i++) {
@@ -349,28 +317,31 @@ export class ResourceWriter<
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
     const mayServeMore = known && !snapshot.complete && snapshot.state.waiting.length === 0;
     const servedAll = decision.touched < SERVED;
-    // Those who wait behind a stale hold may have it now, and need not be known here.
+    // A new `onStale` may let requests past a stale hold, also requests that are not in the cached queue.
     const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
     const isOpen = !this.#machine.isClosed(snapshot.state) || (isConfigured && this.#cached.mayBeStale());
     if (!servedAll || (mayServeMore && isOpen)) this.settle();
-    else if (commit.looksAtQueue && this.#couldServe(snapshot.state)) this.settle();
+    else if (commit.queueAfter !== undefined && this.#couldServe(snapshot.state)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
 
-  /** Tickets came or went without a look at the record. If it would let somebody in, nobody else is going to. */
-  #recordSeen({ results }: TransactionResult, commit: Commit): void {
-    if (!this.#cached.sawRecord(results.at(-1) as ReadResult)) return;
+  /**
+   * The write changed only tickets, decided on a record that may have been old. If the record that it read lets a request in,
+   * this process has to serve it: no other process will.
+   */
+  #sawRecord({ results }: TransactionResult, commit: Commit): void {
+    if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
     this.#resolveDoubt();
     const { snapshot } = this.#cached;
     const couldBeServed = (): boolean => this.#couldServe({ ...snapshot.state, waiting: commit.arriving });
     if (this.#machine.isClosed(snapshot.state) && !this.#cached.mayBeStale()) {
-      // What it waits for may be there no more, or never have been: it was decided on an older record.
+      // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
       if (couldBeServed()) this.settle();
       return;
     }
     if (this.#cached.unknownLeases().length > 0) return this.settle();
-    // Somebody was passed over as dead: whoever waits behind it, known or not, may be next.
+    // The write removed a dead request: the one behind it, known or not, may be next.
     if (commit.arriving.length === 0) return this.settle();
     if (couldBeServed()) this.settle();
   }
@@ -384,52 +355,48 @@ export class ResourceWriter<
     return this.#host.moment(this.#host.revision, most);
   }
 
-  /** Somebody else was faster. */
+  /** Another process wrote first. */
   #overtaken(
     batch: PendingCommand<Command, Outcome>[],
     commit: Commit,
-    result: TransactionResult,
+    { results, revision }: TransactionResult,
     asked: number,
     agedMs: number,
   ): void {
-    let { results } = result;
     const uncertain = batch.some((pending) => pending.uncertain);
-    if (results.length === 0 || uncertain) return this.#refresh(batch, uncertain);
-    let rest = batch;
-    const [nested] = results;
-    if (commit.fallback.length > 0) results = results.slice(1);
-    const areQueued = commit.fallback.length > 0 && nested?.do === 'transaction' && nested.succeeded;
-    let snapshot: Snapshot<State> | undefined;
-    try {
-      snapshot = snapshotFrom(this.#machine, results, result.revision);
-    } catch (error) {
+    const reads = commit.ifOvertaken;
+    if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
+    const areQueued = reads.queued?.in(results).succeeded === true;
+    const done = (snapshot: Snapshot<State> | undefined): void => {
+      let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit)) : batch;
+      this.#cached.sawLeases(reads.leases, results, revision);
+      rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
+      const winner = reads.snapshot.record.in(results).pairs[0];
+      if (commit.changesRecord && (winner?.modRevision ?? 0) !== this.#cached.snapshot.mod) {
+        this.#delegation.overtaken(agedMs, winner === undefined ? undefined : writerOf(winner));
+      }
+      if (rest.length < batch.length) rest = [...rest, new BackgroundCommand(this.#machine.settle)];
+      this.#adopt(rest, snapshot, asked, () => this.#attempt(rest));
+    };
+    const malformed = (error: unknown): void => {
       if (areQueued) this.#takeBack(commit);
-      return this.#fail(batch, error);
-    }
-    if (areQueued) rest = batch.filter((pending) => !queuedInstead(pending, commit));
-    this.#cached.sawLeases(commit.leases, results.slice(3), result.revision);
-    rest = rest.filter((pending) => !isOutdated(pending, commit.leases, results.slice(3)));
-    const newer = (results[0] as ReadResult).pairs[0]?.modRevision ?? 0;
-    if (commit.changesRecord && newer !== this.#cached.snapshot.mod) {
-      const winner = (results[0] as ReadResult).pairs[0];
-      this.#delegation.overtaken(agedMs, winner === undefined ? undefined : writerOf(winner));
-    }
-    if (rest.length < batch.length) rest = [...rest, new BackgroundCommand(this.#machine.settle)];
-    this.#adoptSnapshot(rest, snapshot, asked, () => this.#attempt(rest));
+      this.#fail(batch, error);
+    };
+    this.#reader.decode(reads.snapshot, results, revision, { done, malformed });
   }
 
-  /** Nobody could ever be served from a queue whose record cannot be read: those who asked are told so, and wait no more. */
+  /** Deletes tickets behind a record that cannot be read: nobody could ever serve them, and their commands fail now. */
   #takeBack({ fallback }: Commit): void {
     const success = fallback.map((ticket) => ({ do: 'delete' as const, key: ticketKey(this.keys, ticket) }));
-    // Should this fail too, the tickets go with the session.
-    this.#host.commit({ compare: [], success, failure: [] }, ignore, ignore);
+    // If this fails too, the tickets go with the session.
+    this.#host.commit(always(success), ignore, ignore);
   }
 
   #failed(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
     this.#recovery.failed(error, this.#again(batch));
   }
 
-  /** How a batch goes on that the store did not answer. */
+  /** How a batch continues after the store did not answer. */
   #again(batch: PendingCommand<Command, Outcome>[]): Attempt {
     let rest = batch;
     return {
@@ -440,17 +407,18 @@ export class ResourceWriter<
       },
       fence: (done, failed) => this.#host.fence(done, failed),
       isWanted: (error) => {
-        rest = this.#inTime(rest, error);
-        // Those who have asked meanwhile are told too: their time may be up before the store comes back.
-        this.#pending = this.#inTime(this.#pending, error);
-        for (const returned of this.#returned) returned.batch = this.#inTime(returned.batch, returned.error);
+        const now = this.#host.monotonic();
+        rest = inTime(rest, now, error);
+        // Commands that came meanwhile may run out of time before the store answers again.
+        this.#pending = inTime(this.#pending, now, error);
+        for (const returned of this.#returned) returned.batch = inTime(returned.batch, now, returned.error);
         if (rest.length > 0) return true;
         this.#next();
         return false;
       },
       look: (afterDoubt) => {
         if (afterDoubt) return this.#refresh(rest, true);
-        // Whoever asked meanwhile comes along.
+        // Commands that came meanwhile join the batch.
         const all = [...rest, ...this.#pending];
         const count = Math.max(rest.length, fitting(all));
         this.#pending = all.slice(count);
@@ -463,43 +431,8 @@ export class ResourceWriter<
     };
   }
 
-  /** Those whose time is not up yet. The others are told. */
-  #inTime(batch: readonly PendingCommand<Command, Outcome>[], error: unknown): PendingCommand<Command, Outcome>[] {
-    const now = this.#host.monotonic();
-    const rest: PendingCommand<Command, Outcome>[] = [];
-    for (const pending of batch) {
-      if (pending.until > now) {
-        rest.push(pending);
-        continue;
-      }
-      // Whoever asked is told that nobody knows. Should it have been granted, the grant must not stay behind.
-      const isWanted = !pending.isOver && pending.leavesRequest;
-      if (pending.uncertain && (isWanted || pending.wasGivenUp)) rest.push(withdrawal(pending));
-      pending.failed(pending.sent?.error ?? error);
-    }
-    return rest;
-  }
-
-  /**
-   * What became of commands that can only be known by their mark. If the record does not have it, it has not landed, and
-   * never will: it rests on a record that is not there any more, or will not be after the next attempt. But a `break` means
-   * those who held it then.
-   */
-  #withoutMarked(batch: PendingCommand<Command, Outcome>[]): PendingCommand<Command, Outcome>[] {
-    const { mod, marks } = this.#cached.snapshot;
-    return batch.filter((pending) => {
-      const { mark, sent } = pending;
-      if (mark === undefined || sent?.outcome === undefined || sent.mod === mod) return true;
-      const isKnown = marks.includes(mark);
-      if (!isKnown && marks.length < MOST_MARKS && pending.command.kind !== 'break') return true;
-      if (isKnown) pending.settled(sent.outcome);
-      else pending.failed(sent.error);
-      return false;
-    });
-  }
-
   #fail(batch: readonly PendingCommand<Command, Outcome>[], error: unknown): void {
-    // What another process left here must not be the ruin of those who asked here.
+    // A command that another process delegated must not fail the commands of this process.
     const asked = batch.filter((pending) => !(pending instanceof DelegatedCommand));
     if (asked.length > 0 && asked.length < batch.length) return this.#attempt(asked);
     for (const pending of batch) pending.failed(error);

@@ -1,8 +1,17 @@
-/** What one process knows of one resource, and how it learns it. */
+/** The snapshot of one resource in one process: its record and the front of its queue, and the reads that make one. */
 import { NONE } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { KeyValue, Operation, OperationResult, ReadResult, Revision } from '../../store/index.ts';
+import type {
+  KeyValue,
+  OperationResult,
+  Operations,
+  Place,
+  ReadRange,
+  ReadResult,
+  Revision,
+} from '../../store/index.ts';
 import {
+  anchorKey,
   corrupt,
   decode,
   lengthened,
@@ -16,32 +25,32 @@ import {
 import type { Coordinated, Machine } from './machines.ts';
 import { checked, type Fields, isObject, recordProblem, ticketIn } from '../stored.ts';
 
-/** So much of a queue is read at once: enough to grant from for a while, little enough to carry. */
+/** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
 const FRONT = 256;
 
-/** Changed in place by the writer that owns it: it is on the way of every operation. */
+/** The writer that owns a snapshot changes it in place: every operation passes here, and a copy would cost it time. */
 export interface Snapshot<State extends Coordinated> {
   /** The record, and the front of the queue in order of arrival. */
   state: State;
   /** The record's mod revision; 0 if there is none. */
   mod: Revision;
-  /** The process that wrote the record, if that is known. */
+  /** The process that wrote the record; undefined if unknown. */
   by: string | undefined;
-  /** Of the last marked commands. */
+  /** The marks of the last marked commands: see `marks.ts`. */
   marks: readonly string[];
-  /** The record was so at this revision. */
+  /** The revision at which the record was as it is here. */
   revision: Revision;
-  /** The queue was read at this revision; those who arrived later may be missing. */
+  /** The revision at which the queue was read; tickets that arrived later may be missing. */
   queueRevision: Revision;
-  /** At `queueRevision` nobody else was waiting. */
+  /** At `queueRevision` the queue had no other tickets. */
   complete: boolean;
-  /** At `queueRevision` others were waiting, besides those that are known. */
+  /** At `queueRevision` the queue had more tickets than are known here. */
   othersWait: boolean;
   /** The create revision of each known ticket, by request. */
   arrivals: Map<string, Revision>;
 }
 
-/** A guess to begin with: unused, and nobody waits. Whatever is decided on it is checked by the commit. */
+/** A first guess: an unused resource with an empty queue. The commit compares it, so a wrong guess only costs a race. */
 export function unknownSnapshot<State extends Coordinated>(unused: State, revision: Revision): Snapshot<State> {
   return {
     state: unused,
@@ -56,7 +65,7 @@ export function unknownSnapshot<State extends Coordinated>(unused: State, revisi
   };
 }
 
-/** As somebody else knew it when it wrote the record at `revision`. Undefined if that was another version of us. */
+/** The snapshot that another process reported with its write at `revision`; undefined if that process has another version. */
 export function reportedSnapshot<State extends Coordinated>(
   machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
   report: Report,
@@ -78,32 +87,58 @@ export function reportedSnapshot<State extends Coordinated>(
   };
 }
 
-/** The reads that `learn` wants, in its order. */
-export function snapshotReads(keys: ResourceKeys, whole = false): readonly Operation[] {
-  return [{ do: 'read', key: keys.record }, ...queueReads(keys, whole ? undefined : FRONT)];
+/** The places of a snapshot's reads in one transaction. */
+export interface SnapshotReads {
+  readonly record: Place<ReadResult>;
+  readonly queue: QueueReads;
 }
 
-/** The reads that `queueOf` wants. */
-export function queueReads({ queue, queueEnd }: ResourceKeys, limit: number | undefined): readonly Operation[] {
-  return [
-    { do: 'read', key: queue, end: queueEnd, order: 'create', limit },
-    { do: 'read', key: queue, end: queueEnd, limit: 1 },
-  ];
+export interface QueueReads {
+  /** The tickets, in order of arrival. */
+  readonly tickets: Place<ReadResult>;
+  /** The first ticket in order of keys, which is one of the highest class. */
+  readonly first: Place<ReadResult>;
+}
+
+/** Adds the reads of a snapshot; `whole` reads the queue to its end. */
+export function readSnapshot(operations: Operations, keys: ResourceKeys, whole = false): SnapshotReads {
+  return {
+    record: operations.read({ key: keys.record }),
+    queue: readQueue(operations, keys, whole ? undefined : FRONT),
+  };
+}
+
+export function readQueue(
+  operations: Operations,
+  { queue, queueEnd }: ResourceKeys,
+  limit: number | undefined,
+): QueueReads {
+  const tickets: ReadRange = { key: queue, end: queueEnd, order: 'create', limit };
+  return { tickets: operations.read(tickets), first: operations.read({ key: queue, end: queueEnd, limit: 1 }) };
+}
+
+/** The anchors of leases that a transaction reads, by lease. */
+export type LeaseReads = ReadonlyMap<string, Place<ReadResult>>;
+
+export function readLeases(operations: Operations, leases: readonly string[]): LeaseReads {
+  const reads = new Map<string, Place<ReadResult>>();
+  for (const lease of leases) if (!reads.has(lease)) reads.set(lease, operations.read({ key: anchorKey(lease) }));
+  return reads;
 }
 
 /**
- * Undefined if the queue is longer than what was read and not all of one priority: somebody who goes first may be
- * beyond what was read, so the whole of it is wanted.
+ * Undefined if the queue is longer than what was read and has several priorities: a ticket of a higher priority may lie
+ * beyond what was read, so the whole queue has to be read.
  */
 export function snapshotFrom<State extends Coordinated>(
   machine: Pick<Machine<State, never, unknown>, 'unused' | 'version'>,
+  reads: SnapshotReads,
   results: readonly OperationResult[],
   revision: Revision,
 ): Snapshot<State> | undefined {
-  const [record] = results as readonly ReadResult[];
-  const queue = queueOf(results.slice(1));
-  if (record === undefined || queue === undefined) return undefined;
-  const pair = record.pairs[0];
+  const queue = queueFrom(reads.queue, results);
+  if (queue === undefined) return undefined;
+  const pair = reads.record.in(results).pairs[0];
   const state = pair === undefined ? machine.unused : { ...machine.unused, record: recordOf(machine, pair) };
   return {
     state: queue.waiting.length === 0 ? state : { ...state, waiting: queue.waiting },
@@ -124,15 +159,13 @@ interface Queue {
   readonly arrivals: Map<string, Revision>;
 }
 
-/** The same for the queue alone. */
-export function queueOf(results: readonly OperationResult[]): Queue | undefined {
-  const [queue, first] = results as readonly ReadResult[];
-  if (queue === undefined || first === undefined) throw new TypeError('two reads expected');
-  const tickets = queue.pairs;
+/** Undefined as for `snapshotFrom`. */
+export function queueFrom(reads: QueueReads, results: readonly OperationResult[]): Queue | undefined {
+  const { pairs: tickets, more } = reads.tickets.in(results);
   const waiting = tickets.map((pair) => ticketIn<Coordinated['waiting'][number]>(pair).request);
-  if (queue.more && !allOfOneClass(waiting, first.pairs[0])) return undefined;
+  if (more && !allOfOneClass(waiting, reads.first.in(results).pairs[0])) return undefined;
   const arrivals = new Map(tickets.map((ticket, place) => [waiting[place]?.id ?? '', ticket.createRevision]));
-  return { waiting, complete: !queue.more, arrivals };
+  return { waiting, complete: !more, arrivals };
 }
 
 export function recordOf<State extends Coordinated>(
@@ -158,7 +191,7 @@ function documentProblem({ record }: Fields): string | undefined {
   return isObject(record) ? undefined : `its record is ${shown(record)}`;
 }
 
-/** Undefined also of a record that cannot be read: who decides on it is told so. */
+/** Undefined also for a record that cannot be read: the reader that decides on it throws `corrupt`. */
 export function writerOf(pair: KeyValue): string | undefined {
   try {
     const document = decode<unknown>(pair);

@@ -1,7 +1,7 @@
 /**
- * One write that survives a lost answer: read, decide, send; and where no answer came, make sure that nothing of it can land
- * any more, look for it by its id, and decide again. Repeating it is harmless, because a decision compares what it rests on.
- * `docs/decisions/0016-one-way-to-write.md` says why there is one of it.
+ * Makes one write that survives a lost answer: read, decide, send. If no answer came, it fences off the first attempt, looks
+ * for it by its id, and decides again. A repeat is harmless, because every decision compares what it rests on.
+ * `docs/decisions/0016-one-way-to-write.md` says why there is only this way.
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
@@ -9,18 +9,18 @@ import type { Transaction, TransactionResult } from '../../store/index.ts';
 import { type Attempt, isTrouble, Recovery } from './recovery.ts';
 
 export type NextStep<View, Answer> =
-  /** Nothing is written: this is the answer, and rests on what was read. */
+  /** Answers without a write. */
   | { readonly kind: 'answer'; readonly answer: Answer }
-  /** Too little is known, or it is too old to refuse anything. */
+  /** Reads again: too little is known, or it is too old to refuse anything. */
   | { readonly kind: 'look' }
   | {
       readonly kind: 'write';
       readonly transaction: Transaction;
       readonly landed: (result: TransactionResult) => Answer | Promise<Answer>;
-      /** What the failure branch brought; undefined if it has to be read. */
+      /** The view that the failure branch read; undefined if it has to be read. */
       readonly overtaken?: (result: TransactionResult) => View | Promise<View> | undefined;
     }
-  /** A write on the way, harmless to repeat: what is known after it is decided on next. */
+  /** A write on the way to the answer, harmless to repeat. `then` gives the view for the next decision. */
   | {
       readonly kind: 'step';
       readonly transaction: Transaction;
@@ -28,19 +28,19 @@ export type NextStep<View, Answer> =
     };
 
 export interface Intent<View, Answer> {
-  /** What it rests on. The first time, what is known already may do. */
+  /** Reads what the decision rests on. The first time, it may use what is known already. */
   read(isFirst: boolean): View | Promise<View>;
-  /** Pure: the same view gives the same decision. `doubt`: an earlier attempt may have been applied. */
+  /** Must be pure: the same view gives the same decision. `doubt`: an earlier attempt may have been applied. */
   decide(view: View, doubt: Failure | undefined): NextStep<View, Answer>;
-  /** What became of an earlier attempt, told by its id; undefined if it is not there. */
+  /** The answer of an earlier attempt, found by its id; undefined if it is not there. */
   found?(view: View): Answer | Promise<Answer> | undefined;
-  /** Keeps what was sent before from landing. Without one, what a decision compares has to see to that. */
+  /** Keeps earlier attempts from landing. Without it, the comparisons of the decision have to. */
   readonly fence?: (done: () => void, failed: (error: unknown) => void) => void;
-  /** On the monotonic clock, or until it aborts: when to give up on a store that cannot be reached. */
+  /** When to give up on a store that cannot be reached: a time on the monotonic clock, or the abort of a signal. */
   readonly until: number | AbortSignal;
-  /** A lease that the transaction would have put something on is gone; certainly nothing was applied. */
+  /** A lease that the transaction needs has ended; certainly nothing was applied. */
   gone?(view: View): void;
-  /** Given up because of `error`, and it may have been applied: nobody will know of it. What is thrown then. */
+  /** Given up because of `error`, although an attempt may have been applied. Gives the error to throw. */
   abandoned?(doubt: Failure, error: unknown): unknown;
 }
 
@@ -55,7 +55,7 @@ export function writeOnce<View, Answer>(host: WriteHost, intent: Intent<View, An
   return new Promise((resolve, reject) => new Writing(host, intent, resolve, reject).begin());
 }
 
-/** Asks until there is an answer. `work` only reads, or may be repeated as it is. */
+/** Repeats `work` until the store answers. It must only read, or be harmless to repeat. */
 export function persistently<T>(
   host: WriteHost,
   until: number | AbortSignal,
@@ -65,7 +65,7 @@ export function persistently<T>(
   return writeOnce(host, { read: async () => await work(), decide, until });
 }
 
-/** The same for what may be stopped meanwhile: undefined then. */
+/** The same; undefined if `stop` aborts first. */
 export async function unlessStopped<T>(
   host: WriteHost,
   stop: AbortSignal,
@@ -130,7 +130,7 @@ class Writing<View, Answer> implements Attempt {
     try {
       const found = this.#doubt === undefined ? undefined : this.#intent.found?.(view);
       if (found !== undefined) return this.#resolve(found);
-      // It had not landed when nothing more could: it never will.
+      // The attempt was fenced off and is not there, so it never will be.
       if (afterDoubt && this.#intent.fence !== undefined) this.#doubt = undefined;
       const decision = this.#intent.decide(view, this.#doubt);
       if (decision.kind === 'answer') return this.#resolve(decision.answer);
@@ -184,7 +184,7 @@ class Writing<View, Answer> implements Attempt {
     return false;
   }
 
-  /** That the last attempt was certainly not applied says nothing of an earlier one that nobody answered. */
+  /** If the last attempt was certainly not applied, an earlier one without an answer still may have been. */
   readonly failed = (error: unknown): void => {
     const doubt = this.#doubt;
     if (doubt === undefined) return this.#reject(error);

@@ -1,9 +1,9 @@
 /**
- * Whether a store may be used, and by whom. Whoever can read its files can lock everybody else out (a read lock on the
- * shared memory keeps all writers waiting), and whoever can write them can forge every hold. So a store belongs to one
- * user and is closed to all others, unless it is shared with a group on purpose.
+ * Checks which users may use a store. A user who can read its files can lock all others out (a read lock on the shared
+ * memory keeps all writers waiting), and a user who can write them can forge every hold. So a store belongs to one user and
+ * is closed to all others, unless it is shared with a group on purpose.
  *
- * Links are refused: a checkout or another user could lead us anywhere by one.
+ * Links are refused: with one, a checkout or another user could lead us anywhere.
  */
 import { chmodSync, lchownSync, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { type Access, isSharedDirectory, MODES, octal, PERMISSIONS, type Share }
 const BY_OWNER = 0o700;
 const BY_ANYONE_ELSE_WRITABLE = 0o022;
 
-/** What a store consists of; anything else in its directory belongs to somebody else. */
+/** The files of a store; anything else in its directory belongs to another program. */
 const FILE = /^(store\.db(-wal|-shm|-journal)?|rounds-(\d+|unknown))$/;
 const BELLS = 'bells';
 
@@ -27,8 +27,8 @@ interface Part {
 }
 
 /**
- * Looks whether the store in this directory may be used by this process, and takes away what others may do with it and
- * should not. Makes the file of the store if there is none: SQLite gives the files that it makes beside it the same mode.
+ * Checks whether this process may use the store in this directory, and takes away permissions that other users should not
+ * have. Creates the store's file if it is missing: SQLite gives the files that it adds next to it the same mode.
  */
 export function secure(
   directory: string,
@@ -142,7 +142,7 @@ function fit({ path, stat, isBells }: Part, directory: Stats, share: Share): voi
     try {
       lchownSync(path, stat.uid, directory.gid);
     } catch {
-      // Its owner is not in that group, or it has just gone: whoever cannot open it is told.
+      // Its owner is not in that group, or it has just gone: a user who cannot open it gets the error.
     }
   }
   change(path, (isBells ? directoryMode : fileMode)(stat, share));

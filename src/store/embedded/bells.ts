@@ -1,8 +1,8 @@
 /**
- * Waking other processes. Each process that watches has a bell: a file whose times are touched by whoever changed
- * something that it listens for, and which it watches. Only those concerned are woken, however many there are.
+ * Wakes other processes. Each process with watches has a bell: a file that it watches, and whose times a writer touches
+ * after changing something the process listens for. A write wakes only the processes it concerns.
  *
- * Which bells to ring is in the file too, so that a writer knows it in the very transaction that it announces.
+ * The store's file says which bells to ring, so a writer knows it in the very transaction that it announces.
  */
 import { existsSync, type FSWatcher, lstatSync, readdirSync, unlinkSync, watch } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ export class Bell {
   readonly #path: string;
   readonly #watcher: FSWatcher | undefined;
 
-  /** `onLost`: the file system will not tell any more. */
+  /** `onLost`: the file system reports no more changes. */
   constructor(directory: string, access: Access, name: string, onRing: () => void, onLost: () => void) {
     this.name = name;
     this.#path = join(directory, name);
@@ -71,7 +71,7 @@ export class Bell {
     removeQuietly(this.#path);
   }
 
-  /** Those that were made so long ago, or more. */
+  /** The bells that are at least this old. */
   static filesIn(directory: string, ageMs: number): string[] {
     try {
       if (!isFolder(directory)) return [];
@@ -101,7 +101,7 @@ function removeQuietly(path: string): void {
   }
 }
 
-/** Who listens for what, as of one version of the list. */
+/** The listeners and their keys, as of one version of the list. */
 export class Listeners {
   readonly #connection: Connection;
   readonly #directory: string;

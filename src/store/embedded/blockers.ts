@@ -1,5 +1,5 @@
 /**
- * Which processes keep the file busy, where the system tells. A writer that is stopped in the middle of a write (it takes
+ * Finds the processes that keep the file busy, where the system can tell. A writer that is stopped in the middle of a write (it takes
  * a SIGSTOP at an unlucky moment) keeps all others waiting until it goes on or ends; so does any process that may read the
  * files and takes a read lock in the wrong place. Then its pid is all that helps.
  */
@@ -69,7 +69,7 @@ function linesFor(path: string, locks: () => string): LockLine[] {
   return here.length > 0 ? here : lines;
 }
 
-/** `1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120`; those who only wait have an arrow behind the number. */
+/** `1: POSIX  ADVISORY  WRITE 4711 08:01:12345 120 120`; a process that only waits has an arrow behind the number. */
 const LINE = /^\d+: +(?:POSIX|OFDLCK) +\S+ +(READ|WRITE) +(-?\d+) +([0-9a-f]+:[0-9a-f]+):(\d+) +(\d+) +(\d+|EOF)$/;
 
 function parsed(line: string, inode: string): LockLine[] {
@@ -94,7 +94,7 @@ function deviceOf(dev: number): string {
 }
 
 function blockers({ text, pid, isShared }: LockLine): Blocker[] {
-  // A lock that belongs to an open file and not to a process has no pid: whoever has that file open has it.
+  // A lock of an open file, not of a process, has no pid: every process that has this file open has the lock.
   const pids = pid > 0 ? [pid] : havingOpen(text);
   if (pids.length === 0) return [{ pid: undefined, about: '', isStopped: false, isReader: isShared }];
   return pids.map((one) => ({

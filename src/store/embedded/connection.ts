@@ -58,7 +58,7 @@ export class Connection {
     this.#database.exec(text);
   }
 
-  /** Gives up to so many unused pages back to the file system, in a transaction of its own. */
+  /** Gives up to `pages` unused pages back to the file system, in a transaction of its own. */
   shrink(pages: number): void {
     this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
   }

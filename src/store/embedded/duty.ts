@@ -1,13 +1,14 @@
 /**
- * Who goes on rounds for all. One process of a pid namespace listens on a socket in the store's directory, and the others
- * connect to it: when it ends, in whatever way, the system closes their connections, and they know at once. So those who
- * wait need not look.
+ * Chooses the process on duty, which makes the rounds for all. It listens on a socket in the store's directory, and the
+ * other processes of its pid namespace connect to it: when it ends, in whatever way, the system closes their connections,
+ * and they know at once. So waiting processes need not look.
  *
  *     alone ── connected, and its rounds are fresh ──▶ relieved
  *       ▲                                                 │
  *       └── the connection closed, or no rounds were made ┘
  *
- * Whoever is alone goes on rounds. Two may be for a while; the mark that each leaves keeps them from going twice.
+ * A process that is alone makes the rounds. Two may be alone for a while; the mark that each leaves keeps them from making
+ * the same round twice.
  *
  * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name on its
  * connection, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
@@ -24,7 +25,7 @@ import { type Access, MODES } from './share.ts';
 
 /** The most that fits into the address of a socket, less a few. */
 const LONGEST_PATH = 100;
-/** Not all of those whose connection was closed come back in the same moment. */
+/** Spreads out the processes whose connection was closed, so that they do not all return in the same moment. */
 const SEEK_MS = 200;
 const SEEK_AGAIN_MS = 2000;
 
@@ -33,15 +34,15 @@ const RING = '!';
 const LONGEST_LINE = 64;
 
 export interface DutyEvents {
-  /** Nobody else goes on rounds, as far as we know. */
+  /** No other process makes the rounds, as far as we know. */
   onAlone(): void;
-  /** Another process goes on them from here on. */
+  /** Another process makes the rounds from now on. */
   onRelieved(): void;
   /** Our own bell was rung, as the process on duty says. */
   onRung(): void;
-  /** We are about to be the one whom others rely on. */
+  /** Other processes are about to rely on us. */
   onDuty(): void;
-  /** We are it no longer. */
+  /** No other process relies on us any more. */
   offDuty(): void;
   /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
   hearFor(bell: string, tell: () => void): () => void;
@@ -125,7 +126,7 @@ export class Duty {
     });
   }
 
-  /** The one that we rely on does not go on its rounds: it may be stopped. */
+  /** The process that we rely on makes no rounds: it may be stopped. */
   takeOver(): void {
     const stopped = this.#inode;
     this.#hangUp();
@@ -134,8 +135,8 @@ export class Duty {
   }
 
   /**
-   * To be called now and then: of two who listen, one cannot be reached any more, and leaves its clients to the other. If it
-   * is stopped it cannot even do that, and they leave it.
+   * To be called now and then: if two processes listen, one of them cannot be reached any more, and leaves its clients to
+   * the other. If it is stopped it cannot even do that, and the clients leave it.
    */
   check(): void {
     if (this.#inode === undefined || this.#inode === inodeOf(this.#path())) return;
@@ -144,7 +145,7 @@ export class Duty {
     this.seek();
   }
 
-  /** Goes on no rounds for others, until it next seeks. */
+  /** Makes no rounds for others, until it next seeks. */
   rest(): void {
     this.#timer?.cancel();
     this.#hangUp();

@@ -1,7 +1,7 @@
 /**
  * One process's view of the file: every change is one SQLite transaction, which first ends the leases whose time is
  * over. What was changed is announced after it is committed. Looking changes nothing: what hangs on such a lease is not
- * shown, and stays until somebody writes.
+ * shown, and stays until the next write.
  *
  *     write   begin immediate → end what is over → do it → counters, history → commit → announce
  *     look    begin → read → commit; if a lease is over: begin immediate → end what is over → read → roll back
@@ -36,14 +36,14 @@ export interface HistoryLimits {
   readonly bytes: number;
 }
 
-/** History is forgotten so many revisions at a time: each time costs a look for them. */
+/** How many revisions of history are forgotten at a time: each time costs a search for them. */
 const FORGET_AT_ONCE = 256;
 
 /** Where there are too many bytes of history, this part of what is allowed goes. */
 const FORGET_PART = 1 / 16;
 /** However large they are: so that a watch that is only a moment behind need not list again. */
 const KEPT_REVISIONS = 16;
-/** Unused pages are given back from this number on, so many at a time: some milliseconds. */
+/** From how many unused pages on they are given back, and how many at a time: some milliseconds. */
 const SPARE_PAGES = 512;
 const PAGES_AT_ONCE = 256;
 
@@ -55,7 +55,7 @@ export class Engine {
   readonly keys: Keyspace;
   readonly #history: History;
   readonly #limits: HistoryLimits;
-  /** Told of every revision that this process makes, after it is committed. */
+  /** Called with every revision that this process makes, after it is committed. */
   readonly #announce: (made: readonly Made[], listeners: number) => void;
 
   constructor(
@@ -97,7 +97,7 @@ export class Engine {
     });
   }
 
-  /** Ends those of these leases that still are, each in a revision of its own. Which they are is found out in it. */
+  /** Ends the leases that `find` returns within the write, each in a revision of its own. */
   endLeases(find: () => readonly number[]): void {
     this.write((state, made) => this.#end(find(), state, made));
   }

@@ -1,6 +1,6 @@
 /**
  * What a file says that it is, read without SQLite: to open a database of another version with it may already change the
- * file. The first page is in the file, or, if it was changed since, in the log beside it (`-wal`).
+ * file. The first page is in the file, or, if it was changed since, in the log next to it (`-wal`).
  */
 import { closeSync, fstatSync, openSync, readdirSync, readSync, type Stats, statSync } from 'node:fs';
 

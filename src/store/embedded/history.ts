@@ -13,13 +13,13 @@ interface HistoryRow {
   readonly lease: number | null;
 }
 
-/** A key that was changed, as far as it matters for whom to wake. */
+/** A changed key, with what decides which processes to wake. */
 export interface Touched {
   readonly key: string;
   readonly wentWithLease: boolean;
 }
 
-/** About so many changes are read at a time, so that one who is far behind does not hold up everyone else. */
+/** About how many changes are read at a time, so that a watch that is far behind does not hold up all others. */
 const READ_AT_ONCE = 256;
 
 const BYTES = 'octet_length(key) + coalesce(octet_length(value), 0)';
@@ -85,7 +85,7 @@ export class History {
     return rows.map(({ key, wentWithLease }) => ({ key: textOf(key), wentWithLease: wentWithLease === 1 }));
   }
 
-  /** The revision up to which has to be forgotten to get rid of so many bytes. */
+  /** The revision up to which history has to be forgotten to free this many bytes. */
   firstBytes(bytes: number): Revision {
     let [upTo, found] = [0, 0];
     const rows = this.#connection

@@ -1,4 +1,4 @@
-/** The keys and what they hold, as rows. It does as it is told; whether it may was decided before. */
+/** The keys and their values, as rows. It checks nothing: the caller has decided before. */
 import { holds } from '../compare.ts';
 import type { Change, Compare, KeyRange, KeyValue, Put, Read, ReadResult, Revision } from '../contract.ts';
 import { NO_END } from '../key-order.ts';

@@ -1,6 +1,6 @@
 /**
  * Leases as rows. A deadline counts on the clock of the process that wrote it, which mostly is everyone's. Where it is
- * not, or where that cannot be told (`shared-clock`), an observer notes when it noticed, and the lease is over when
+ * not, or where that is unknown (`shared-clock`), an observer notes when it first saw the lease, and the lease is over when
  * its full time has passed on the observer's own clock without a renewal.
  */
 import type { Clock } from '../../clock.ts';
@@ -9,7 +9,7 @@ import type { Connection, Statement } from './connection.ts';
 import { OwnClock } from './own-clock.ts';
 import { type ClockIdentity, type ClockRelation, clockRelation, type Reading } from './shared-clock.ts';
 
-/** So often a process looks at leases that count on other clocks than its own. */
+/** How often a process looks at leases that count on other clocks than its own. */
 const STRANGERS_MS = 250;
 
 export interface LeaseRow {
@@ -28,9 +28,9 @@ export interface Dues {
 }
 
 export interface Judged {
-  /** Those whose time is over, the longest first. */
+  /** The leases whose time is over, the earliest first. */
   readonly over: readonly number[];
-  /** Those whose time begins to count here. */
+  /** The leases whose time begins to count here. */
   readonly noticed: readonly LeaseRow[];
 }
 
@@ -156,7 +156,7 @@ export class Leases {
     return (row as { deadline: number } | undefined)?.deadline;
   }
 
-  /** Those of whose processes none is left, for certain. */
+  /** The leases whose processes have all ended, for certain. */
   ofTheDead(): number[] {
     const rows = this.#sql('SELECT id, processes FROM lease WHERE processes IS NOT NULL').all() as {
       id: number;
@@ -171,7 +171,7 @@ export class Leases {
     return rows.filter(({ processes }) => areGone(processes)).map(({ id }) => id);
   }
 
-  /** Every so often: forgets processes that no lease names any more. */
+  /** From time to time: forgets processes that no lease names any more. */
   tidy(): void {
     this.#vigil.tidy();
     this.#identities.clear();

@@ -1,6 +1,6 @@
 /**
- * The watches of one handle: they share one bell, which is entered in the file as long as there are any. Whoever is
- * not heard of for long is taken off the list by others; one that only slept enters itself again.
+ * The watches of one handle. They share one bell, which is entered in the file as long as there are any. Other processes
+ * take a bell off the list after a long silence; a process that only slept enters its bell again.
  */
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
@@ -12,11 +12,11 @@ import { Relay } from './relay.ts';
 import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
 
-/** So often a process says that it still listens; */
+/** How often a process says that it still listens; */
 const WORD_MS = 10_000;
 /** and a little sooner, if it writes anyway. */
 const EARLY_WORD_MS = 0.8 * WORD_MS;
-/** So long after it was last heard of, a bell that nobody can prove dead is taken off the list. */
+/** After this long a silence, a bell is taken off the list although its process may be alive. */
 const SILENT_MS = 60_000;
 
 /** A watch in the table `listener`. */
@@ -67,7 +67,7 @@ export class Listening {
     return this.#watches.size === 0;
   }
 
-  /** The file system does not tell when the bell is rung: it has to be looked for. */
+  /** The file system does not report that the bell was rung: this process has to look. */
   get isDeaf(): boolean {
     return this.#isDeaf;
   }
@@ -108,7 +108,7 @@ export class Listening {
     };
   }
 
-  /** Changes that this handle made: told to its own watches here and now, to others by their bells. */
+  /** Announces changes that this handle made: to its own watches directly, to others by their bells. */
   announce(made: readonly Made[], version: number): void {
     for (const watch of this.#watches.keys()) {
       for (const changes of made) {
@@ -121,7 +121,7 @@ export class Listening {
     this.#listeners.announce(made, version, this.#bell?.name);
   }
 
-  /** Somebody may have written. */
+  /** Another process may have written. */
   readonly look = (): void => {
     if (this.#watches.size === 0) return;
     const { revision } = this.#engine.state();
@@ -133,7 +133,7 @@ export class Listening {
   /** Tells the others that we still listen, if it is time to. */
   stayOnList(): void {
     if (this.#bell === undefined || this.#watches.size === 0 || !this.#isWordDue(WORD_MS)) return;
-    // Whoever took us off the list removed our bell too.
+    // The process that took us off the list removed our bell too.
     if (!this.#bell.isThere()) this.#hang(this.#bell.name);
     const bell = this.#bell;
     this.#engine.write(() => {
@@ -173,7 +173,7 @@ export class Listening {
     return (row as { count: number }).count;
   }
 
-  /** Takes off the list who is gone, and what is no bell: that is struck from the file, and no path is made of it. */
+  /** Takes dead processes off the list, and names that are no bells: no path may be made of those. */
   tidy(): void {
     const { connection } = this.#engine;
     const listed = connection.sql('SELECT name, process, clock, heard FROM bell').all() as BellRow[];
@@ -194,7 +194,7 @@ export class Listening {
     this.#removeUnlisted();
   }
 
-  /** Whoever was killed between making its bell and entering it left a file that is nobody's. */
+  /** A process that was killed between making its bell and entering it left a file without an owner. */
   #removeUnlisted(): void {
     const listed = this.#engine.connection.sql('SELECT 1 FROM bell WHERE name = ?');
     for (const name of Bell.filesIn(this.#directory, SILENT_MS)) {
@@ -271,7 +271,7 @@ export class Listening {
   }
 }
 
-/** Undefined if it is not told, or makes no sense: then only silence ends it. */
+/** Undefined if it is missing or makes no sense: then only silence ends it. */
 function ownerIn(process: unknown): ProcessIdentity | undefined {
   try {
     return typeof process === 'string' ? identityFrom(JSON.parse(process)) : undefined;

@@ -12,13 +12,13 @@ export class Mark {
     this.#access = access;
   }
 
-  /** Compared both ways: a time in the future, after a clock was set back, must not keep everyone at home. */
+  /** Compared both ways: a time in the future, after a clock was set back, must not keep every process from its round. */
   ageMs(now: number): number {
     const stat = lstatSync(this.#path, { throwIfNoEntry: false });
     return stat?.isFile() === true ? Math.abs(now - stat.mtimeMs) : Number.POSITIVE_INFINITY;
   }
 
-  /** Whether it was set less than so long ago; if not, it is set to now. */
+  /** Whether it was set within this time; if not, it is set to now. */
   isFresh(now: number, forMs: number): boolean {
     try {
       if (this.ageMs(now) < forMs) return true;

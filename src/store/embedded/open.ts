@@ -37,7 +37,7 @@ export interface EmbeddedOptions {
   readonly historyLimit?: number | undefined;
   /** How many bytes of changes they may look back over, at most; 16 MiB unless said otherwise. */
   readonly historyBytes?: number | undefined;
-  /** So long is a busy file asked again before it counts as unavailable. */
+  /** How long a busy file is tried again before it counts as unavailable. */
   readonly busyMs?: number | undefined;
   /** Whether a process has certainly ended; tests may know better. */
   readonly isGone?: ((process: ProcessIdentity) => boolean) | undefined;
@@ -68,7 +68,7 @@ export async function openEmbedded(named: string, options: EmbeddedOptions = {})
   const access = lookedAt(directory, file, options);
   refuseUnwritable(directory, file);
   const connection = await connect(file, options.durability ?? 'normal', clock, busyMs);
-  // One for each pid namespace: who cannot see a process cannot find it dead for others.
+  // One for each pid namespace: a process cannot tell whether a process of another namespace has ended.
   const mark = join(directory, `rounds-${/\d+/.exec(thisHost()?.space ?? '')?.[0] ?? 'unknown'}`);
   return new EmbeddedStore(connection, {
     directory,
@@ -149,8 +149,8 @@ function refuseNetworkFileSystem(directory: string): void {
 }
 
 /**
- * By asking, and not by opening them: whoever closes a file that SQLite has open in the same process takes SQLite's
- * locks on it away.
+ * By asking, and not by opening them: closing a file that SQLite has open in the same process takes SQLite's locks on it
+ * away.
  */
 function refuseUnwritable(directory: string, file: string): void {
   try {
@@ -255,7 +255,7 @@ function prepare(connection: Connection, file: string, durability: Durability): 
   connection.pragma(`synchronous = ${durability}`);
   connection.pragma(`journal_size_limit = ${LOG_BYTES}`);
   if (!isOurs) {
-    // Somebody else may have just made it.
+    // Another process may have just made it.
     connection.write(() => {
       if (!hasTables(connection)) connection.execute(SCHEMA);
     });

@@ -50,7 +50,7 @@ export class OwnClock {
     return reading;
   }
 
-  /** Within a write: the id of the row that stands for it, which is made if there is none. */
+  /** Within a write: the id of its row, which is made if it is missing. */
   enter(): number {
     const { boot, timeSpace, suspendedMs } = this.check();
     const { id } = this;

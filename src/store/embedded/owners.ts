@@ -1,4 +1,4 @@
-/** Whose store this process trusts, and whose the files become that it makes there. */
+/** Which users' stores this process trusts, and who owns the files that it makes there. */
 import type { Stats } from 'node:fs';
 import { isTrustedOwner } from '../../host/index.ts';
 import type { Access, Share } from './share.ts';
@@ -6,7 +6,7 @@ import type { Access, Share } from './share.ts';
 /** Whether files of this user are as good as our own. */
 export type Trust = (uid: number) => boolean;
 
-/** For root also those of another user whom it has reason to trust: nobody else could open a store that is closed. */
+/** For root, also files of another user that it has reason to trust: only root can open a store that is closed to others. */
 export function trustIn(also: (() => number | undefined) | undefined): Trust {
   if (also === undefined || process.geteuid?.() !== 0) return (uid) => isTrustedOwner(uid);
   // To ask takes a start of git: once is enough.
@@ -19,7 +19,7 @@ export function isMember(gid: number): boolean {
   return process.geteuid?.() === 0 || process.getegid?.() === gid || process.getgroups?.().includes(gid) === true;
 }
 
-/** Who gets what is made in this directory; undefined: it stays with its maker. */
+/** The owner of new files in this directory; undefined: the process that makes them. */
 export function heirOf({ uid, gid }: Stats, share: Share): Access['heir'] {
   const own = process.geteuid?.();
   if (own === undefined) return undefined;

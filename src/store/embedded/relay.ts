@@ -1,9 +1,9 @@
 /**
- * What the process on duty does for the bells of others, so that none of them has to look by itself:
+ * What the process on duty does for the bells of other processes, so that none of them has to look by itself:
  *
  *     a bell that was not rung      its writer was killed between commit and bell: it is rung once more, a moment later
- *     a process that cannot hear    the system's file watches are used up: its bell is listened for here, and it is told
- *                                   on its connection
+ *     a process that cannot hear    the system's file watches are used up: the process on duty listens for its bell, and
+ *                                   passes each ring on over the connection
  *     a process that fell behind    half of the history was written since it was last woken: it is woken to read on
  */
 import { watch } from 'node:fs';
@@ -28,7 +28,7 @@ export class Relay {
   readonly #deaf = new Map<string, Deaf>();
   /** Whatever was changed up to here has been rung for again. */
   #rungUpTo: Revision | undefined;
-  /** The same for those whose bells are not heard here either. */
+  /** The same for processes whose bells cannot be heard here either. */
   #toldUpTo: Revision = 0;
   /** When everyone was last woken. */
   #allRungAt: Revision = 0;
@@ -39,7 +39,7 @@ export class Relay {
     this.#directory = directory;
   }
 
-  /** From here on. To be called before anyone relies on it: who does so then looks once by itself. */
+  /** Starts from the current revision. Called before any process relies on it; each then looks once by itself. */
   begin(): void {
     const { revision } = this.#engine.state();
     this.#rungUpTo = this.#toldUpTo = this.#allRungAt = revision;
@@ -57,13 +57,13 @@ export class Relay {
     for (const bell of bells) if (bell !== own) this.#ring(bell);
   }
 
-  /** There are some whose bells have to be looked for, since no file watch tells. */
+  /** Some processes have bells without a file watch here, so this process has to look. */
   get mustLook(): boolean {
     for (const { watcher } of this.#deaf.values()) if (watcher === undefined) return true;
     return false;
   }
 
-  /** Looks on behalf of those. */
+  /** Looks on their behalf. */
   look(): void {
     if (!this.mustLook) return;
     const state = this.#engine.state();
@@ -97,7 +97,7 @@ export class Relay {
 
   #watch(bell: string, tell: () => void): Deaf['watcher'] {
     try {
-      // One that fails later is told at the next look of its own.
+      // A process whose watch fails later notices at its next look of its own.
       return watch(join(this.#directory, bell), { persistent: false }, tell).on('error', () => undefined);
     } catch {
       return undefined;

@@ -8,7 +8,7 @@
  *     clock      the clocks that processes of this machine have counted on: mostly one
  *     lease      with its deadline, on one of these clocks
  *     notice     a lease on another clock than the observer's: from when on, and until when, its time is counted there
- *     bell       whom to wake, and
+ *     bell       which processes to wake, and
  *     listener   for which keys
  *
  * Format 2 added `clock` and `notice`, counts the bytes of the history, and gives unused pages back. Format 3 says for each

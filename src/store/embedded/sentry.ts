@@ -1,8 +1,8 @@
 /**
- * What has to be noticed although nobody does anything: a lease whose time is over, a process that is gone, a bell
- * that was not rung or not heard. One process goes on such rounds for all of its pid namespace (`Duty`, `Relay`); the others
- * only look now and then whether it does, the less often the more they are, and then when they are awake anyway, to renew
- * a lease. So waiting costs next to nothing.
+ * Notices what no write announces: a lease whose time is over, a process that is gone, a bell that was not rung or not
+ * heard. One process makes these rounds for all of its pid namespace (`Duty`, `Relay`). The others only check now and then
+ * that it does, the less often the more they are, and preferably when they are awake anyway to renew a lease. So waiting
+ * costs next to nothing.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import type { Duty } from './duty.ts';
@@ -13,22 +13,22 @@ import type { Turns } from './turns.ts';
 
 /** A holder that was killed is to be found within 250 ms. */
 const ROUND_MS = 50;
-/** With so many who wait, each round takes longer, and is made half as often. */
+/** From this many waiting processes on, each round takes longer, and is made half as often. */
 const MANY = 32;
 const MANY_ROUND_MS = 125;
 /** Where the file system does not tell that a bell was rung. */
 const DEAF_ROUND_MS = 10;
-/** Every so often: a look for bells that were not heard; */
+/** The intervals of a look for bells that were not heard; */
 const LOOK_MS = 250;
-/** the bells of others rung once more, in case their writer was killed before it could; */
+/** of ringing the bells of others once more, in case their writer was killed before it could; */
 const RING_AGAIN_MS = 500;
-/** and a look for bells whose owners are gone. */
+/** and of a look for bells whose owners are gone. */
 const TIDYING_MS = 2000;
-/** Without a round for so long, the process on duty is stopped. On a busy machine one that is not may be late. */
+/** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
 const STALE_MS = 1000;
-/** Those who are alone for a moment, because the process on duty has ended, go so long apart. */
+/** The time between the rounds of processes that are alone for a moment, because the process on duty has ended. */
 const BETWEEN_ROUNDS_MS = 2;
-/** Those who are relieved look one after the other, on average so long apart, but each at least this often. */
+/** The average time between the looks of relieved processes, and the limits for each of them. */
 const BETWEEN_LOOKS_MS = 50;
 const SHORTEST_REST_MS = 100;
 const LONGEST_REST_MS = 10_000;
@@ -36,7 +36,7 @@ const LONGEST_REST_MS = 10_000;
 export interface Surroundings {
   /** A file whose time says when the last round was. */
   readonly mark: Mark;
-  /** Undefined where everyone goes on rounds of their own. */
+  /** Undefined where every process makes its own rounds. */
   readonly duty: Duty | undefined;
   /** The store itself is not there any more. */
   isRemoved(): boolean;
@@ -63,21 +63,21 @@ export class Sentry {
     this.#around = around;
   }
 
-  /** Goes on its rounds for as long as somebody watches. */
+  /** Makes its rounds for as long as this handle has a watch. */
   begin(): void {
     if (this.#timer !== undefined) return;
     if (this.#tidied === 0) this.#tidied = this.#clock.monotonic();
     this.#goIn(this.#delayMs, true);
   }
 
-  /** Nobody else goes any more: at once, but not all in the same moment, and not only when its rest is over. */
+  /** No other process makes rounds any more: starts at once, but not all processes in the same moment. */
   goAtOnce(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
     this.#goIn(this.#waiting * BETWEEN_ROUNDS_MS * Math.random());
   }
 
-  /** This process is awake for another reason: what it would be woken for later it does now. */
+  /** This process is awake for another reason: it does now what it would be woken for later. */
   pass(): void {
     if (this.#timer === undefined || !this.#isRelieved) return;
     this.#timer.cancel();
@@ -105,7 +105,7 @@ export class Sentry {
     const { duty } = this.#around;
     const isOnlyOne = duty === undefined || duty.isOn;
     const isDeaf = this.#listening.isDeaf && duty?.isHeardFor !== true;
-    // Where nobody is on duty for the moment all go on rounds: one after the other, or none would get to take it.
+    // While no process is on duty all make rounds: one after the other, or none would get to take the duty.
     const sharedMs = isOnlyOne ? 0 : this.#waiting * BETWEEN_ROUNDS_MS * (0.75 + Math.random() / 2);
     if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, sharedMs);
     if (this.#isRelieved) {
@@ -187,7 +187,7 @@ export class Sentry {
       // The directory cannot be looked into for now.
       return false;
     }
-    // It is set at once: of hundreds who look, one takes over.
+    // It is set at once: of hundreds of processes that look, one takes over.
     return !mark.isFresh(now, STALE_MS);
   }
 

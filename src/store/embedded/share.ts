@@ -17,14 +17,14 @@ interface Modes {
 
 export const MODES: Readonly<Record<Share, Modes>> = {
   none: { directory: 0o700, file: 0o600 },
-  // The directory's group is inherited by what is made in it, whoever makes it.
+  // New files inherit the directory's group, whichever user makes them.
   group: { directory: 0o2770, file: 0o660 },
 };
 
 /** How files are made in a store that was found to be safe. */
 export interface Access {
   readonly share: Share;
-  /** Who gets what is made here; undefined: it stays with its maker. */
+  /** The owner of new files here; undefined: the process that makes them. */
   readonly heir: { readonly uid: number; readonly gid: number } | undefined;
 }
 

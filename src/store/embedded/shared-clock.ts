@@ -43,7 +43,7 @@ export function clockRelation(own: Reading, theirs: Reading): ClockRelation {
 }
 
 /**
- * Another boot id alone is no proof, and a container may show its own one (`faked`). The time since boot is none either:
+ * Another boot id alone is no proof, and a container may show its own one (`faked`). The time since boot is no proof either:
  * lxcfs shows each container the time since that container started. The monotonic clock is the kernel's, but a library can
  * shift it (faketime). In a running machine not all three of them change.
  */

@@ -1,4 +1,4 @@
-/** What SQLite's errors mean for whoever asked. */
+/** Translates SQLite's errors into failures for the caller. */
 import { Failure, type FailureCode } from '../../failure.ts';
 import { sqliteResult } from '../../sqlite/index.ts';
 import { type Blocker, blockersOf } from './blockers.ts';

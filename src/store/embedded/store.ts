@@ -220,7 +220,7 @@ export class EmbeddedStore implements Store {
     if (this.#isRemoved) throw this.#removal();
   }
 
-  /** Whoever opens it now finds another store: what is held in this one is held no longer. */
+  /** The store was removed. A process that opens it now finds another store: holds in this one are over. */
   #removed(): void {
     this.#isRemoved = true;
     for (const watch of [...this.#watches]) watch.fail(this.#removal());
@@ -230,7 +230,7 @@ export class EmbeddedStore implements Store {
     return new Failure('closed', `${this.#file} was removed or moved while it was in use; open it again`);
   }
 
-  /** Somebody may have written. */
+  /** Another process may have written. */
   readonly #look = (): void => {
     this.#turns.now(this.#listening.look).catch(() => undefined);
   };

@@ -1,7 +1,6 @@
 /**
- * Whoever finds the file busy waits for another turn, without stopping the event loop: SQLite's own way of waiting
- * would sleep for whole milliseconds in which no lease is renewed. Turns are taken in the order in which they were
- * asked for.
+ * Retries while the file is busy, without stopping the event loop: SQLite's own way of waiting would sleep for whole
+ * milliseconds in which no lease is renewed. Turns are taken in the order in which they were asked for.
  */
 import type { Clock, Timer } from '../../clock.ts';
 import { isBusy } from '../../sqlite/index.ts';
@@ -17,12 +16,12 @@ interface Turn {
 /** A write takes some 50 µs, so mostly the next look finds the file free; later ones leave the processor to others. */
 const LOOKS_AT_ONCE = 8;
 /**
- * Nobody lines up for SQLite's lock: who pauses for long is passed by those who write without a pause. But hundreds who
- * all look again and again take the processor from the one who writes; after about a second they look more rarely.
+ * SQLite's lock has no queue: processes that write without a pause pass a process that pauses for long. But hundreds of
+ * processes that look again and again take the processor from the writer; after about a second they look more rarely.
  */
 const SHORT_PAUSES = 16;
 const LONGEST_PAUSE_MS = 64;
-/** So many are done at once before the event loop has its turn: some milliseconds. */
+/** How many are done at once before the event loop has its turn: some milliseconds. */
 const MOST_IN_A_ROW = 64;
 
 export class Turns {
@@ -47,7 +46,7 @@ export class Turns {
     return this.now(work, signal);
   }
 
-  /** The same for what only reads, and so need not wait for those who write. */
+  /** The same for work that only reads, and so need not wait for writers. */
   async now<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     try {
@@ -79,7 +78,7 @@ export class Turns {
     });
   }
 
-  /** Whoever only ever awaits what is done at once would keep timers and sockets waiting for ever. */
+  /** A caller that only ever awaits work that is done at once would keep timers and sockets waiting for ever. */
   #isGreedy(): boolean {
     if (this.#inARow++ === 0) setImmediate(() => (this.#inARow = 0));
     return this.#inARow > MOST_IN_A_ROW;

@@ -1,4 +1,4 @@
-/** Commands that nobody runs. */
+/** Commands that are never run. */
 import type { CommandResult, Commands } from '../../adapters/index.ts';
 import type { CommandLine } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';

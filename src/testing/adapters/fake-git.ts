@@ -43,7 +43,7 @@ export class FakeGit extends Fake implements Git {
     for (const into of this.#merged.values()) into.delete(name);
   }
 
-  /** Makes the branch if there is none. */
+  /** Makes the branch if it is missing. */
   checkOut(path: string, branch: string, clean = true): void {
     this.addBranch(branch);
     this.#worktrees.set(path, { branch, clean });
@@ -68,7 +68,7 @@ export class FakeGit extends Fake implements Git {
     return worktree;
   }
 
-  /** Makes the branches if they are not there. Commits on `branch` after that are told by `commit`. */
+  /** Makes the branches if they are not there. `commit` reports commits on `branch` after that. */
   merge(branch: string, into: string): void {
     this.addBranch(branch);
     this.addBranch(into);

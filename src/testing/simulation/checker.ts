@@ -1,6 +1,6 @@
 /**
- * What must never happen, checked on every step: once on what is stored, by an observer whom no fault concerns, and
- * once on what the users of holds believe.
+ * Checks on every step what must never happen: once on what is stored, as an observer that no fault affects, and once on
+ * what the users of holds believe.
  */
 import {
   type LockHold as LockGrant,
@@ -27,13 +27,13 @@ import type { SimulatedProcess, World } from './world.ts';
 
 export class Violation extends Error {}
 
-/** What it looks at of a hold, a detached hold, or the claim of a task. */
+/** What the checker needs of a hold, a detached hold, or the claim of a task. */
 export interface Held extends Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'isValid'> {
   /** Of a lock. What has neither a mode nor slots excludes everyone else. */
   readonly mode?: LockMode;
-  /** Of a semaphore: nobody else has these. */
+  /** Of a semaphore: no other user has these slots. */
   readonly slots?: readonly number[];
-  /** Aborts when its user is told of the loss. */
+  /** Aborts when its user hears of the loss. */
   readonly signal: Pick<AbortSignal, 'aborted'>;
   readonly lost?: { readonly why: string } | undefined;
   /** The session it was given to; of a re-entry, that of the user who entered again. */
@@ -47,7 +47,7 @@ export interface Believer {
   readonly process: SimulatedProcess;
 }
 
-/** Somebody asks for something, or has just given up on it. */
+/** A user asks for something, or has just given up on it. */
 interface Asking {
   under: number;
   /** When the last of them was settled. */
@@ -55,7 +55,7 @@ interface Asking {
   wantsToWrite: boolean;
 }
 
-/** Those who can hear of a loss only after it has happened hear of it within this time. */
+/** Users that can hear of a loss only after it has happened hear of it within this time. */
 const HEARD_MS = 12_000;
 /** What has been given up leaves no trace after this; until then a lost answer may still be looked into. */
 const NO_TRACE_MS = 10_000;
@@ -89,8 +89,8 @@ export class Checker {
   readonly #highest = new Map<string, number>();
   readonly #touched = new Map<string, number>();
   /**
-   * The ids of holds and claims that were ended from elsewhere: by an administrator, or by their own holder, who goes by name
-   * and token. Only there may the one who has it in its hands hear of it later than the next is let in.
+   * The ids of holds and claims that were ended from elsewhere: by an administrator, or by their own holder, by name and
+   * token. Only there may the user of the hold hear of its loss after the next holder got in.
    */
   readonly #ended = new Set<string>();
   /** Since when they should have heard of their loss. */
@@ -98,14 +98,14 @@ export class Checker {
   readonly #asking = new Map<string, Asking>();
   readonly #counted = new Set<number>();
   readonly #ran = new Set<string>();
-  /** How many forget the pipeline just now, or were not told whether they did. */
+  /** How many users are forgetting the pipeline, or do not know whether they did. */
   readonly #forgetting = new Map<string, number>();
   readonly #phases = new Map<string, { readonly process: SimulatedProcess; readonly token: number }>();
   #lastCapacity = 10;
   readonly #sized = new Set<number>();
   readonly #alive = new Set<string>();
   grants = 0;
-  /** The first one; whoever runs the world looks at it after every step. */
+  /** The first violation; the simulation looks at it after every step. */
   violation: Violation | undefined;
 
   readonly tasks: TaskChecker;
@@ -121,10 +121,10 @@ export class Checker {
 
   // What users believe
 
-  /** A user was given a hold: nobody else who runs may still believe in one that excludes it. */
+  /** A user was given a hold: no other running user may still believe in a hold that excludes it. */
   granted(hold: Held, process: SimulatedProcess): Believer {
     this.grants += 1;
-    this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', beside others'}`);
+    this.#world.note(process.name, `has ${hold.resource} #${hold.token}${isExclusive(hold) ? '' : ', with others'}`);
     const believer = { hold, process };
     // One that was lost on its way says so, and its user believes nothing.
     for (const other of hold.isValid ? this.#others(believer) : []) {
@@ -208,14 +208,14 @@ export class Checker {
     return believers;
   }
 
-  /** A user is about to release it by name and token, whoever has it in its hands. */
+  /** A user is about to release a hold by name and token, whichever user has it. */
   endsElsewhere({ id }: Pick<Held, 'id'>): void {
     this.#ended.add(id);
   }
 
   // What users ask for
 
-  /** One that nobody else is given. */
+  /** A name that no other user gets. */
   nextCapacity(): number {
     return this.#lastCapacity++;
   }
@@ -236,7 +236,7 @@ export class Checker {
     };
   }
 
-  /** Since when nobody asks for it any more; undefined if somebody does, or never did under a name. */
+  /** Since when no user asks for it any more; undefined if one still does, or if none ever did under a name. */
   #settledSince(resource: string, holder: string): number | undefined {
     const asking = this.#asking.get(`${resource} ${holder}`);
     return asking === undefined || asking.under > 0 ? undefined : asking.settledAt;
@@ -254,13 +254,13 @@ export class Checker {
 
   // What users count, and the phases of pipelines
 
-  /** A user was told that it made the counter so. */
+  /** The bus confirmed to a user that it set the counter to this. */
   counted(to: number): void {
     if (this.#counted.has(to)) this.fail(`the counter was made ${to} twice`);
     this.#counted.add(to);
   }
 
-  /** A user wants all that is known of the pipeline to be forgotten. One that is not told whether it was may have done it. */
+  /** A user forgets the pipeline. If its answer got lost, the pipeline may be forgotten all the same. */
   async forgets(pipeline: string, forget: () => Promise<boolean>): Promise<void> {
     this.#forgetting.set(pipeline, (this.#forgetting.get(pipeline) ?? 0) + 1);
     const isForgotten = await forget();
@@ -406,7 +406,7 @@ export class Checker {
     if (!asking.wantsToWrite || isLate) this.fail(`${after.holder} became the writer of ${resource} unasked`);
   }
 
-  /** A growth that was given up goes back, unless somebody was told to have it. */
+  /** A growth that was given up goes back, unless a user got it. */
   #checkUsers(resource: string, { id, holder, weight = 0 }: Grant): void {
     for (const { hold, process } of this.#of(resource)) {
       if (hold.id !== id || process.isDead || process.isPaused || !hold.isValid || this.#mayHearLate(hold)) continue;
@@ -416,7 +416,7 @@ export class Checker {
     }
   }
 
-  /** Whoever is granted has waited longest among those of its priority, and nobody of a priority as high waits on. */
+  /** A granted request has waited longest of its priority, and no request of a higher priority keeps waiting. */
   #checkOrder(resource: string, granted: readonly string[], leaving: ReadonlySet<string>): void {
     const queue = this.#queue(resource);
     for (const id of granted) {

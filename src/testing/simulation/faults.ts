@@ -25,7 +25,7 @@ export class Faults {
     this.#slowest = random.pick([2, 10, 60, 350, 700]);
   }
 
-  /** How often what went wrong. */
+  /** How often each fault happened. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
   }

@@ -13,7 +13,7 @@ import { Seeds, type Share, type Tally } from './seeds.ts';
 import { simulate } from './simulate.ts';
 import { type Workload, workloadOf, WORKLOADS } from './workloads.ts';
 
-/** No seed takes so long, on a machine however busy. */
+/** No seed takes this long, however busy the machine. */
 const SILENT_MS = 300_000;
 const NODE_OPTIONS = ['--max-semi-space-size=32', '--stack-trace-limit=0'];
 

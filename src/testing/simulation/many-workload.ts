@@ -17,7 +17,7 @@ export class ManyWorker extends User {
     ];
   }
 
-  /** Many detached holds that nobody ever renews. */
+  /** Many detached holds that are never renewed. */
   async #leaveBehind(): Promise<void> {
     this.doing = 'leaves many holds behind';
     const many = this.box.semaphore('many', { capacity: MANY });
@@ -31,7 +31,7 @@ export class ManyWorker extends User {
     await this.under(await many.acquire({ weight: this.random.whole(1, MANY) }));
   }
 
-  /** Many who wait at once, and then some who give up at once. */
+  /** Many requests that wait at once, some of which give up at once. */
   async #crowd(): Promise<void> {
     this.doing = 'waits many times over';
     const lock = this.box.lock(this.pickLock());

@@ -57,10 +57,14 @@ export class NamedWorker extends User {
     if (outer === undefined) return;
     this.doing = `releases ${name} and enters it again as ${holder}`;
     const inner = this.#acquire(name, holder, this.random.pick(MODES), this.soon(4000));
-    if (this.random.chance(0.5)) await this.pause(5);
-    await this.release(outer);
-    const hold = await inner;
-    if (hold !== undefined) await this.under(hold, 1000);
+    const releasing = async (): Promise<void> => {
+      if (this.random.chance(0.5)) await this.pause(5);
+      await this.release(outer);
+    };
+    // Either may fail first, and the other goes on.
+    const [entered, released] = await Promise.allSettled([inner, releasing()]);
+    if (entered.status === 'fulfilled' && entered.value !== undefined) await this.under(entered.value, 1000);
+    for (const settled of [entered, released]) if (settled.status === 'rejected') throw settled.reason;
   }
 
   async #reenter(): Promise<void> {

@@ -241,7 +241,7 @@ class CutWatch implements Watch {
 
 /**
  * Everything crosses the network as text, so that a process never gets an object of another. What is received is parsed
- * once for all who receive it. `isSealed`: it is frozen as well, so that a process that changes it fails at once.
+ * once for all receivers. `isSealed`: it is frozen as well, so that a process that changes it fails at once.
  */
 export class Post {
   readonly #isSealed: boolean;

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import type { Workload } from './workloads.ts';
 
-/** So many seeds are handed out at once. */
+/** How many seeds are handed out at once. */
 const SHARE = 10;
 
 export interface Share {

@@ -28,13 +28,13 @@ export interface SimulationReport {
   readonly trace: readonly string[];
   readonly grants: number;
   readonly virtualMs: number;
-  /** How often what went wrong. */
+  /** How often each fault happened. */
   readonly faults: ReadonlyMap<string, number>;
 }
 
 const TTL_MS = 3000;
 const TROUBLE_MS = 20_000;
-/** Within so much time, without any trouble, everyone must get on; slow networks take several such spells. */
+/** The calm time within which every user must get on; slow networks take several such spells. */
 const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
 /** By then every request has arrived that was ever sent, and every lease has ended whose owner is gone. */
@@ -136,10 +136,10 @@ class Simulation {
     void this.#administer();
     let forgotten = this.#unfinished();
     for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
-      const before = this.#checker.grants;
+      const before = this.#progress(forgotten);
       await this.#for(CALM_MS, () => !this.#workers.some(isUnfinished));
       forgotten = this.#unfinished();
-      if (this.#checker.grants === before) break;
+      if (this.#progress(forgotten) === before) break;
     }
     if (forgotten.length > 0) {
       for (const line of this.#checker.describe()) this.#world.note('', line);
@@ -173,6 +173,11 @@ class Simulation {
     };
     void rest();
     for (let spell = 0; spell < MOST_SPELLS && !isDone; spell++) await this.#for(CALM_MS, () => isDone);
+  }
+
+  /** Two spells that end alike brought nobody further. A pipeline may go on for a whole spell without a grant. */
+  #progress(unfinished: readonly User[]): string {
+    return [this.#checker.grants, ...unfinished.map(({ name, doing }) => `${name} ${doing}`)].join();
   }
 
   #unfinished(): readonly User[] {
@@ -239,7 +244,7 @@ class Simulation {
       exceeded: (calls) => this.#spins(process, calls),
     });
     let serial = 0;
-    // Straight to the store for the first look: whoever cannot reach it does not start.
+    // Straight to the store for the first look: a process that cannot reach it does not start.
     const box = await open(withHealthOf(network, this.#store), {
       clock: process.clock,
       sessionTtlMs: TTL_MS,
@@ -285,7 +290,7 @@ class Simulation {
     return this.#faults.counts;
   }
 
-  /** Something happens to somebody every now and then. */
+  /** Something happens to some process every now and then. */
   #trouble(): void {
     const random = this.#random;
     this.#world.schedule(random.next() * random.pick([200, 1000, 4000]), () => {

@@ -1,4 +1,4 @@
-/** What must never happen to a task, looked at on every write: by an observer whom no fault concerns. */
+/** Checks on every write what must never happen to a task, as an observer that no fault affects. */
 import { statusOf, type Task, unpublished } from '../../core/index.ts';
 import { partOf, taskResource } from '../../runtime/tasks/keys.ts';
 import { withPart } from '../../runtime/tasks/reading.ts';
@@ -6,7 +6,7 @@ import type { Changes } from '../../store/index.ts';
 
 export class TaskChecker {
   readonly #tasks = new Map<string, Task>();
-  /** By which claim each was completed, as its worker was told. */
+  /** By which claim each task was completed, according to its worker. */
   readonly #completed = new Map<string, number>();
   readonly #note: (what: string) => void;
   readonly #fail: (what: string) => void;
@@ -72,14 +72,14 @@ export class TaskChecker {
     }
   }
 
-  /** Its worker was told that it is complete. */
+  /** Its worker got the answer that it is complete. */
   completed(id: string, token: number): void {
     const before = this.#completed.get(id);
     if (before !== undefined) this.#fail(`${taskResource(id)} was completed by #${before} and by #${token}`);
     this.#completed.set(id, token);
   }
 
-  /** After somebody who can do everything has done all that could be done. */
+  /** After a worker with every capability has done all tasks that could be done. */
   atTheEnd(): void {
     for (const task of this.#tasks.values()) {
       const status = statusOf(task);

@@ -24,8 +24,8 @@ export interface Place {
 export class Thrown extends Error {}
 
 /**
- * So many stories does a user begin once nothing goes wrong any more. They show that whatever happened before left everything
- * usable; more of them would cost two thirds of a run and meet no fault.
+ * The number of stories that a user begins once nothing goes wrong any more. They show that everything is still usable;
+ * more of them would cost two thirds of a run and meet no fault.
  */
 const ROUNDS_IN_CALM = 2;
 
@@ -126,7 +126,7 @@ export abstract class User {
     return this.world.sleep(this.random.next() * longestMs, this.process);
   }
 
-  /** A signal that aborts after at most so long. */
+  /** A signal that aborts after at most this long. */
   protected soon(longestMs: number): AbortSignal {
     const abort = new AbortController();
     setMaxListeners(0, abort.signal);

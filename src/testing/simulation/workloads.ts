@@ -14,7 +14,7 @@ interface Kind {
   readonly rounds: readonly [number, number];
   /** More calls of the store than this per process and virtual second, for ten seconds, and the process spins. */
   readonly callsPerSecond: number;
-  /** How many of a hundred seeds run it when nobody names a workload: more where more can go wrong, few where one takes long. */
+  /** How many of a hundred seeds run it when no workload is named: more where more can go wrong, few where one takes long. */
   readonly share: number;
   /** Its users call what waits for turns of the event loop. */
   readonly takesTurns?: boolean;
@@ -36,7 +36,7 @@ export function kindOf(workload: Workload): Kind {
   return WORKLOADS[workload];
 }
 
-/** Which workload a seed runs when nobody names one. Of a hundred seeds in a row each workload runs its share. */
+/** Which workload a seed runs when none is named. Of a hundred seeds in a row each workload runs its share. */
 export function workloadOf(seed: number): Workload {
   // Scattered, so that a few seeds already run several of them.
   let place = (seed * SCATTER) % ALL_SHARES;

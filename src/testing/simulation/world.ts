@@ -7,7 +7,7 @@ import type { Random } from './random.ts';
 
 /** How often a happening gives the ticks of Node their turn; those of the production code come in chains of two at most. */
 const HOPS = 2;
-/** After so many happenings the event loop itself gets a turn: signals, and whatever else waits for it. */
+/** The number of happenings after which the event loop itself gets a turn: signals, and whatever else waits for it. */
 const HAPPENINGS_PER_TURN = 128;
 
 interface Happening {

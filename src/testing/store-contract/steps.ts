@@ -1,4 +1,4 @@
-/** The steps that promises are told in. */
+/** The steps that promises are written with. */
 import assert from 'node:assert/strict';
 import { Failure, type FailureCode } from '../../failure.ts';
 import type {
@@ -110,7 +110,7 @@ export function told(change: Change): string {
   return change.kind === 'put' ? `put ${change.pair.key}=${change.pair.value.text}` : `delete ${change.key}`;
 }
 
-/** A watch with the patience to read it: what does not come in a stated time is a failure, not a hang. */
+/** A watch with a deadline for each read: a change that does not come in time is a failure, not a hang. */
 export class Reader {
   readonly watch: Watch;
   readonly #iterator: AsyncIterator<Changes>;

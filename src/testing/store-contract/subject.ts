@@ -1,4 +1,4 @@
-/** What the contract suite is given to try a store with, and the promises it is made of. */
+/** What the contract suite needs to test a store, and the shape of its promises. */
 import type { Store } from '../../store/contract.ts';
 
 export interface ContractSubject {
@@ -6,7 +6,7 @@ export interface ContractSubject {
   readonly store: Store;
   /** Another handle on the same data, where there can be one. */
   readonly reopen?: () => Promise<Store>;
-  /** Lets time pass, for the store and for those who wait for it. */
+  /** Lets time pass, for the store and for its callers. */
   advance(ms: number): Promise<void>;
   /** The shortest lease that the store grants as asked. */
   readonly minTtlMs: number;

@@ -1,4 +1,4 @@
-/** What the anchors of a survey tell: which leases are there, and which processes they belong to. */
+/** Reads the anchors of a survey: the leases that exist, and the processes they belong to. */
 import type { Json } from '../../../core/index.ts';
 import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../../store/index.ts';
@@ -8,16 +8,16 @@ import { type Malformed, readEach } from '../../stored.ts';
 /** A process that is present in the store. */
 export interface SurveyedSession {
   readonly id: string;
-  /** Where it runs, if it says so. */
+  /** The machine it runs on, if it says so. */
   readonly host: string | undefined;
   readonly pid: number | undefined;
-  /** Whatever it told about itself. */
+  /** What it says about itself. */
   readonly about: Json;
 }
 
 export class Anchored {
   readonly #anchors: ReadonlyMap<string, KeyValue>;
-  /** What each says; that of a malformed one is missing, but its lease is there all the same. */
+  /** The content of each anchor. That of a malformed anchor is missing, but its lease still counts. */
   readonly #told: ReadonlyMap<string, Json>;
 
   constructor(pairs: readonly KeyValue[], malformed: (found: Malformed) => void) {
@@ -33,7 +33,7 @@ export class Anchored {
     return this.#anchors.get(lease)?.lease ?? undefined;
   }
 
-  /** Of a session, or the process that made a lease of its own. */
+  /** The process of a session, or the one that made a detached lease. */
   session(lease: string): SurveyedSession | undefined {
     const about = this.#told.get(lease);
     if (about === undefined) return undefined;
@@ -46,7 +46,7 @@ export class Anchored {
     };
   }
 
-  /** Which process it is, for certain, if it told. */
+  /** The identity of the process, if it wrote one. */
   process(lease: string): ProcessIdentity | undefined {
     return identityFrom(this.#told.get(lease));
   }

@@ -1,4 +1,4 @@
-/** Records and tickets of a survey, put together by resource. */
+/** Groups the records and tickets of a survey by resource. */
 import type {
   Lock,
   LockRecord,
@@ -25,8 +25,8 @@ export interface Found {
 }
 
 /**
- * By name. `wanted`: this one in any case, as one that nobody has used if it is not there. A resource whose record is
- * malformed is left out: what it would be without that record is not how it stands.
+ * Sorted by name. `wanted`: always included; as an unused resource if it does not exist. A resource whose record is malformed
+ * is left out: without its record, its state is unknown.
  */
 export function foundIn(
   records: readonly KeyValue[],
@@ -66,13 +66,13 @@ export function foundIn(
   });
 }
 
-/** The same order everywhere, whatever the language of the machine. */
+/** The same order on every machine, whatever its language. */
 export function byCodeUnits(one: string, other: string): number {
   if (one === other) return 0;
   return one < other ? -1 : 1;
 }
 
-/** Undefined for the queue of a kind that this version does not know. */
+/** Undefined for a kind of resource that this version does not know. */
 function readRecord(resource: string, pair: KeyValue | undefined): LockRecord | SemaphoreRecord | undefined {
   if (resource.startsWith('lock/')) {
     return pair === undefined ? lockMachine.unused.record : recordOf<Lock>(lockMachine, pair);

@@ -1,4 +1,4 @@
-/** How the one behind a hold fares. A slow worker is not a dead one, and a silent one may be either: told apart. */
+/** The health of the process behind a hold. Tells a slow process from a dead one, and from a silent one, which may be either. */
 import type { Hold } from '../../../core/index.ts';
 import { isProvenGone, type ProcessIdentity } from '../../../host/index.ts';
 import type { LeaseState } from '../../../store/index.ts';
@@ -6,30 +6,30 @@ import type { Runtime } from '../../runtime.ts';
 import type { Anchored } from './anchored.ts';
 
 export type HoldHealth =
-  /** Its lease was renewed in time. */
+  /** The lease was renewed in time. */
   | 'renewed'
-  /** A process that should have renewed its lease by now has not; the lease still runs. */
+  /** The process should have renewed its lease by now, but has not; the lease still runs. */
   | 'overdue'
-  /** It is renewed, and past its `maxHold`: alive, but stale. */
+  /** The lease is renewed, but the hold is past its `maxHold`: alive, but stale. */
   | 'slow'
-  /** Its lease has ended: nothing was heard of it for that long. Whether its process lives cannot be told. */
+  /** The lease has ended, because it was not renewed. Whether the process lives is unknown. */
   | 'silent'
-  /** Its process ran on this machine and has certainly ended. */
+  /** The process ran on this machine and has certainly ended. */
   | 'process-gone';
 
 export interface Freshness {
   readonly ttlMs: number;
   readonly remainingMs: number;
-  /** How long ago it was renewed. */
+  /** The time since the last renewal. */
   readonly renewedMs: number;
 }
 
-/** A session renews at a third of its time; at half of it, something keeps it from it. */
+/** A session renews at a third of its time; one that has not at half of it is late. */
 const OVERDUE = 0.5;
-/** So many questions are asked at a time. */
+/** The number of requests at a time. */
 const ABREAST = 32;
 
-/** By the name of the lease; those that have ended are not in it. */
+/** By the name of the lease; leases that have ended are missing. */
 export async function freshnessOf(
   { store, stopped }: Runtime,
   anchored: Anchored,
@@ -62,7 +62,7 @@ export function healthOf(
   if (hasEnded(lease)) return 'silent';
   if (process !== undefined && isProvenGone(process)) return 'process-gone';
   if (limit !== undefined && hasEnded(limit)) return 'slow';
-  // When a detached hold is renewed is up to its holder.
+  // The holder of a detached hold decides when to renew it.
   if (isAttached && fresh !== undefined && fresh.renewedMs > fresh.ttlMs * OVERDUE) return 'overdue';
   return 'renewed';
 }

@@ -1,4 +1,4 @@
-/** The queue of one resource in the order in which it would be served, and who waits for whom in it. */
+/** The queue of one resource in the order of service, and who waits for whom in it. */
 import { type Json, type LockMode, nextInLine, passing, type Passed } from '../../../core/index.ts';
 import { processOf } from '../../layout.ts';
 import { ownCopy } from '../../own-copy.ts';
@@ -8,20 +8,20 @@ import type { AnyRequest, Found } from './found.ts';
 export interface SurveyedWaiter {
   readonly id: string;
   readonly holder: string;
-  /** Of a lock. */
+  /** The mode, for a lock. */
   readonly mode: LockMode | undefined;
-  /** Of a semaphore: the total that is wanted. */
+  /** The total weight that it wants, for a semaphore. */
   readonly weight: number | undefined;
   readonly priority: number;
   readonly reason: string | undefined;
   readonly metadata: Json | undefined;
-  /** When it began to wait, by its own clock. */
+  /** The time when it began to wait, by its own clock. */
   readonly since: number;
   /** 1 is the next to be served. */
   readonly position: number;
-  /** It holds it already, and wants more: a reader to become the writer, a semaphore's holder more slots. */
+  /** It already holds the resource and wants more: a reader wants to be the writer, a semaphore's holder wants more slots. */
   readonly isGrowing: boolean;
-  /** The holders in its way, and whoever is directly ahead of it in the queue. */
+  /** The holders in its way, and the request directly ahead of it in the queue. */
   readonly waitsFor: readonly string[];
   readonly session: SurveyedSession | undefined;
 }
@@ -53,7 +53,7 @@ export function queueOf({ record, tickets }: Found, anchored: Anchored): readonl
   });
 }
 
-/** As things stand: whoever comes with a higher priority may still go first. */
+/** The order as of now: a later request with a higher priority may still go first. */
 function inOrder(waiting: readonly AnyRequest[], passed: Passed | null): readonly AnyRequest[] {
   const rest = [...waiting];
   const ordered: AnyRequest[] = [];

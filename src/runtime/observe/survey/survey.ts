@@ -1,9 +1,9 @@
 /**
- * Who holds what and who waits for whom, in the whole store at one revision. Nothing is written and no session is
- * made: whoever only looks leaves no trace.
+ * Surveys the whole store at one revision: who holds what, and who waits for whom. Writes nothing and makes no session, so
+ * that a look leaves no trace.
  *
  *     r/ records ─┐
- *     q/ tickets ─┼─ one transaction ──▶ resources with holds and queues ──▶ + how each lease fares ──▶ Survey
+ *     q/ tickets ─┼─ one transaction ──▶ resources with holds and queues ──▶ + health of each lease ──▶ Survey
  *     a/ anchors ─┘
  */
 import {
@@ -43,21 +43,21 @@ export interface SurveyedHold {
   readonly id: string;
   readonly holder: string;
   readonly token: Token;
-  /** By the clock of the process that was granted it. */
+  /** By the clock of the process that acquired it. */
   readonly acquiredAt: number;
   readonly reason: string | undefined;
   readonly metadata: Json | undefined;
   readonly maxHoldMs: number | undefined;
-  /** It hangs on the session of a process; a detached hold has a lease of its own, which its holder renews. */
+  /** Whether the hold rests on the session of a process. A detached hold has a lease of its own, which its holder renews. */
   readonly isAttached: boolean;
-  /** The process that keeps it, where it is attached and that process lives. */
+  /** The process that keeps it, if the hold is attached and the process lives. */
   readonly session: SurveyedSession | undefined;
   readonly health: HoldHealth;
-  /** It will not become valid again, and the next in line may have it. */
+  /** The hold will not become valid again, and the next in line may have the resource. */
   readonly isStale: boolean;
-  /** How its lease fares; unknown of one that has ended, and where leases were not asked for. */
+  /** The health of its lease; unknown if the lease has ended, or if leases were not asked for. */
   readonly lease: Freshness | undefined;
-  /** Its staleness was announced. */
+  /** An event has announced that the hold is stale. */
   readonly isWarned: boolean;
 }
 
@@ -68,11 +68,11 @@ interface Surveyed<H extends SurveyedHold> {
   readonly name: string;
   /** `lock/main-branch`. */
   readonly resource: string;
-  /** The last token that was given out. */
+  /** The last token that was granted. */
   readonly token: Token;
   readonly onStale: OnStale;
   readonly holds: readonly H[];
-  /** In the order in which they would be served as things stand. */
+  /** In the order of service, as of now. */
   readonly waiting: readonly SurveyedWaiter[];
 }
 
@@ -86,22 +86,22 @@ export interface SurveyedSemaphore extends Surveyed<SurveyedSemaphoreHold> {
 
 export interface Survey {
   readonly revision: Revision;
-  /** When it was read, by the clock of this process. */
+  /** The time of the read, by the clock of this process. */
   readonly at: number;
   /** By name. */
   readonly locks: readonly SurveyedLock[];
   readonly semaphores: readonly SurveyedSemaphore[];
   readonly sessions: readonly SurveyedSession[];
-  /** The session that does the maintenance, if one does. */
+  /** The session that does maintenance, if there is one. */
   readonly maintainer: string | undefined;
-  /** Keys that were passed over, because what they hold cannot be read. A resource among them is in no list above. */
+  /** Keys that were passed over because they cannot be read. A resource among them is in no list above. */
   readonly malformed: readonly Malformed[];
 }
 
 export interface SurveyOptions {
-  /** Only this one: `{ kind: 'lock', name: 'main-branch' }`. */
+  /** Limits the survey to one resource: `{ kind: 'lock', name: 'main-branch' }`. */
   readonly resource?: { readonly kind: ResourceKind; readonly name: string };
-  /** Asks how each hold's lease fares: one more question to the store for each. Without it, only what has ended is told. */
+  /** Asks the store for the state of each lease, one request each. Without it, the survey only says which leases have ended. */
   readonly leases?: boolean;
 }
 
@@ -111,7 +111,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   const { resource, leases = true } = options;
   if (resource !== undefined) refuseWrongValues(resource, { kind: oneOf(['lock', 'semaphore']), name: aName });
   const keys = resource === undefined ? undefined : resourceKeys(resource.kind, resource.name);
-  // One transaction and not pages: only within it is everything of one revision.
+  // One transaction, not pages: only so is everything of one revision.
   const result = await runtime.store.transaction(
     {
       compare: [],
@@ -129,7 +129,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
   const malformed: Malformed[] = [];
   const passOver = (one: Malformed): void => void malformed.push(one);
   const anchored = new Anchored(anchors.pairs, passOver);
-  // Who asks for one resource must not hear that it is free because it cannot be read.
+  // A caller that asks for one resource must not see it as free because it cannot be read.
   const refuse = ({ why }: Malformed): never => {
     throw new Failure('corrupt', why);
   };
@@ -141,7 +141,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
     const isAttached = processOf(grant.lease) === grant.lease;
     const lease = fresh?.get(grant.lease);
     const session = isAttached ? anchored.session(grant.lease) : undefined;
-    // Between the two looks its lease may have ended; the later one counts.
+    // The lease may have ended between the two reads; the later one counts.
     const hasEnded = (name: string): boolean =>
       !anchored.isThere(name) || (name === grant.lease && fresh !== undefined && lease === undefined);
     return {

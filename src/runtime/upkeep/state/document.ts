@@ -1,8 +1,8 @@
 /**
- * The coordination state as files that people can read: `locks.json` and `semaphores.json`. Keys are always in the same
+ * Writes the coordination state as files that people can read: `locks.json` and `semaphores.json`. Keys are always in the same
  * order and names are sorted, so that the same state gives the same bytes.
  *
- * What waits is not in them: a waiting request is a process that waits, and ends with it.
+ * Waiting requests are not saved: each ends with the process that waits.
  */
 import type { Json, LockMode, OnStale, Token } from '../../../core/index.ts';
 import { DETACHED_TTL_MS } from '../../holds/resource.ts';
@@ -15,14 +15,14 @@ export interface SavedHold {
   readonly token: Token;
   /** ISO 8601. */
   readonly acquiredAt: string;
-  /** How long its lease lasts; 60 s unless it says otherwise. A hold of a process gets that when it comes back. */
+  /** The time of its lease; 60 s by default, which an attached hold gets when it is loaded. */
   readonly ttlMs?: number;
   readonly maxHoldMs?: number;
   readonly reason?: string;
   readonly metadata?: Json;
-  /** Its lease had ended: it comes back as it was, for somebody to decide. */
+  /** The lease had ended: the hold is loaded as stale, and a person decides about it. */
   readonly isStale?: true;
-  /** That had been announced. */
+  /** An event had announced that the hold is stale. */
   readonly isWarned?: true;
 }
 
@@ -31,7 +31,7 @@ export type SavedSemaphoreHold = SavedHold & { readonly weight: number; readonly
 
 export interface SavedLock {
   readonly name: string;
-  /** The last one given out. */
+  /** The last token that was granted. */
   readonly token: Token;
   readonly onStale: OnStale;
   readonly holds: readonly SavedLockHold[];
@@ -50,7 +50,7 @@ export interface SavedState {
   readonly semaphores: readonly SavedSemaphore[];
 }
 
-/** Each file is one kind of resource. */
+/** One file for each kind of resource. */
 export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' } as const;
 
 export function stateOf({ locks, semaphores }: Survey): SavedState {
@@ -73,7 +73,7 @@ export function stateOf({ locks, semaphores }: Survey): SavedState {
 
 function savedHold(hold: SurveyedHold): SavedHold {
   const { holder, token, acquiredAt, isAttached, lease, maxHoldMs, reason, metadata, isStale, isWarned } = hold;
-  // The time of a session's lease says nothing about the hold once it is detached.
+  // The time of a session's lease means nothing for the hold once it is detached.
   const ttlMs = isAttached ? undefined : lease?.ttlMs;
   return {
     holder,

@@ -1,4 +1,4 @@
-/** The files themselves: written so that whoever reads them sees the old ones or the new ones, never a half. */
+/** Reads and writes the files. A reader sees the old files or the new ones, never a half-written one. */
 import { randomHex } from '../../../host/index.ts';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { Failure } from '../../../failure.ts';
 import { rendered, type SavedState, STATE_FILES } from './document.ts';
 import { parseLocks, parseSemaphores } from './parse.ts';
 
-/** Both are on the disk under other names before the first one takes its place. */
+/** Writes both under other names first, and renames them once both are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
   await told(dir, mkdir(dir, { recursive: true }));
   const mark = randomHex(4);
@@ -28,9 +28,9 @@ export async function writeState(dir: string, state: SavedState): Promise<readon
 export async function readState(dir: string): Promise<SavedState> {
   const locks = join(dir, STATE_FILES.locks);
   const semaphores = join(dir, STATE_FILES.semaphores);
-  // Both have to be there: one that is missing would look like a state in which nothing is held.
+  // Both files must exist: a missing one would look like a state in which nothing is held.
   const texts = [await told(locks, readFile(locks, 'utf8')), await told(semaphores, readFile(semaphores, 'utf8'))];
-  // Some editors put a mark before what they save, which is no part of it.
+  // Some editors put a byte order mark before the text.
   const [lockText = '', semaphoreText = ''] = texts.map((text) => text.replace(/^\uFEFF/, ''));
   return { locks: parseLocks(locks, lockText), semaphores: parseSemaphores(semaphores, semaphoreText) };
 }
@@ -45,7 +45,7 @@ async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
-/** That the names have changed has to reach the disk too. Where directories cannot be opened, nothing more can be done. */
+/** Makes the renames durable. Where directories cannot be opened, nothing more can be done. */
 async function sync(dir: string): Promise<void> {
   const handle = await open(dir, 'r').catch(() => undefined);
   await handle?.sync().catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * Puts a saved state into a store. Holds come back detached, with their tokens; whoever knows holder and token renews
- * and releases them. Nothing that is in use is overwritten, and no token goes back.
+ * Loads a saved state into a store. Holds come back detached, with their tokens; a process that knows holder and token renews
+ * and releases them. A load overwrites nothing that is in use, and lowers no token.
  */
 import {
   type Event,
@@ -22,8 +22,8 @@ import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './documen
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
   /**
-   * `loaded`: how many resources had been written when somebody came in between; they stay. 0 unless there were more
-   * than one transaction holds.
+   * `loaded`: the number of resources written before another process used one of the rest; they stay. 0 unless there were
+   * more than fit into one transaction.
    */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
@@ -35,13 +35,13 @@ export interface Conflict {
 
 type AnyRecord = LockRecord | SemaphoreRecord;
 
-/** One that is to be written. */
+/** A resource to be written. */
 interface Planned {
   readonly kind: 'lock' | 'semaphore';
   readonly saved: SavedLock | SavedSemaphore;
 }
 
-/** Each takes two comparisons, of the 128 that a transaction may have. */
+/** Each resource takes two of the 128 comparisons that a transaction may have. */
 const MOST_AT_ONCE = 64;
 /** Stores limit the size of a request. */
 const MOST_BYTES = 1_000_000;
@@ -74,7 +74,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
       }
       const result = await runtime.store.transaction({ compare, success, failure: [] }, runtime.stopped);
       if (!result.succeeded) {
-        const why = 'somebody used one of these while they were written; try again';
+        const why = 'another process used one of these while they were written; load again';
         await endLeases(runtime, leases);
         return { kind: 'refused', conflicts: chunk.map((one) => ({ resource: resourceOf(one), why })), loaded };
       }
@@ -122,7 +122,7 @@ function conflictOf(planned: Planned, there: Found | undefined, malformed: reado
   if (there === undefined) return [];
   const [hold] = there.record.holds;
   if (hold !== undefined) return [{ resource, why: `it is held, by ${hold.holder}` }];
-  if (there.tickets.length > 0) return [{ resource, why: 'somebody waits for it' }];
+  if (there.tickets.length > 0) return [{ resource, why: 'a process waits for it' }];
   const oldest = Math.min(...planned.saved.holds.map(({ token }) => token));
   if (oldest > there.record.token) return [];
   if (planned.saved.holds.length === 0) return [];
@@ -146,7 +146,7 @@ async function recordFor(
   return { ...common, kind, capacity, holds: grants.map((hold) => ({ ...hold, slots: slotsOf(hold.slots) })) };
 }
 
-/** One that was stale names a lease that never was: it stays stale, since nothing that has ended may come back to life. */
+/** A stale hold gets the name of a lease that never existed, so that it stays stale: a hold that has ended must not revive. */
 async function grantFor(
   runtime: Runtime,
   session: Session,
@@ -172,7 +172,7 @@ async function grantFor(
   };
 }
 
-/** Whoever follows the events hears of the holds, as of any others; and of slots that nobody holds. */
+/** Subscribers get events for these holds, as for any others, and for free slots. */
 function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readonly Event[] {
   const resized: readonly Event[] =
     record.kind === 'semaphore' && record.capacity !== capacityBefore

@@ -1,4 +1,4 @@
-/** Reads the files back, and refuses whatever is not as it should be, saying where: nothing is loaded by halves. */
+/** Parses the files, and refuses anything malformed with its place: a state is loaded whole or not at all. */
 import { type Asked, nameProblem, requestProblem } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
 import { type SavedHold, type SavedLock, type SavedSemaphore, type SavedState, STATE_VERSION } from './document.ts';
@@ -22,7 +22,7 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
   return listIn(file, text, 'semaphores').map(([value, place]) => {
     const fields = place.fields(value, ['name', 'capacity', 'token', 'onStale', 'holds']);
     const { capacity } = fields as { capacity: number };
-    // None yet, of one that was only configured.
+    // Zero is accepted: a semaphore that was only configured has no capacity yet.
     if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; accepted is a whole number from 0`);
     const holds = holdsOf(place, fields, [...HOLD, 'weight', 'slots']);
     const semaphore = { ...common(place, fields, named), capacity, holds };
@@ -33,7 +33,7 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
 }
 
 const HOLD = ['holder', 'token', 'acquiredAt', 'ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarned'];
-/** Tokens only grow, and beyond 2^53 numbers are not told apart; nobody gets half as far by giving them out. */
+/** Tokens only grow, and numbers beyond 2^53 are not exact. No store grants even half of this limit. */
 const LARGEST_TOKEN = 2 ** 52;
 const MAY_LACK = ['ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarned'];
 
@@ -48,7 +48,7 @@ function listIn(file: string, text: string, kind: keyof SavedState): readonly (r
     throw new Failure('corrupt', `${file} is not JSON: ${cause instanceof Error ? cause.message : ''}`, { cause });
   }
   const version = (document as { version?: unknown } | null)?.version;
-  // Asked first: a newer version may have keys that this one does not know.
+  // The version is checked first: a newer one may have keys that this one does not know.
   if (typeof version === 'number' && version > STATE_VERSION) {
     throw whole
       .at('version')

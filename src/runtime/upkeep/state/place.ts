@@ -1,4 +1,4 @@
-/** Where in a file something is: `locks.json: locks[3].holds[0].token`. */
+/** A place in a file, for messages: `locks.json: locks[3].holds[0].token`. */
 import { Failure, shown } from '../../../failure.ts';
 
 export type Fields = { readonly [key: string]: unknown };
@@ -30,7 +30,7 @@ export class Place {
     return value.map((item: unknown, index) => [item, this.at(index)]);
   }
 
-  /** All of them have to be there, but those that may lack; and no others. */
+  /** All keys must exist, except optional ones, and no other keys. */
   fields(value: unknown, known: readonly string[], mayLack: readonly string[] = []): Fields {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw this.problem(`${shown(value)}; accepted is an object`);

@@ -39,7 +39,7 @@ export function grantedLease(message: Uint8Array): Lease {
   return { id, ttlMs: 1000 * seconds };
 }
 
-/** `null` if there is no such lease, which etcd tells by a time of -1 and none that was granted. */
+/** `null` if there is no such lease: etcd then answers a TTL of -1 and no granted TTL. */
 export function leaseState(message: Uint8Array, keyspace: Keyspace): LeaseState | null {
   const reader = newReader(message);
   let id: LeaseId = '';

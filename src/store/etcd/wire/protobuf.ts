@@ -1,4 +1,4 @@
-/** The two things that are used of the protobuf library, which is CommonJS and names its exports at run time. */
+/** The two exports we use of the protobuf library, which is CommonJS and names its exports at run time. */
 import protobuf from 'protobufjs/minimal.js';
 import { skipNumber } from './int64.ts';
 

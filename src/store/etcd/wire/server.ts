@@ -1,4 +1,4 @@
-/** What is asked of the server itself: a token, its state, what it still remembers. */
+/** Requests to the server itself: a token, its state, what it still remembers. */
 import type { Revision } from '../../contract.ts';
 import { readNumber } from './int64.ts';
 import { newReader, newWriter, skip } from './protobuf.ts';

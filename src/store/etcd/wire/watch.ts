@@ -1,4 +1,4 @@
-/** What is said on a watch stream, in both directions. */
+/** The messages of a watch stream, in both directions. */
 import type { Change, Changes, KeyRange, Revision } from '../../contract.ts';
 import type { Keyspace } from '../keyspace.ts';
 import { readNumber } from './int64.ts';

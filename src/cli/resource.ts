@@ -1,0 +1,136 @@
+/** The subcommands that `lock` and `sem` have in common. A `ResourceType` says what differs; the help is the caller's. */
+import type { Command } from 'commander';
+import type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  DetachedOptions,
+  HoldClaim,
+  RenewOutcome,
+} from '../runtime/holds/resource.ts';
+import type { Survey } from '../runtime/observe/survey/index.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { durationArgument, type ResourceArgument } from './arguments.ts';
+import { isAttached, refuseAttached } from './attached.ts';
+import {
+  type AcquireFlags,
+  addClaimOptions,
+  type ClaimFlags,
+  detachedOptions,
+  handOut,
+  holderOf,
+  patiently,
+  tellReleased,
+  tellRenewed,
+} from './holding.ts';
+import { listLines, type Summary } from './list-table.ts';
+import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
+import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
+import { isJson, withBox } from './store.ts';
+import { layoutFor } from './table.ts';
+import { whoLines } from './who-table.ts';
+
+interface Resource {
+  readonly name: string;
+  readonly resource: string;
+  renew(claim: HoldClaim): Promise<RenewOutcome>;
+  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
+  release(claim: HoldClaim): Promise<ClaimReleaseOutcome>;
+}
+
+interface Kind {
+  readonly kind: 'lock' | 'semaphore';
+  of(box: Signalbox, name: string): Resource;
+}
+
+/** Where locks and semaphores differ on the command line. `One`: as a survey describes it. */
+export interface ResourceType<One extends { readonly name: string }> extends Kind {
+  in(survey: Survey): readonly One[];
+  json(one: One, at: number): object;
+  summary(one: One): Summary;
+}
+
+/** Acquires a detached hold and prints its token. */
+export async function acquireByHand<One extends Resource, Hold extends DetachedHold>(
+  command: Command,
+  of: ResourceArgument,
+  flags: AcquireFlags,
+  inBox: (box: Signalbox) => One,
+  acquire: (one: One, options: DetachedOptions) => Promise<Hold>,
+  details: (hold: Hold) => object,
+): Promise<void> {
+  await withBox(command, async (box, signal) => {
+    const one = inBox(box);
+    const hold = await patiently(flags, acquire(one, detachedOptions(flags, one.resource, signal)));
+    await handOut(command, hold, details(hold), signal, async (claim) => {
+      if (!(await isAttached(box, of, claim))) await one.release(claim);
+    });
+  });
+}
+
+/** Adds the options and the action of `renew`. */
+export function addRenewing(command: Command, { kind, of }: Kind, ttlHelp: string): Command {
+  return addClaimOptions(command)
+    .option('--ttl <duration>', ttlHelp, durationArgument)
+    .action(async (name: string, flags: ClaimFlags) => {
+      await withBox(command, async (box) => {
+        const claim = { holder: holderOf(flags), token: flags.token };
+        const one = of(box, name);
+        if (flags.ttl !== undefined) await refuseAttached(box, { kind, name }, claim);
+        const outcome = flags.ttl === undefined ? await one.renew(claim) : await one.extend(claim, flags.ttl);
+        tellRenewed(command, one.resource, claim, outcome);
+      });
+    });
+}
+
+/** Adds the options and the action of `release`. */
+export function addReleasing(command: Command, { kind, of }: Kind): Command {
+  return addClaimOptions(command).action(async (name: string, flags: ClaimFlags) => {
+    await withBox(command, async (box) => {
+      const claim = { holder: holderOf(flags), token: flags.token };
+      const one = of(box, name);
+      await refuseAttached(box, { kind, name }, claim);
+      tellReleased(command, one.resource, claim, await one.release(claim));
+    });
+  });
+}
+
+/** Adds the action of `show`. `headline` prints what stands above the table, and says whether the table follows. */
+export function addShowing<One extends { readonly name: string }>(
+  command: Command,
+  type: ResourceType<One>,
+  headline: (one: One) => boolean,
+): Command {
+  return command.action(async (name: string) => {
+    const { found: survey, missing } = await look(command, (box) =>
+      box.survey({ resource: { kind: type.kind, name: type.of(box, name).name } }),
+    );
+    const [one] = type.in(survey);
+    if (one === undefined) return;
+    if (isJson(command)) return printJson(type.json(one, survey.at));
+    if (missing !== undefined) return print(printable(missing));
+    if (!headline(one)) return;
+    for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
+  });
+}
+
+/** Adds the options and the action of `list`. */
+export function addListing<One extends { readonly name: string }>(command: Command, type: ResourceType<One>): Command {
+  const { kind } = type;
+  return command
+    .description(`list all ${kind}s in the store`)
+    .option('--names', 'print only the names, one per line')
+    .action(async ({ names }: { names?: true }) => {
+      const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
+      const all = type.in(found);
+      // A key that may belong to either kind is reported by both.
+      const other = kind === 'lock' ? '/semaphore/' : '/lock/';
+      const malformed = found.malformed.filter(({ key }) => !key.startsWith(other, 1));
+      if (isJson(command)) return printJson({ [`${kind}s`]: all.map((one) => type.json(one, found.at)), malformed });
+      warnOf(malformed);
+      if (names) return all.forEach(({ name }) => printName(name));
+      if (missing !== undefined) return print(printable(missing));
+      const layout = layoutFor(screen(), paintFor(screen()));
+      for (const line of listLines(kind, all.map(type.summary), layout)) print(line);
+    });
+}

@@ -1,0 +1,194 @@
+/** The commands that locks and semaphores carry out alike: they end, keep or repair holds, and need no grant of their own. */
+import {
+  type Configure,
+  type GrantStep,
+  type HoldCommand,
+  type HoldOf,
+  holdsOf,
+  type ResourceState,
+  type Rules,
+  settle,
+} from './grant.ts';
+import { type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
+import { type Moment, NONE, step, unreachable } from './machine.ts';
+import { leave, LOST, withHolds, without } from './queue.ts';
+
+type Command<S extends ResourceState, Kind> = Extract<HoldCommand<HoldOf<S>>, { kind: Kind }>;
+
+export function holdTransition<S extends ResourceState, Outcome>(
+  state: S,
+  command: HoldCommand<HoldOf<S>> | Configure,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  switch (command.kind) {
+    case 'release':
+      return release(state, command, rules, at);
+    case 'break':
+      return breakHolds(state, command, rules, at);
+    case 'heartbeat':
+      return heartbeat(state, command, rules, at);
+    case 'extend':
+      return extend(state, command, rules, at);
+    case 'cancel':
+      return cancel(state, command, rules, at);
+    case 'refuse':
+      return refuse(state, command, rules, at);
+    case 'settle':
+      return settle(step(state, { kind: 'settled' }), rules, at);
+    case 'tick':
+      return tick(state, rules, at);
+    case 'maintain':
+      return maintain(state, command, rules, at);
+    case 'configure':
+      return configure(state, command, rules, at);
+    default:
+      return unreachable(command);
+  }
+}
+
+function release<S extends ResourceState, Outcome>(
+  state: S,
+  claim: Claim & { readonly elsewhere?: true },
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const place = placeOf(holds, claim);
+  const hold = holds[place];
+  if (hold === undefined) return step(state, rules.says.absent(state.record));
+  const freed = withHolds(state, holds.length === 1 ? NONE : without(holds, place));
+  const lost = claim.elsewhere === true ? losses([hold], 'released-elsewhere') : NONE;
+  return settle(
+    step(freed, { kind: 'released', hold }, [rules.told(rules.events.released, hold, at)], lost),
+    rules,
+    at,
+  );
+}
+
+function breakHolds<S extends ResourceState, Outcome>(
+  state: S,
+  command: Command<S, 'break'>,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const { broken = NONE, upTo = state.record.token } = command;
+  const meant = holds.filter((hold) => hold.token <= upTo);
+  if (meant.length === 0) {
+    return step(state, broken.length === 0 ? rules.says.unbroken(state.record) : { kind: 'broken', holds: broken });
+  }
+  const taken = meant.slice(0, at.most);
+  const who = takenBy(command.holder, command.reason, meant.length);
+  const events = taken.map((hold) => rules.told(rules.events.forced, hold, at, who));
+  const freed = withHolds(state, except(holds, taken));
+  const all = [...broken, ...taken];
+  const lost = losses(taken, 'forced', who);
+  if (taken.length < meant.length) {
+    return step(freed, { kind: 'unfinished', then: { ...command, upTo, broken: all } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'broken', holds: all }, events, lost), rules, at);
+}
+
+/** Writes nothing. The lease was renewed in the store; this only checks that the hold still exists. */
+function heartbeat<S extends ResourceState, Outcome>(
+  state: S,
+  claim: Claim,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const hold = holds[placeOf(holds, claim)];
+  if (hold === undefined) return step(state, rules.says.absent(state.record));
+  return step(state, isStale(hold, at) ? LOST : { kind: 'refreshed', hold });
+}
+
+function extend<S extends ResourceState, Outcome>(
+  state: S,
+  command: Command<S, 'extend'>,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const place = placeOf(holds, command);
+  const hold = holds[place];
+  if (hold === undefined) return step(state, rules.says.absent(state.record));
+  if (isStale(hold, at)) return step(state, LOST);
+  const longer = onLeases(hold, command);
+  const extended = longer === hold ? state : withHolds(state, holds.with(place, longer));
+  return step(extended, { kind: 'refreshed', hold: longer });
+}
+
+function cancel<S extends ResourceState, Outcome>(
+  state: S,
+  { id }: Command<S, 'cancel'>,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const hold = holds.find((held) => held.id === id);
+  const enlarged = hold ?? holds.find((held) => rules.enlargedBy(held) === id);
+  if (enlarged !== undefined) {
+    const { holder } = enlarged;
+    const given = hold === undefined ? rules.giveBack(state, enlarged, at) : release(state, { holder, id }, rules, at);
+    if (given !== undefined) return { ...given, outcome: { kind: 'cancelled', gaveBack: true } };
+  }
+  // The waiters behind it may have waited for nothing but its turn.
+  return settle(step(leave(state, id), { kind: 'cancelled', gaveBack: false }), rules, at);
+}
+
+function refuse<S extends ResourceState, Outcome>(
+  state: S,
+  { id, cycle }: Command<S, 'refuse'>,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const victim = state.waiting.find((waiter) => waiter.id === id);
+  if (victim === undefined) return step(state, { kind: 'unchanged' });
+  // A request that needs no turn waits for nobody, so it is no part of the cycle.
+  const settled = rules.withoutTurn(state, victim, at) ?? {
+    state,
+    outcome: { kind: 'deadlock', cycle } as const,
+    events: [rules.asked(rules.events.deadlock, victim, at, { cycle })],
+  };
+  const left = step(leave(settled.state, id), { kind: 'settled' } as const, settled.events);
+  return settle({ ...left, answers: [{ id, outcome: settled.outcome }] }, rules, at);
+}
+
+/** Warns once of every stale hold. */
+function tick<S extends ResourceState, Outcome>(state: S, rules: Rules<S, Outcome>, at: Moment): GrantStep<S, Outcome> {
+  const { holds, stale } = warn(holdsOf(state), at);
+  const events = stale.map((hold) => rules.told(rules.events.stale, hold, at));
+  return step(stale.length === 0 ? state : withHolds(state, holds), { kind: 'unchanged' }, events);
+}
+
+function maintain<S extends ResourceState, Outcome>(
+  state: S,
+  command: Command<S, 'maintain'>,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const holds = holdsOf(state);
+  const stale = state.record.onStale === 'reclaim' ? staleOf(holds, at) : NONE;
+  const taken = stale.slice(0, at.most);
+  const freed = taken.length === 0 ? state : withHolds(state, except(holds, taken));
+  const events = taken.map((hold) => rules.told(rules.events.reclaimed, hold, at));
+  const reclaimed = [...(command.reclaimed ?? NONE), ...taken];
+  const lost = losses(taken, 'reclaimed');
+  if (taken.length < stale.length) {
+    return step(freed, { kind: 'unfinished', then: { kind: 'maintain', reclaimed } }, events, lost);
+  }
+  return settle(step(freed, { kind: 'maintained', reclaimed }, events, lost), rules, at);
+}
+
+function configure<S extends ResourceState, Outcome>(
+  state: S,
+  { onStale }: Configure,
+  rules: Rules<S, Outcome>,
+  at: Moment,
+): GrantStep<S, Outcome> {
+  const { record, waiting } = state;
+  if (onStale === undefined || onStale === record.onStale) return step(state, { kind: 'configured' });
+  // The waiters behind a stale hold may have it now.
+  return settle(step({ record: { ...record, onStale }, waiting } as S, { kind: 'configured' }), rules, at);
+}

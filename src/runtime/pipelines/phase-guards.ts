@@ -1,0 +1,113 @@
+/** The guards of a phase, as its driver looks at them: all at first, then the cheap ones before those that run commands. */
+import type { Adapters } from '../../adapters/adapters.ts';
+import {
+  type Condition,
+  type Guard,
+  type GuardOutcome,
+  type Phase,
+  pipelineHolder,
+  requiredInputs,
+} from '../../core/index.ts';
+import type { GuardExecutor } from '../guards/executor.ts';
+import type { GuardWatch } from '../guards/watch.ts';
+import type { Runtime } from '../runtime.ts';
+import { pipelineResource } from './keys.ts';
+import type { RecordStore } from './record-store.ts';
+import { type RunSpec, variablesOf } from './run-spec.ts';
+
+export interface PhaseGuardsParts {
+  readonly runtime: Runtime;
+  readonly guards: GuardExecutor;
+}
+
+export interface PhaseGuardsTerms {
+  /** What guards look at, given the variables that the commands of the phase get. */
+  readonly adapters: (variables: Readonly<Record<string, string>>) => Adapters;
+}
+
+export class PhaseGuards {
+  readonly #parts: PhaseGuardsParts;
+  readonly #records: RecordStore;
+  readonly #spec: RunSpec;
+  readonly #terms: PhaseGuardsTerms;
+  readonly #driver: string;
+  readonly #over: AbortSignal;
+
+  /** `driver`: its holder name, for the events. `over`: aborts when the driver has nothing left to do. */
+  constructor(
+    parts: PhaseGuardsParts,
+    records: RecordStore,
+    spec: RunSpec,
+    terms: PhaseGuardsTerms,
+    driver: string,
+    over: AbortSignal,
+  ) {
+    this.#parts = parts;
+    this.#records = records;
+    this.#spec = spec;
+    this.#terms = terms;
+    this.#driver = driver;
+    this.#over = over;
+  }
+
+  /**
+   * The first look is at all guards, so that the record has every reason. Later looks leave out guards that run commands
+   * until the others pass: an open issue must not cost a test run every two seconds.
+   */
+  async lookAgain(
+    guards: readonly Guard[],
+    phase: Phase,
+    before: readonly GuardOutcome[],
+  ): Promise<readonly GuardOutcome[] | undefined> {
+    const cheap = guards.filter(({ condition }) => !runsCommands(condition));
+    if (before.length === 0 || cheap.length === guards.length) return this.check(guards, phase);
+    const first = await this.check(cheap, phase);
+    if (first === undefined) return undefined;
+    const isOpen = cheap.some(({ id, onFailure }) => onFailure !== 'warn' && outcomeOf(id, first)?.kind !== 'passed');
+    const costly = guards.filter((guard) => !cheap.includes(guard));
+    const second = isOpen ? before : await this.check(costly, phase);
+    if (second === undefined) return undefined;
+    return guards.map(({ id }) => outcomeOf(id, first) ?? outcomeOf(id, second)).filter((one) => one !== undefined);
+  }
+
+  /** Undefined if the driver has nothing left to do. */
+  async check(guards: readonly Guard[], phase: Phase): Promise<readonly GuardOutcome[] | undefined> {
+    if (this.#over.aborted) return undefined;
+    if (guards.length === 0) return [];
+    const { runtime } = this.#parts;
+    const { id } = this.#records;
+    const events = guards.map((guard) => ({
+      type: 'guard:evaluating',
+      at: runtime.clock.now(),
+      holder: this.#driver,
+      guard: guard.id,
+      phase: phase.name,
+    }));
+    runtime.emit(pipelineResource(id), events);
+    const adapters = this.#terms.adapters(variablesOf(this.#spec, this.#records.record, phase));
+    const terms = { signal: this.#over, own: pipelineHolder(id), adapters, isQuiet: true };
+    try {
+      return await this.#parts.guards.check(guards, terms);
+    } catch (error) {
+      if (this.#over.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** Waits until another look is worth it, or `againMs` have passed. */
+  async nextLook(watch: GuardWatch, againMs: number | undefined): Promise<void> {
+    if (againMs === undefined) return void (await watch.next(this.#over));
+    const enough = new AbortController();
+    const timer = this.#parts.runtime.later(againMs, () => enough.abort(), false);
+    await watch.next(AbortSignal.any([this.#over, enough.signal]));
+    timer.cancel();
+  }
+}
+
+function outcomeOf(id: string, outcomes: readonly GuardOutcome[]): GuardOutcome | undefined {
+  return outcomes.find(({ guard }) => guard === id);
+}
+
+function runsCommands(condition: Condition): boolean {
+  return requiredInputs(condition).some(({ kind }) => kind === 'command');
+}
