@@ -11,7 +11,7 @@ const HOUR_MS = 3_600_000;
 const START_MS = 5_000;
 /** Each hour takes five seconds. */
 const IS_LONG = process.env['SIGNALBOX_LONG'] !== undefined;
-const TOO_MANY_FOR_MS = IS_LONG ? HOUR_MS : 1_200_000;
+const TOO_MANY_FOR_MS = IS_LONG ? HOUR_MS : 720_000;
 
 /** One lock each for so many processes on one token, for an hour. */
 async function anHourOf(

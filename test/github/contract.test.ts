@@ -1,4 +1,5 @@
-import { createEmulator } from 'emulate';
+import { createEmulator, type Emulator } from 'emulate';
+import { afterAll, beforeAll } from 'vitest';
 import { fakeGitHub } from 'signalbox/testing';
 import { OctokitClient } from 'signalbox/github';
 import { EMPTY_TREE } from '../../src/github/local/repository.ts';
@@ -12,18 +13,22 @@ clientContract('this repository', () => {
 });
 
 // A fake that others wrote, for other purposes.
-let port = 43_000 + (process.pid % 1_000) * 12;
+const seed = {
+  tokens: { token: { login: 'worker', scopes: ['repo'] } },
+  github: {
+    users: [{ login: 'worker' }],
+    repos: [{ owner: 'worker', name: 'rocket', auto_init: true }],
+  },
+};
+let emulator: Emulator;
+beforeAll(async () => {
+  emulator = await createEmulator({ service: 'github', port: 43_000 + (process.pid % 10_000), seed });
+});
+afterAll(() => emulator.close());
 clientContract(
   'emulate',
   async () => {
-    const seed = {
-      tokens: { token: { login: 'worker', scopes: ['repo'] } },
-      github: {
-        users: [{ login: 'worker' }],
-        repos: [{ owner: 'worker', name: 'rocket', auto_init: true }],
-      },
-    };
-    const emulator = await createEmulator({ service: 'github', port: port++, seed });
+    emulator.reset();
     const make = async (path: string, body: object): Promise<{ readonly number: number; readonly sha: string }> => {
       const headers = { authorization: 'Bearer token', 'content-type': 'application/json' };
       const init = { method: 'POST', headers, body: JSON.stringify(body) };
@@ -39,7 +44,7 @@ clientContract(
       fetch: (input, init = {}) =>
         fetch(input, typeof init.body === 'string' ? { ...init, body: init.body.replace(EMPTY_TREE, tree) } : init),
     });
-    return { client, issue: number, login: 'worker', close: () => emulator.close() };
+    return { client, issue: number, login: 'worker', close: () => Promise.resolve() };
   },
   [
     // It has no GraphQL.

@@ -78,6 +78,15 @@ describe('a lock on an issue', () => {
     expect(waiting.getMetrics().averageAcquisitionTimeMs).toBeGreaterThan(2_000);
   });
 
+  it('is held although GitHub takes no more comments, and assigns nobody', async () => {
+    const { github, manager } = stage({ tokens: { one: 'bot' } });
+    github.repository.mostComments = 0;
+    github.fault({ kind: 'broken-before', match: '/assignees' });
+    const result = await manager({ as: 'one' }).acquireLock(1, WORKER);
+    expect(result).toMatchObject({ success: true, lock: { isAssigned: false } });
+    expect(github.repository.comments.size).toBe(0);
+  });
+
   it('is given back by `await using`', async () => {
     const { manager } = stage();
     const locks = manager();
