@@ -68,6 +68,12 @@ export interface ResourceState<R extends HoldRecord = HoldRecord, W extends Wait
   readonly waiting: readonly W[];
 }
 
+/** How much of a hold a request relies on: its mode, or its weight. */
+export interface Need {
+  readonly mode?: string;
+  readonly weight?: number;
+}
+
 export type HoldOf<S extends ResourceState> = S['record']['holds'][number];
 export type RequestOf<S extends ResourceState> = S['waiting'][number];
 
@@ -173,8 +179,11 @@ export interface Rules<S extends ResourceState, Outcome> extends Line<S, Outcome
 
   /** The request that enlarged the hold last, as long as its cancelling would undo that. */
   enlargedBy(hold: HoldOf<S>): string | undefined;
-  /** The hold without a memory of that request; the very same one if it has none. */
-  kept(hold: HoldOf<S>): HoldOf<S>;
+  /**
+   * The hold without a memory of that request, if `needs` relies on the enlargement; otherwise the very same one. A request
+   * that needs less must not keep the enlargement from going back.
+   */
+  kept(hold: HoldOf<S>, needs: Need): HoldOf<S>;
   /** Undoes the last enlargement; undefined if there is nothing left to undo. */
   giveBack(state: S, hold: HoldOf<S>, at: Moment): Step<S, Outcome> | undefined;
 
@@ -308,23 +317,25 @@ export function takeByForce<S extends ResourceState, Outcome>(
 export function reenter<S extends ResourceState, Outcome>(
   state: S,
   hold: HoldOf<S>,
+  needs: Need,
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
-  const shared = sharing(state, hold, rules);
+  const shared = sharing(state, hold, needs, rules);
   const reentered = step(shared.state, shared.outcome);
   return shared.state === state ? reentered : settle(reentered, rules, at);
 }
 
 /**
- * From now on cancelling the request that enlarged the hold does not give that back: the second request relies on it.
+ * If the second request relies on what the first one enlarged, cancelling the first one does not give that back from now on.
  */
 export function sharing<S extends ResourceState, Outcome>(
   state: S,
   hold: HoldOf<S>,
+  needs: Need,
   { kept, says }: Rules<S, Outcome>,
 ): { readonly state: S; readonly outcome: Outcome; readonly events: readonly Event[] } {
-  const shared = kept(hold);
+  const shared = kept(hold, needs);
   const outcome = says.reentered(shared);
   if (shared === hold) return { state, outcome, events: NONE };
   const holds = holdsOf(state);

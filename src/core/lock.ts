@@ -130,7 +130,7 @@ function acquire(lock: Lock, command: Acquire<LockRequest>, at: Moment): LockSte
   if (before !== undefined) return before;
 
   const own = ownHold(record.holds, command.holder, at);
-  if (own !== undefined && covers(own.mode, command.mode)) return reenter(lock, own, rules, at);
+  if (own !== undefined && covers(own.mode, command.mode)) return reenter(lock, own, command, rules, at);
   if (command.force === true) return force(lock, command, own, at);
   if (own !== undefined) return upgrade(lock, upgradeOf(own, command), at);
   return waiting.length === 0 ? join(lock, command, at) : joinSettled(lock, command, join, rules, at);
@@ -141,7 +141,9 @@ function join(lock: Lock, command: Acquire<LockRequest>, at: Moment): LockStep {
   // Settling may just have served another request of the same holder.
   const own = ownHold(lock.record.holds, command.holder, at);
   if (own === undefined) return takeOrQueue(lock, command, own, rules, at);
-  return covers(own.mode, command.mode) ? reenter(lock, own, rules, at) : upgrade(lock, upgradeOf(own, command), at);
+  return covers(own.mode, command.mode)
+    ? reenter(lock, own, command, rules, at)
+    : upgrade(lock, upgradeOf(own, command), at);
 }
 
 /** Takes the lock from every holder in the way, past every waiter. */
@@ -157,7 +159,7 @@ function upgrade(lock: Lock, command: Upgrade, at: Moment): LockStep {
   if (isStale(hold, at) || at.gone(command.lease)) return step(lock, LOST);
   const before = command.again === true ? askedBefore(lock, command.request, rules, at) : undefined;
   if (before !== undefined) return before;
-  if (hold.mode === 'exclusive') return reenter(lock, hold, rules, at);
+  if (hold.mode === 'exclusive') return reenter(lock, hold, { mode: 'exclusive' }, rules, at);
   const rival = waiting.find((waiter) => isRivalOf(hold, waiter, record, at));
   if (rival !== undefined) return step(lock, { kind: 'upgrade-conflict', by: rival.holder });
 
@@ -259,8 +261,8 @@ const rules: Rules<Lock, LockOutcome> = {
   ticket: requestOf,
 
   enlargedBy: ({ upgradedBy }) => upgradedBy,
-  kept(hold) {
-    if (hold.upgradedBy === undefined) return hold;
+  kept(hold, { mode }) {
+    if (hold.upgradedBy === undefined || mode === 'shared') return hold;
     const { upgradedBy: _upgradedBy, ...kept } = hold;
     return kept;
   },
@@ -281,12 +283,12 @@ const rules: Rules<Lock, LockOutcome> = {
     if (upgrades !== undefined) {
       const hold = holds.find(({ id }) => id === upgrades);
       if (hold === undefined || isStale(hold, at)) return { state: lock, outcome: LOST, events: NONE };
-      return hold.mode === 'exclusive' ? sharing(lock, hold, rules) : undefined;
+      return hold.mode === 'exclusive' ? sharing(lock, hold, { mode: 'exclusive' }, rules) : undefined;
     }
     // A holder named by the id of its only request holds nothing by another request.
     const own = holder === request.id ? undefined : ownHold(holds, holder, at);
     if (own === undefined || !covers(own.mode, mode)) return undefined;
-    return sharing(lock, own, rules);
+    return sharing(lock, own, request, rules);
   },
   serve: (lock, place, at) => serve(lock, place, rules, at),
 };

@@ -154,7 +154,7 @@ function acquireFrom(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, a
 function join(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, at: Moment): SemaphoreStep {
   // Settling may just have served another request of the same holder.
   const own = ownHold(semaphore.record.holds, command.holder, at);
-  if (own !== undefined && own.weight >= command.weight) return reenter(semaphore, own, rules, at);
+  if (own !== undefined && own.weight >= command.weight) return reenter(semaphore, own, command, rules, at);
   return takeOrQueue(semaphore, command, own, rules, at);
 }
 
@@ -255,8 +255,8 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
   },
 
   enlargedBy: ({ grown }) => grown?.by,
-  kept(hold) {
-    if (hold.grown === undefined) return hold;
+  kept(hold, { weight = 0 }) {
+    if (hold.grown === undefined || weight <= hold.grown.from) return hold;
     const { grown: _grown, ...kept } = hold;
     return kept;
   },
@@ -277,7 +277,7 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     const own = request.holder === request.id ? undefined : ownHold(record.holds, request.holder, at);
     const refusal = mismatch(request, record) ?? impossible(request, own, record.capacity);
     if (refusal !== undefined) return { state: semaphore, outcome: refusal, events: [denied(request, 0, at)] };
-    if (own !== undefined && own.weight >= request.weight) return sharing(semaphore, own, rules);
+    if (own !== undefined && own.weight >= request.weight) return sharing(semaphore, own, request, rules);
     const isThere = request.grows === undefined || request.grows === own?.id;
     return isThere ? undefined : { state: semaphore, outcome: LOST, events: NONE };
   },
