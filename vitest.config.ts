@@ -31,6 +31,7 @@ const SLOW = [
   'test/simulation/',
   'test/security/',
   'test/etcd/',
+  'test/github/',
 ];
 
 class SlowFirst extends BaseSequencer {
@@ -48,7 +49,7 @@ export default defineConfig({
     // Tests and printed examples import the package by its own name and get the source, not the last build.
     alias: [
       { find: /^signalbox$/, replacement: source('index.ts') },
-      { find: /^signalbox\/(core|store|testing)$/, replacement: source('$1/index.ts') },
+      { find: /^signalbox\/(core|store|github|testing)$/, replacement: source('$1/index.ts') },
     ],
   },
   test: {

@@ -7,10 +7,11 @@
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
 //     bin/yaml.cjs         what reads YAML, likewise
+//     bin/octokit.cjs      what talks to GitHub, likewise
 //     bin/import.cjs       imports a runbook that is a program
 
 import { createHash } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
 import { root } from './ensure.mjs';
@@ -20,13 +21,22 @@ if (dist === '') throw new Error('say which dist');
 const src = join(root, 'src');
 
 /** What package.json exports, and the simulator. */
-const IMPORTED = ['index', 'core/index', 'store/index', 'testing/index', 'testing/simulation/main'];
+const IMPORTED = ['index', 'core/index', 'store/index', 'github/index', 'testing/index', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
-const INCLUDED = ['commander', 'protobufjs', 'yaml'];
+const INCLUDED = [
+  ...['commander', 'protobufjs', 'yaml', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
+  ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
+  'universal-user-agent',
+];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
-const APART = { 'store/etcd/open': 'etcd', 'document/yaml': 'yaml', 'cli/pipeline/import-file': 'import' };
+const APART = {
+  'store/etcd/open': 'etcd',
+  'document/yaml': 'yaml',
+  'github/octokit': 'octokit',
+  'cli/pipeline/import-file': 'import',
+};
 
 const apart = {
   name: 'apart',
@@ -117,5 +127,7 @@ function hashOf(/** @type {string} */ file) {
 function licenceOf(/** @type {string} */ name) {
   const folder = join(root, 'node_modules', name);
   const { version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  return `${name} ${version}\n\n${readFileSync(join(folder, 'LICENSE'), 'utf8')}`;
+  const file = ['LICENSE', 'LICENSE.md'].map((one) => join(folder, one)).find((one) => existsSync(one)) ?? '';
+  const text = readFileSync(file, 'utf8');
+  return `${name} ${version}\n\n${text}`;
 }

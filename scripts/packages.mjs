@@ -27,6 +27,7 @@ export const FOR_TESTS = [
   { command: 'fish', debian: 'fish', leavesOut: 'completion in fish' },
   { command: 'script', debian: 'bsdutils', leavesOut: 'what happens on a terminal' },
   { command: 'make', debian: 'make', leavesOut: 'a run inside of make' },
+  { command: 'gh', debian: 'gh', leavesOut: 'locks on GitHub Issues with the login of gh' },
   { command: 'openssl', debian: 'openssl', leavesOut: 'etcd over TLS' },
 ];
 

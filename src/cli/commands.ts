@@ -19,6 +19,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'task', summary: 'publish, claim, finish and show tasks', load: () => import('./task.ts') },
   { name: 'pipeline', summary: 'run phases in order, gated by guards', load: () => import('./pipeline.ts') },
   { name: 'guard', summary: 'check, explain or wait for a condition', load: () => import('./guard.ts') },
+  { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },

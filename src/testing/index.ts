@@ -5,6 +5,7 @@ export { FakeFiles } from './adapters/fake-files.ts';
 export { FakeGit, type FakeGitState } from './adapters/fake-git.ts';
 export { type FakeIssue, FakeIssues } from './adapters/fake-issues.ts';
 export { FakeSessions } from './adapters/fake-sessions.ts';
+export { type FakeGitHub, fakeGitHub } from './github.ts';
 export type { After, Before, Call, Decision, Faults } from './faults.ts';
 export { faultyStore } from './faulty-store.ts';
 export { type Fate, ScriptedFaults } from './scripted-faults.ts';
@@ -19,3 +20,4 @@ export {
 export { settle, TestClock } from './test-clock.ts';
 export { simulate, type SimulationReport, type Workload } from './simulation/simulate.ts';
 export { Violation } from './simulation/checker.ts';
+export type { Exchange, Fault, FaultKind, LocalGitHub, LocalGitHubOptions } from '../github/local/local-github.ts';

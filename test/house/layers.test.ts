@@ -17,7 +17,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   adapters: ['failure', 'clock', 'core', 'host', 'sqlite'],
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
-  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime'],
+  github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
+  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github'],
   testing: 'all',
   index: 'all',
 };

@@ -176,7 +176,7 @@ export class GitHubClient {
   }
 }
 
-function baseOf(text: string): URL {
+export function baseOf(text: string): URL {
   const bad = (why: string): Failure => new Failure('invalid', `the address of GitHub's API ${why}`);
   if (!URL.canParse(text)) throw bad('is not a URL');
   const url = new URL(text);

@@ -32,7 +32,7 @@ import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
 import { currentHolders, currentWait, waitTold } from './waiting.ts';
 
-const NOT_STARTED = 126;
+export const NOT_STARTED = 126;
 
 export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
   leaveStreamsAlone();
@@ -173,7 +173,7 @@ function tooLate(resource: string): CliExit {
 }
 
 /** An argument that is not UTF-8 reaches the command byte by byte, or the command does not begin. */
-function originalArgv(argv: readonly [string, ...string[]]): readonly [Text, ...Text[]] {
+export function originalArgv(argv: readonly [string, ...string[]]): readonly [Text, ...Text[]] {
   try {
     const [name = argv[0], ...rest] = originalArguments(argv);
     return [name, ...rest];

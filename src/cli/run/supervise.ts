@@ -1,6 +1,5 @@
 /** Starts the command and supervises it: passes signals on, ends it when a hold is lost, and ends what it leaves behind. */
 import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -15,9 +14,16 @@ const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
 const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
 
+/** A hold of any engine. */
+export interface Releasable {
+  release(): Promise<{ readonly kind: string }>;
+}
+
+export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'>;
+
 export async function supervise(
-  request: RunRequest,
-  holds: readonly Hold[],
+  request: Terms,
+  holds: readonly Releasable[],
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -61,7 +67,7 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
 }
 
 async function afterLoss(
-  { onLost, graceMs }: RunRequest,
+  { onLost, graceMs }: Terms,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -78,7 +84,7 @@ async function afterLoss(
 
 /** Processes that the command left behind delay the release, but at most for the grace. */
 async function clearStragglers(
-  { graceMs, onLost }: RunRequest,
+  { graceMs, onLost }: Terms,
   child: GatedChild,
   signals: Signals,
   voice: Voice,
@@ -99,7 +105,7 @@ async function clearStragglers(
   if (child.isLeft) voice.say(`cannot end these processes: ${pids}`);
 }
 
-async function released(holds: readonly Hold[]): Promise<readonly string[]> {
+async function released(holds: readonly Releasable[]): Promise<readonly string[]> {
   // A hold that cannot be released ends with its lease. What matters now is how the command ended.
   const outcomes = await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
   return outcomes.map((outcome) => outcome?.kind ?? 'unknown');

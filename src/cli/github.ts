@@ -1,0 +1,27 @@
+/** `signalbox github …`: locks on GitHub Issues, by hand and around a command. */
+import type { Command } from 'commander';
+import { addFake } from './github/fake.ts';
+import { addLocking } from './github/locking.ts';
+import { addLooking } from './github/looking.ts';
+import { addRun } from './github/run.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox github run 42 --worker agent:7 -- ./fix.sh     the issue is yours while it runs
+  signalbox github status                                  every locked issue
+  TOKEN=$(signalbox github lock 42 --worker agent:7 --ttl 30m)
+  signalbox github unlock 42 --worker agent:7
+  signalbox github fake                                    a GitHub on this machine, to try it out
+
+The repository is --repo, else GITHUB_REPO. The token is GITHUB_TOKEN, GH_TOKEN, or what gh auth token
+prints; it needs contents:write and issues:write. GITHUB_API_URL is for GitHub Enterprise.
+
+Exit codes: 0 done · 64 usage · 69 GitHub unreachable · 75 not acquired · 76 lost · 77 not the owner`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  addLocking(command);
+  addRun(command.command('run'));
+  addLooking(command);
+  addFake(command.command('fake'));
+}

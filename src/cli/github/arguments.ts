@@ -1,0 +1,111 @@
+/** What the commands on GitHub have in common: arguments, options, and how a refusal ends the command. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { hostname } from 'node:os';
+import { Failure } from '../../failure.ts';
+import { type AcquireOptions, ConflictStrategy, LockManager, type LockReason } from '../../github/index.ts';
+import { parseDuration } from '../duration.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { complain } from '../output.ts';
+
+export interface PlaceOptions {
+  readonly repo?: string;
+  readonly api?: string;
+}
+
+export interface AskOptions extends PlaceOptions {
+  readonly worker: string;
+  readonly node?: string;
+  readonly strategy?: string;
+  readonly reason?: string;
+  readonly queue?: true;
+  readonly priority?: string;
+  readonly ttl?: string;
+}
+
+export function issueNumber(text: string): number {
+  const number = Number(text.replace(/^#/, ''));
+  if (!Number.isSafeInteger(number) || number < 1)
+    throw new InvalidArgumentError('accepted is the number of an issue.');
+  return number;
+}
+
+export function addPlace(command: Command): Command {
+  return command
+    .option('--repo <owner/name>', 'the repository; by default GITHUB_REPO')
+    .option('--api <url>', "the address of GitHub's API; by default GITHUB_API_URL");
+}
+
+export function addAsking(command: Command): Command {
+  return addPlace(command)
+    .requiredOption('--worker <id>', 'who holds it')
+    .option('--node <id>', 'on which machine; by default the name of this one')
+    .addOption(
+      new Option('--strategy <what>', 'if it is taken')
+        .choices(Object.values(ConflictStrategy))
+        .default(ConflictStrategy.RETRY),
+    )
+    .option('--reason <text>', 'why, for --strategy force; shown on the issue')
+    .option('--queue', 'stand in line with the others that use the queue')
+    .option('--priority <p>', 'in the queue: high, medium, low, or a number from -100 to 100');
+}
+
+/** The heartbeat follows from the timeout where that is short. */
+export function managerFor({ repo, api }: PlaceOptions, timeoutMs?: number): LockManager {
+  return new LockManager({
+    ...(repo !== undefined && { githubRepo: repo }),
+    ...(api !== undefined && { baseUrl: api }),
+    ...(timeoutMs !== undefined && { lockTimeoutMs: timeoutMs, heartbeatIntervalMs: Math.min(30_000, timeoutMs / 4) }),
+    onWarning: (message) => complain(`signalbox: ${message}`),
+  });
+}
+
+export function askingOf(options: AskOptions, signal?: AbortSignal): AcquireOptions {
+  const { worker, node, strategy, reason, queue, priority } = options;
+  const number = Number(priority);
+  return {
+    workerId: worker,
+    nodeId: node ?? hostname(),
+    conflictStrategy: strategy as ConflictStrategy,
+    ...(reason !== undefined && { reason }),
+    ...(queue === true && { queue }),
+    ...(priority !== undefined && { priority: (Number.isFinite(number) ? number : priority) as number }),
+    ...(signal !== undefined && { signal }),
+  };
+}
+
+export function timeoutOf(text: string | undefined): number | undefined {
+  try {
+    return text === undefined ? undefined : parseDuration(text);
+  } catch (error) {
+    throw Failure.is(error, 'invalid') ? new Failure('invalid', `--ttl: ${error.message}`) : error;
+  }
+}
+
+/** Ends the command. */
+export function refusal(error: string, reason: LockReason): CliExit {
+  return new CliExit(exitCodeOf(reason), error, {
+    reason: reason.kind === 'retries-exhausted' ? reason.last.kind : reason.kind,
+  });
+}
+
+function exitCodeOf(reason: LockReason): number {
+  switch (reason.kind) {
+    case 'unreachable':
+    case 'unauthorised':
+    case 'foreign-ref':
+      return EXIT.unreachable;
+    case 'not-owner':
+      return EXIT.notOwner;
+    case 'already-locked':
+    case 'assigned':
+    case 'retries-exhausted':
+    case 'race-lost':
+    case 'queued-behind':
+    case 'deadlock':
+    case 'rate-limited':
+    case 'issue-closed':
+    case 'issue-missing':
+    case 'aborted':
+      return EXIT.notAcquired;
+  }
+}

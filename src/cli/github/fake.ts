@@ -1,0 +1,55 @@
+/** `signalbox github fake`: a GitHub on this machine, for trying locks out and for tests of scripts. */
+import type { Command } from 'commander';
+import { serveLocalGitHub } from '../../github/local/serve.ts';
+import { parseDuration } from '../duration.ts';
+import { interruptible } from '../interrupt.ts';
+import { print, printJson } from '../output.ts';
+import { isJson } from '../store.ts';
+
+interface FakeOptions {
+  readonly port: string;
+  readonly socket?: string;
+  readonly repo: string;
+  readonly issues: string;
+  readonly delay: string;
+}
+
+export function addFake(command: Command): void {
+  command
+    .description('serve a local GitHub until it is stopped; state is in memory')
+    .option('--port <n>', 'on the loopback; 0 for any free one', '0')
+    .option('--socket <path>', 'a unix socket instead of a port, which gh can use (http_unix_socket)')
+    .option('--repo <owner/name>', 'its one repository', 'local/repository')
+    .option('--issues <n>', 'how many open issues it has', '10')
+    .option('--delay <duration>', 'added to each request', '0')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox github fake --port 4010 &
+  export GITHUB_API_URL=http://127.0.0.1:4010 GITHUB_REPO=local/repository GITHUB_TOKEN=any
+  signalbox github run 1 --worker agent:7 -- ./fix.sh
+  curl -d '{"kind":"dropped-after","match":"PATCH"}' http://127.0.0.1:4010/_local/faults
+
+Faults: broken-before, dropped-after, refused, refused-after, old-read, secondary-limit, limit-reached.`,
+    )
+    .action(async ({ port, socket, repo, issues, delay }: FakeOptions) => {
+      const server = await serveLocalGitHub({
+        port: Number(port),
+        repository: repo,
+        delayMs: parseDuration(delay),
+        ...(socket !== undefined && { socket }),
+      });
+      for (let number = 1; number <= Number(issues); number++) server.github.repository.addIssue(number);
+      const url = socket ?? server.url;
+      if (isJson(command)) printJson({ url, repository: repo });
+      else print(`export GITHUB_API_URL=${url} GITHUB_REPO=${repo} GITHUB_TOKEN=local`);
+      try {
+        await interruptible(
+          (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+        );
+      } finally {
+        await server.close();
+      }
+    });
+}

@@ -1,0 +1,91 @@
+/** `signalbox github status` and `github queue`. */
+import type { Command } from 'commander';
+import type { LockedIssue, LockStatus } from '../../github/index.ts';
+import { interruptible } from '../interrupt.ts';
+import { paintFor, print, printJson, screen } from '../output.ts';
+import { isJson } from '../store.ts';
+import { layoutFor, tableLines } from '../table.ts';
+import { addPlace, issueNumber, managerFor, type PlaceOptions } from './arguments.ts';
+
+export function addLooking(command: Command): void {
+  status(command.command('status'));
+  queue(command.command('queue'));
+}
+
+function status(command: Command): void {
+  addPlace(command)
+    .description('which issues are locked, by whom and since when')
+    .argument('[issue]', 'just this one', issueNumber)
+    .addHelpText('after', '\nExamples:\n  signalbox github status\n  signalbox github status 42 --json | jq .isLocked')
+    .action(async (issue: number | undefined, options: PlaceOptions) => {
+      const manager = managerFor(options);
+      const locks = await interruptible(async (): Promise<readonly LockedIssue[]> => {
+        if (issue === undefined) return manager.listLocks();
+        return [{ issue, title: null, ...(await manager.getLockStatus(issue)) }];
+      });
+      const [only] = locks;
+      if (isJson(command))
+        return printJson(
+          issue === undefined || only === undefined ? { locks: locks.map(statusJson) } : statusJson(only),
+        );
+      const locked = locks.filter(({ isLocked }) => isLocked);
+      if (locked.length === 0)
+        return print(issue === undefined ? 'No issue is locked.' : `Issue #${issue} is not locked.`);
+      const rows = locked.map((one) => ({
+        cells: [
+          `#${one.issue}`,
+          one.metadata?.lock.worker_id ?? '',
+          one.metadata?.lock.node_id ?? '',
+          one.metadata?.lock.claimed_at ?? '',
+          stateOf(one),
+          one.title ?? '',
+        ],
+      }));
+      for (const line of tableLines(
+        ['ISSUE', 'WORKER', 'NODE', 'SINCE', 'STATE', 'TITLE'],
+        rows,
+        layoutFor(screen(), paintFor(screen())),
+      ))
+        print(line);
+    });
+}
+
+function queue(command: Command): void {
+  addPlace(command)
+    .description('who stands in line for an issue; only those that use the queue')
+    .argument('<issue>', 'its number', issueNumber)
+    .addHelpText('after', '\nExamples:\n  signalbox github queue 42')
+    .action(async (issue: number, options: PlaceOptions) => {
+      const manager = managerFor(options);
+      const waiting = await interruptible(() => manager.getQueue(issue));
+      if (isJson(command))
+        return printJson({
+          issue,
+          waiting: waiting.map(({ sinceMs, ...one }) => ({ ...one, since: new Date(sinceMs).toISOString() })),
+        });
+      if (waiting.length === 0) return print(`Nobody stands in line for issue #${issue}.`);
+      const rows = waiting.map(({ workerId, priority, sinceMs, isExpired }, place) => ({
+        cells: [
+          String(place + 1),
+          workerId,
+          String(priority),
+          new Date(sinceMs).toISOString(),
+          isExpired ? 'expired' : '',
+        ],
+      }));
+      for (const line of tableLines(
+        ['PLACE', 'WORKER', 'PRIORITY', 'SINCE', ''],
+        rows,
+        layoutFor(screen(), paintFor(screen())),
+      ))
+        print(line);
+    });
+}
+
+function stateOf({ isStale }: LockStatus): string {
+  return isStale ? 'stale' : 'held';
+}
+
+function statusJson({ issue, title, isLocked, assignee, token, isStale, metadata }: LockedIssue): object {
+  return { issue, title, isLocked, assignee, token, isStale, metadata };
+}

@@ -1,0 +1,131 @@
+/** A lock that this process holds. */
+import { type Held, isPast, type LockMetadata } from '../core/github/index.ts';
+import { Failure } from '../failure.ts';
+import type { Timer } from '../clock.ts';
+import type { Driver } from './drive.ts';
+
+/** `expired`: it was not renewed in time. `taken`: somebody else moved the ref. */
+export type LossReason = 'expired' | 'taken';
+
+/** The reason of a hold's `signal`. */
+export class LockLost extends Failure {
+  readonly issue: number;
+  readonly why: LossReason;
+
+  constructor(issue: number, why: LossReason) {
+    super(
+      'hold-lost',
+      `the lock of issue #${issue} was lost: ${why === 'expired' ? 'it could not be renewed in time' : 'another worker took it'}`,
+    );
+    this.issue = issue;
+    this.why = why;
+  }
+}
+
+export interface ReleaseOutcome {
+  readonly kind: 'released' | 'already-lost' | 'unknown';
+  readonly message?: string;
+}
+
+/** What a hold asks of its manager. */
+export interface Keeper {
+  release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome>;
+  extend(hold: GitHubHold, timeoutMs: number): Promise<boolean>;
+}
+
+export class GitHubHold implements AsyncDisposable {
+  readonly issue: number;
+  readonly workerId: string;
+  /** The fencing token: larger for each new holder. */
+  readonly token: number;
+  /** Whether GitHub assigned the issue. It drops accounts that may not be assigned. */
+  readonly isAssigned: boolean;
+  readonly #driver: Driver;
+  readonly #keeper: Keeper;
+  readonly #lost = new AbortController();
+  #held: Held;
+  #timer: Timer | undefined;
+  #released: Promise<ReleaseOutcome> | undefined;
+
+  constructor(driver: Driver, keeper: Keeper, held: Held, isAssigned: boolean) {
+    this.#driver = driver;
+    this.#keeper = keeper;
+    this.#held = held;
+    this.issue = held.issue;
+    this.workerId = held.record.lock.worker_id;
+    this.token = held.record.epoch;
+    this.isAssigned = isAssigned;
+    this.#watch();
+  }
+
+  /** Aborts, with a `LockLost`, before anybody else can get the lock. */
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get isValid(): boolean {
+    if (this.#isOver && !this.#lost.signal.aborted && this.#released === undefined) this.lose('expired');
+    return !this.#lost.signal.aborted && this.#released === undefined;
+  }
+
+  get metadata(): LockMetadata {
+    return this.#held.record.lock;
+  }
+
+  /** Milliseconds until the hold ends, if it is not renewed. */
+  get leftMs(): number {
+    return Math.max(0, this.#held.deadline.monotonicMs - this.#driver.clock.monotonic());
+  }
+
+  /** Gives the lock another timeout, now and at each heartbeat. False if it was lost meanwhile. */
+  extend(timeoutMs: number): Promise<boolean> {
+    return this.#keeper.extend(this, timeoutMs);
+  }
+
+  /** Releasing twice, or what is lost already, changes nothing. */
+  release(outcome = 'completed'): Promise<ReleaseOutcome> {
+    return (this.#released ??= this.#release(outcome));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** For the manager. */
+  get held(): Held {
+    return this.#held;
+  }
+
+  set held(held: Held) {
+    this.#held = held;
+    this.#watch();
+  }
+
+  lose(why: LossReason): void {
+    this.#timer?.cancel();
+    if (!this.#lost.signal.aborted) this.#lost.abort(new LockLost(this.issue, why));
+  }
+
+  async #release(outcome: string): Promise<ReleaseOutcome> {
+    if (this.#lost.signal.aborted) return { kind: 'already-lost' };
+    const released = await this.#keeper.release(this, outcome);
+    this.#timer?.cancel();
+    if (released.kind === 'already-lost') this.lose('taken');
+    return released;
+  }
+
+  get #isOver(): boolean {
+    return isPast(this.#held.deadline, this.#driver.instant());
+  }
+
+  /** The hold ends at its deadline whether or not anything is heard of GitHub. */
+  #watch(): void {
+    this.#timer?.cancel();
+    const ring = (): void => {
+      if (this.#lost.signal.aborted) return;
+      if (this.#isOver) this.lose('expired');
+      else this.#watch();
+    };
+    this.#timer = this.#driver.clock.timer(Math.max(1, this.leftMs), ring);
+  }
+}

@@ -1,0 +1,494 @@
+/**
+ * Locks on GitHub Issues, for teams that have nothing but a repository.
+ *
+ *     acquireLock ─▶ budget ─▶ acquire (core) ─▶ hold ─▶ heartbeats ─▶ release (core)
+ */
+import { type Clock, systemClock } from '../clock.ts';
+import {
+  acquire,
+  type AcquireRequest,
+  type Held,
+  inQueue,
+  isPast,
+  isPriority,
+  isStale,
+  issueOfRef,
+  later,
+  type LockMetadata,
+  LOCKS,
+  lockRef,
+  type LockRecord,
+  marginMs,
+  priorityOf,
+  type PriorityWord,
+  problemIn,
+  type QueueEntry,
+  queueOf,
+  recordIn,
+  type Refusal,
+  release,
+  type Settings,
+  type Strategy,
+  type TaskInfo,
+} from '../core/github/index.ts';
+import { Failure, shown } from '../failure.ts';
+import { randomHex } from '../host/index.ts';
+import { Budget, type BudgetView } from './budget.ts';
+import type { CachedLock, LockCache } from './cache.ts';
+import type { GitHubClient } from './client.ts';
+import { Aborted, Driver } from './drive.ts';
+import { Heartbeats } from './heartbeats.ts';
+import { GitHubHold, type ReleaseOutcome } from './hold.ts';
+import { Counters, type LockMetrics } from './metrics.ts';
+import { OctokitClient, type OctokitClientOptions } from './octokit-client.ts';
+import { type LockReason, reasonOf, textOf } from './reason.ts';
+
+export const ConflictStrategy = {
+  /** Waits 1, 2, 4, 8 and 16 s. A stale lock is left alone. */
+  RETRY: 'retry',
+  FAIL_FAST: 'fail-fast',
+  /** As RETRY, but takes a lock that its holder has not renewed in time. */
+  STEAL_STALE: 'steal-stale',
+  /** Takes it from whoever has it. For administrators, with a reason. */
+  FORCE_ACQUIRE: 'force',
+} as const satisfies Record<string, Strategy>;
+export type ConflictStrategy = Strategy;
+
+export interface LockManagerOptions extends OctokitClientOptions, Partial<Settings> {
+  readonly client?: GitHubClient;
+  readonly clock?: Clock;
+  /** Where lock information is also kept, for display. Never read for a decision. */
+  readonly cache?: LockCache;
+  readonly onWarning?: (message: string) => void;
+  readonly onDebug?: (message: string) => void;
+}
+
+export interface AcquireOptions {
+  /** Who holds it. Two workers on one account are two holders. */
+  readonly workerId: string;
+  /** The machine or the runner. */
+  readonly nodeId: string;
+  /** Public on the issue: put no secrets here. */
+  readonly taskInfo?: TaskInfo;
+  readonly conflictStrategy?: ConflictStrategy;
+  /** Needed for FORCE_ACQUIRE. Public. */
+  readonly reason?: string;
+  /** Stand in line. Advisory: workers that do not use the queue do not see it. */
+  readonly queue?: boolean;
+  readonly priority?: PriorityWord | number;
+  readonly lockTimeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+export type LockResult =
+  | { readonly success: true; readonly lockId: number; readonly token: number; readonly lock: GitHubHold }
+  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
+
+export type ManyResult =
+  | { readonly success: true; readonly lockIds: readonly number[]; readonly locks: readonly GitHubHold[] }
+  | {
+      readonly success: false;
+      readonly lockIds: readonly number[];
+      readonly error: string;
+      readonly reason: LockReason;
+    };
+
+export type ReleaseResult =
+  | { readonly success: true; readonly lockId: number }
+  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
+
+export interface LockStatus {
+  readonly isLocked: boolean;
+  /** The account that the lock's record names. */
+  readonly assignee: string | null;
+  readonly metadata: { readonly lock: LockMetadata } | null;
+  readonly token: number;
+  /** Not renewed in time: STEAL_STALE may take it. */
+  readonly isStale: boolean;
+}
+
+export interface LockedIssue extends LockStatus {
+  readonly issue: number;
+  readonly title: string | null;
+}
+
+const DEFAULTS: Settings = {
+  ...{ maxRetries: 5, initialBackoffMs: 1_000, maxBackoffMs: 16_000 },
+  ...{ heartbeatIntervalMs: 30_000, lockTimeoutMs: 300_000 },
+};
+const LONGEST_NAME = 200;
+const LARGEST_INFO = 8 * 1024;
+
+export class LockManager implements AsyncDisposable {
+  readonly #settings: Settings;
+  readonly #driver: Driver;
+  readonly #budget: Budget;
+  readonly #heartbeats: Heartbeats;
+  readonly #counters = new Counters();
+  readonly #cache: LockCache | undefined;
+  readonly #debug: (message: string) => void;
+  readonly #id = randomHex(6);
+  #number = 0;
+
+  constructor(options: LockManagerOptions = {}) {
+    this.#settings = settingsOf(options);
+    const client = options.client ?? new OctokitClient(options);
+    this.#driver = new Driver(client, options.clock ?? systemClock);
+    this.#budget = new Budget(this.#driver, this.#settings, options.onWarning ?? (() => undefined));
+    this.#cache = options.cache;
+    this.#debug = options.onDebug ?? (() => undefined);
+    this.#heartbeats = new Heartbeats(this.#driver, this.#budget, {
+      nonce: () => this.#unique(),
+      renewed: (hold) => this.#keep(hold),
+    });
+  }
+
+  async acquireLock(issueNumber: number, options: AcquireOptions): Promise<LockResult> {
+    const result = await this.acquireMany([issueNumber], options);
+    if (!result.success) return { success: false, lockId: issueNumber, error: result.error, reason: result.reason };
+    const [lock] = result.locks as readonly [GitHubHold];
+    return { success: true, lockId: issueNumber, token: lock.token, lock };
+  }
+
+  /** All of them or none. By one move where GitHub has GraphQL, otherwise one after the other in the order of their numbers. */
+  async acquireMany(issueNumbers: readonly number[], options: AcquireOptions): Promise<ManyResult> {
+    const issues = [...new Set(issueNumbers)].sort((one, other) => one - other);
+    const problem =
+      problemWith(issues, options) ??
+      (options.lockTimeoutMs === undefined
+        ? undefined
+        : problemIn({ ...this.#settings, lockTimeoutMs: options.lockTimeoutMs }));
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const held = issues.map((issue) => this.#holdOf(issue, options.workerId));
+    if (held.every((hold) => hold !== undefined)) return { success: true, lockIds: issues, locks: held };
+    const since = this.#driver.clock.monotonic();
+    const result = await this.#acquire(issues, options);
+    this.#counters.ended(result.success, this.#driver.clock.monotonic() - since);
+    return result;
+  }
+
+  async #acquire(issues: readonly number[], options: AcquireOptions): Promise<ManyResult> {
+    const refused = (refusal: LockReason): ManyResult => ({
+      success: false,
+      lockIds: issues,
+      error: textOf(refusal),
+      reason: refusal,
+    });
+    const isCancelled = (): boolean => options.signal?.aborted === true;
+    if (isCancelled()) return refused({ kind: 'aborted' });
+    const [login, fullMs] = await Promise.all([
+      this.#driver.client.getLogin(),
+      this.#budget.fullForMs(this.#heartbeats.holds.size > 0),
+    ]);
+    if (fullMs !== undefined) {
+      const message = `the token carries about ${this.#budget.capacity} processes with locks, and has no room for this one`;
+      return refused(this.#reason({ kind: 'rate-limited', waitMs: fullMs, message }));
+    }
+    const account = login.kind === 'ok' ? login.value : null;
+    const request: AcquireRequest = {
+      ...{
+        issues,
+        hold: this.#unique(),
+        workerId: options.workerId,
+        nodeId: options.nodeId,
+        taskInfo: options.taskInfo ?? {},
+      },
+      ...{ strategy: options.conflictStrategy ?? ConflictStrategy.RETRY, login: account },
+      ...(options.reason !== undefined && { reason: options.reason }),
+    };
+    const settings = { ...this.#settings, timeoutMs: options.lockTimeoutMs ?? this.#settings.lockTimeoutMs };
+    const ticket = {
+      hold: request.hold,
+      workerId: options.workerId,
+      priority: priorityOf(options.priority),
+      timeoutMs: settings.timeoutMs,
+      holds: [...this.#heartbeats.holds].filter((hold) => hold.workerId === options.workerId).map(({ issue }) => issue),
+    };
+    const line = options.queue === true ? inQueue(ticket) : undefined;
+    try {
+      const outcome = await this.#driver.drive(acquire(request, settings, line), options.signal);
+      if (outcome.metConflict) this.#counters.conflict();
+      if (outcome.kind === 'refused') {
+        if (outcome.refusal.kind === 'not-together') return await this.#oneByOne(issues, options);
+        return refused(this.#reason(outcome.refusal));
+      }
+      if (request.strategy !== ConflictStrategy.FORCE_ACQUIRE) this.#counters.stale(outcome.tookOver.length);
+      const begun = await this.#begin(outcome.holds, outcome.assigned, refused);
+      // A cancel that raced the grant gives the grant back.
+      if (!begun.success || !isCancelled()) return begun;
+      await Promise.all(begun.locks.map((lock) => lock.release('given back: cancelled')));
+      return refused({ kind: 'aborted' });
+    } catch (error) {
+      if (!(error instanceof Aborted)) throw error;
+      if (line !== undefined) await this.#driver.drive(line.leave(false));
+      return refused({ kind: 'aborted' });
+    }
+  }
+
+  /** Looks once more before the holds are handed out. */
+  async #begin(
+    all: readonly Held[],
+    assigned: readonly number[],
+    refused: (reason: LockReason) => ManyResult,
+  ): Promise<ManyResult> {
+    const [first] = all as readonly [Held];
+    const wasFirst = this.#heartbeats.holds.size === 0;
+    const locks = all.map((held) => new GitHubHold(this.#driver, this, held, assigned.includes(held.issue)));
+    for (const lock of locks) this.#heartbeats.add(lock);
+    if (wasFirst && !(await this.#budget.mayStay(first.issue))) {
+      await Promise.all(locks.map((lock) => lock.release('refused: too many locks for this token')));
+      const message = `the token carries about ${this.#budget.capacity} processes with locks, and others came first`;
+      return refused(this.#reason({ kind: 'rate-limited', waitMs: this.#settings.lockTimeoutMs, message }));
+    }
+    if (locks.some((lock) => !lock.isValid)) {
+      await Promise.all(locks.map((lock) => lock.release()));
+      return refused({ kind: 'unreachable', message: 'the lock had ended before it could be used' });
+    }
+    for (const lock of locks) this.#keep(lock);
+    return { success: true, lockIds: locks.map(({ issue }) => issue), locks };
+  }
+
+  /** Without GraphQL. The order of the numbers keeps two of them from waiting for each other. */
+  async #oneByOne(issues: readonly number[], options: AcquireOptions): Promise<ManyResult> {
+    const locks: GitHubHold[] = [];
+    for (const issue of issues) {
+      const result = await this.#acquire([issue], options);
+      if (result.success) locks.push(...result.locks);
+      else {
+        await Promise.all(locks.map((lock) => lock.release('given back: not all could be had')));
+        return { ...result, lockIds: issues };
+      }
+    }
+    return { success: true, lockIds: issues, locks };
+  }
+
+  /** Releases what this manager holds, or what an earlier process of the same worker left. */
+  async releaseLock(issueNumber: number, workerId: string, outcome = 'completed'): Promise<ReleaseResult> {
+    const failed = (reason: LockReason): ReleaseResult => ({
+      success: false,
+      lockId: issueNumber,
+      error: textOf(reason),
+      reason,
+    });
+    const hold = this.#holdOf(issueNumber, workerId);
+    if (hold !== undefined) {
+      const released = await hold.release(outcome);
+      if (released.kind === 'released') return { success: true, lockId: issueNumber };
+      if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
+      return failed({ kind: 'unreachable', message: released.message ?? 'the outcome is not known' });
+    }
+    const found = await this.#find(issueNumber);
+    if ('reason' in found) return failed(found.reason);
+    const { held, record } = found;
+    if (held === undefined || record?.lock.worker_id !== workerId) {
+      const by = record?.state === 'held' ? record.lock.worker_id : null;
+      return failed({ kind: 'not-owner', issue: issueNumber, by });
+    }
+    const released = await this.#driver.drive(
+      release(held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
+    );
+    if (released.kind === 'released') {
+      this.#forget(issueNumber);
+      return { success: true, lockId: issueNumber };
+    }
+    if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
+    return failed({ kind: 'unreachable', message: released.message });
+  }
+
+  /** Reads the ref, which is the truth; comments may be older. */
+  async getLockStatus(issueNumber: number): Promise<LockStatus> {
+    const found = await this.#find(issueNumber);
+    if ('reason' in found)
+      throw new Failure(found.reason.kind === 'unauthorised' ? 'forbidden' : 'unavailable', textOf(found.reason));
+    return statusOf(found.record, found.isStale);
+  }
+
+  /** Every lock of the repository, by two requests; asked again, they cost nothing while nothing changes. */
+  async listLocks(): Promise<readonly LockedIssue[]> {
+    const { client } = this.#driver;
+    const [tips, assigned] = await Promise.all([client.listTips(LOCKS), client.listAssigned()]);
+    const titles = new Map(assigned.kind === 'ok' ? assigned.value.map(({ issue, title }) => [issue, title]) : []);
+    const all = tips.kind === 'missing' ? await this.#tipsOneByOne() : tips;
+    if (all.kind !== 'ok') throw new Failure(all.kind === 'denied' ? 'forbidden' : 'unavailable', all.message);
+    return all.value
+      .flatMap(({ ref, message, dateMs }) => {
+        const issue = issueOfRef(ref);
+        const record = issue === undefined ? undefined : recordIn(message, issue);
+        if (issue === undefined || record?.state !== 'held') return [];
+        return [
+          { issue, title: titles.get(issue) ?? null, ...statusOf(record, isStale(record, dateMs, all.date?.ms ?? 0)) },
+        ];
+      })
+      .sort((one, other) => one.issue - other.issue);
+  }
+
+  async #tipsOneByOne(): ReturnType<GitHubClient['listTips']> {
+    const refs = await this.#driver.client.listRefs(LOCKS);
+    if (refs.kind !== 'ok') return refs;
+    const commits = await Promise.all(refs.value.map(({ sha }) => this.#driver.commit(sha)));
+    const value = refs.value.flatMap((ref, place) => {
+      const commit = commits[place];
+      return commit?.kind === 'ok' ? [{ ...ref, message: commit.value.message, dateMs: commit.value.dateMs }] : [];
+    });
+    return { ...refs, value };
+  }
+
+  /** Who stands in line for an issue, first to last. */
+  async getQueue(issueNumber: number): Promise<readonly QueueEntry[]> {
+    return this.#driver.drive(queueOf(issueNumber));
+  }
+
+  /** From the cache: a hint for display, which may be old or absent. */
+  async getLockFromMemory(issueNumber: number): Promise<CachedLock | null> {
+    if (this.#cache === undefined) return null;
+    return this.#cache.get(issueNumber).catch((error: unknown) => {
+      this.#debug(`the lock cache cannot be read: ${(error as Error).message}`);
+      return null;
+    });
+  }
+
+  getMetrics(): LockMetrics {
+    return this.#counters.view();
+  }
+
+  /** How many locks the token carries, how often they are renewed, and what GitHub says is left. */
+  getBudget(): BudgetView {
+    return this.#budget.view();
+  }
+
+  /** Releases everything that is held here. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#heartbeats.holds].map((hold) => hold.release()));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** For holds. */
+  async release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome> {
+    await this.#heartbeats.remove(hold);
+    const released = await this.#driver.drive(
+      release(hold.held, { nonce: this.#unique(), at: this.#driver.instant(), outcome, iso: this.#driver.serverIso() }),
+    );
+    this.#forget(hold.issue);
+    return released;
+  }
+
+  /** For holds. */
+  async extend(hold: GitHubHold, timeoutMs: number): Promise<boolean> {
+    const problem = problemIn({ ...this.#settings, lockTimeoutMs: timeoutMs });
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    const { seq } = hold.held.record;
+    await this.#heartbeats.now(new Map([[hold, timeoutMs]]));
+    return hold.isValid && hold.held.record.seq > seq;
+  }
+
+  #holdOf(issue: number, workerId: string): GitHubHold | undefined {
+    return [...this.#heartbeats.holds].find(
+      (hold) => hold.issue === issue && hold.workerId === workerId && hold.isValid,
+    );
+  }
+
+  async #find(
+    issue: number,
+  ): Promise<
+    { readonly record?: LockRecord; readonly held?: Held; readonly isStale: boolean } | { readonly reason: LockReason }
+  > {
+    const sent = this.#driver.instant();
+    const ref = await this.#driver.client.getRef(lockRef(issue));
+    if (ref.kind === 'missing') return { isStale: false };
+    if (ref.kind !== 'ok') return { reason: this.#reason(trouble(ref)) };
+    const commit = await this.#driver.commit(ref.value.sha);
+    if (commit.kind !== 'ok') return { reason: this.#reason(trouble(commit)) };
+    const record = recordIn(commit.value.message, issue);
+    if (record === undefined) return { reason: { kind: 'foreign-ref', issue, sha: ref.value.sha } };
+    const ageMs = (ref.date?.ms ?? Number.POSITIVE_INFINITY) - commit.value.dateMs;
+    // Dates are in whole seconds.
+    const deadline = later(sent, record.timeout_ms - marginMs(record.timeout_ms) - ageMs - 1_000);
+    const held = {
+      issue,
+      tip: ref.value.sha,
+      record,
+      before: commit.value.parents,
+      deadline,
+      since: later(sent, -ageMs),
+      commentAt: sent,
+    };
+    const isOld = isStale(record, commit.value.dateMs, ref.date?.ms ?? 0);
+    return { record, isStale: isOld, ...(record.state === 'held' && !isPast(deadline, sent) && { held }) };
+  }
+
+  #reason(refusal: Refusal): LockReason {
+    return reasonOf(refusal, this.#driver.clock.now());
+  }
+
+  #keep(hold: GitHubHold): void {
+    const value = { issue: hold.issue, token: hold.token, lock: hold.metadata };
+    this.#cache
+      ?.set(value, hold.held.record.timeout_ms)
+      .catch((error: unknown) => this.#debug(`the lock cache cannot be written: ${(error as Error).message}`));
+  }
+
+  #forget(issue: number): void {
+    this.#cache
+      ?.delete(issue)
+      .catch((error: unknown) => this.#debug(`the lock cache cannot be written: ${(error as Error).message}`));
+  }
+
+  #unique(): string {
+    return `${this.#id}${randomHex(4)}-${++this.#number}`;
+  }
+}
+
+function settingsOf(options: LockManagerOptions): Settings {
+  const given = Object.fromEntries(
+    Object.keys(DEFAULTS).flatMap((key) => {
+      const value = options[key as keyof Settings];
+      return value === undefined ? [] : [[key, value]];
+    }),
+  );
+  const settings = { ...DEFAULTS, ...given };
+  const problem = problemIn(settings);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  return settings;
+}
+
+function problemWith(issues: readonly number[], options: AcquireOptions): string | undefined {
+  if (issues.length === 0) return 'no issue is named';
+  const bad = issues.find((issue) => !Number.isSafeInteger(issue) || issue < 1);
+  if (bad !== undefined) return `the issue is ${shown(bad)}; accepted is a whole number from 1`;
+  for (const name of ['workerId', 'nodeId'] as const) {
+    const value: unknown = options[name];
+    if (typeof value !== 'string' || value === '' || value.length > LONGEST_NAME || /\p{Cc}/u.test(value))
+      return `${name} is ${shown(value)}; accepted are 1 to ${LONGEST_NAME} printable characters`;
+  }
+  const { conflictStrategy = ConflictStrategy.RETRY, reason, taskInfo } = options;
+  if (!Object.values<string>(ConflictStrategy).includes(conflictStrategy))
+    return `conflictStrategy is ${shown(conflictStrategy)}; accepted are ${Object.values(ConflictStrategy).join(', ')}`;
+  if (conflictStrategy === ConflictStrategy.FORCE_ACQUIRE && (reason === undefined || reason.trim() === ''))
+    return 'FORCE_ACQUIRE needs a reason, which is shown on the issue';
+  if (options.priority !== undefined && !isPriority(options.priority))
+    return `priority is ${shown(options.priority)}; accepted are high, medium, low, and numbers from -100 to 100`;
+  if (reason !== undefined && reason.length > 1_000) return 'the reason is longer than 1,000 characters';
+  if (taskInfo !== undefined && JSON.stringify(taskInfo).length > LARGEST_INFO)
+    return `taskInfo is larger than ${LARGEST_INFO} characters`;
+  return undefined;
+}
+
+function statusOf(record: LockRecord | undefined, isOld: boolean): LockStatus {
+  const isLocked = record?.state === 'held';
+  return {
+    isLocked,
+    assignee: isLocked ? record.login : null,
+    metadata: isLocked ? { lock: record.lock } : null,
+    token: record?.epoch ?? 0,
+    isStale: isLocked && isOld,
+  };
+}
+
+function trouble(reply: { readonly kind: string; readonly message: string; readonly waitMs?: number }): Refusal {
+  if (reply.kind === 'limited') return { kind: 'rate-limited', waitMs: reply.waitMs ?? 0, message: reply.message };
+  if (reply.kind === 'denied') return { kind: 'unauthorised', message: reply.message };
+  return { kind: 'unreachable', message: reply.message };
+}

@@ -1,0 +1,433 @@
+/** GitHub over its REST and GraphQL APIs, by Octokit. Loaded only when a request is made. */
+import type { Octokit } from '@octokit/core';
+import { baseOf } from '../adapters/issues/github-client.ts';
+import { findToken } from '../adapters/issues/github-token.ts';
+import { timeLimit } from '../clock.ts';
+import type { CommentSeen, CommitSeen, IssueSeen, RefMove, RefSeen, Reply } from '../core/github/index.ts';
+import { Failure, shown } from '../failure.ts';
+import type { AssignedIssue, GitHubClient, Tip } from './client.ts';
+
+export interface OctokitClientOptions {
+  /** `owner/name`. Default: GITHUB_REPO, else GITHUB_REPOSITORY, which GitHub Actions sets. */
+  readonly githubRepo?: string;
+  /** Default: GITHUB_TOKEN, GH_TOKEN, else what `gh auth token` prints. */
+  readonly token?: string;
+  /** Of the REST API; `https://HOST/api/v3` for GitHub Enterprise. Default: GITHUB_API_URL, else GitHub itself. */
+  readonly baseUrl?: string;
+  /** For each request. Default 30 s. */
+  readonly requestTimeoutMs?: number;
+  /** Instead of Node's: for a proxy, or a test. */
+  readonly fetch?: typeof globalThis.fetch;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+type Headers = Readonly<Record<string, string | number | undefined>>;
+interface Response {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly data: unknown;
+}
+
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+const NULL_OID = '0'.repeat(40);
+const SECONDARY_MS = 60_000;
+const TIMEOUT_MS = 30_000;
+const PAGE = 100;
+const MOST_PAGES = 20;
+
+const TIPS = `query ($owner: String!, $name: String!, $prefix: String!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    id
+    refs(refPrefix: $prefix, first: 100, after: $after) {
+      nodes { name target { oid ... on Commit { message committedDate } } }
+      pageInfo { hasNextPage endCursor }
+    }
+  }
+}`;
+const MOVE = `mutation ($input: UpdateRefsInput!) {
+  updateRefs(input: $input) { clientMutationId }
+}`;
+
+/** The queries, so that tests check them against GitHub's schema. */
+export const GRAPHQL: readonly string[] = [TIPS, MOVE];
+
+export class OctokitClient implements GitHubClient {
+  readonly repository: string;
+  remaining?: number;
+  resetMs?: number;
+  readonly #owner: string;
+  readonly #repo: string;
+  readonly #base: URL;
+  readonly #options: OctokitClientOptions;
+  readonly #env: NodeJS.ProcessEnv;
+  /** Answers to lists, for their ETags. */
+  readonly #known = new Map<string, { readonly etag: string; readonly data: unknown }>();
+  #octokit: Promise<Octokit> | undefined;
+  #login: string | null | undefined;
+  #repositoryId: string | undefined;
+
+  constructor(options: OctokitClientOptions = {}) {
+    this.#options = options;
+    this.#env = options.env ?? process.env;
+    this.repository = options.githubRepo ?? this.#env['GITHUB_REPO'] ?? this.#env['GITHUB_REPOSITORY'] ?? '';
+    const [owner = '', repo = '', ...more] = this.repository.split('/');
+    const isName = (part: string): boolean => /^[\w.-]{1,100}$/.test(part) && part !== '.' && part !== '..';
+    if (!isName(owner) || !isName(repo) || more.length > 0)
+      throw new Failure(
+        'invalid',
+        `the repository is ${shown(this.repository)}; accepted is owner/name, as githubRepo or in GITHUB_REPO`,
+      );
+    this.#owner = owner;
+    this.#repo = repo;
+    this.#base = baseOf(options.baseUrl ?? (this.#env['GITHUB_API_URL'] || 'https://api.github.com'));
+  }
+
+  async getIssue(issue: number): Promise<Reply<IssueSeen>> {
+    const reply = await this.#ask('GET /repos/{owner}/{repo}/issues/{issue_number}', { issue_number: issue });
+    return valued(reply, (data) => ({ isOpen: data['state'] === 'open', assignees: loginsIn(data) }));
+  }
+
+  async assignIssue(issue: number, login: string): Promise<Reply<{ readonly assignees: readonly string[] }>> {
+    const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
+      issue_number: issue,
+      assignees: [login],
+    });
+    return valued(reply, (data) => ({ assignees: loginsIn(data) }));
+  }
+
+  async unassignIssue(issue: number, login: string): Promise<Reply<null>> {
+    return done(
+      await this.#write('DELETE /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
+        issue_number: issue,
+        assignees: [login],
+      }),
+    );
+  }
+
+  async addComment(issue: number, body: string): Promise<Reply<{ readonly id: number }>> {
+    const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
+      issue_number: issue,
+      body,
+    });
+    return valued(reply, (data) => ({ id: Number(data['id']) }));
+  }
+
+  async editComment(id: number, body: string): Promise<Reply<null>> {
+    return done(
+      await this.#write('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', { comment_id: id, body }),
+    );
+  }
+
+  async listComments(issue: number): Promise<Reply<readonly CommentSeen[]>> {
+    const reply = await this.#pages('GET /repos/{owner}/{repo}/issues/{issue_number}/comments', {
+      issue_number: issue,
+    });
+    return valuedList(reply, (data) => ({ id: Number(data['id']), body: textIn(data, 'body') }));
+  }
+
+  async getRef(ref: string): Promise<Reply<RefSeen>> {
+    const reply = await this.#ask('GET /repos/{owner}/{repo}/git/ref/{+ref}', { ref: short(ref) });
+    return valued(reply, refIn);
+  }
+
+  /** Not in pages: GitHub gives all of them at once. */
+  async listRefs(prefix: string): Promise<Reply<readonly RefSeen[]>> {
+    const route = 'GET /repos/{owner}/{repo}/git/matching-refs/{+ref}';
+    const reply = await this.#ask(route, { ref: short(prefix).replace(/\/$/, '') }, true);
+    if (reply.kind !== 'ok') return reply;
+    // Without the slash at its end, the prefix may match more than is meant.
+    return {
+      ...reply,
+      value: listIn(reply.value)
+        .map(refIn)
+        .filter(({ ref }) => ref.startsWith(prefix)),
+    };
+  }
+
+  async createRef(ref: string, sha: string): Promise<Reply<null>> {
+    return done(await this.#write('POST /repos/{owner}/{repo}/git/refs', { ref, sha }));
+  }
+
+  async updateRef(ref: string, sha: string): Promise<Reply<null>> {
+    return done(
+      await this.#write('PATCH /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref), sha, force: false }),
+    );
+  }
+
+  async deleteRef(ref: string): Promise<Reply<null>> {
+    return done(await this.#write('DELETE /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref) }));
+  }
+
+  async updateRefs(moves: readonly RefMove[]): Promise<Reply<null>> {
+    if (this.#repositoryId === undefined) {
+      const found = await this.listTips('refs/signalbox/none/');
+      if (found.kind !== 'ok') return found;
+    }
+    const refUpdates = moves.map(({ ref, from, to }) => ({
+      name: ref,
+      beforeOid: from ?? NULL_OID,
+      afterOid: to ?? NULL_OID,
+      force: false,
+    }));
+    return done(await this.#graphql(MOVE, { input: { repositoryId: this.#repositoryId, refUpdates } }));
+  }
+
+  async getCommit(sha: string): Promise<Reply<CommitSeen>> {
+    const reply = await this.#ask('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', { commit_sha: sha });
+    return valued(reply, (data) => ({
+      sha: textIn(data, 'sha'),
+      message: textIn(data, 'message'),
+      parents: listIn(data['parents']).map((parent) => textIn(parent, 'sha')),
+      dateMs: committedMs(data),
+    }));
+  }
+
+  async createCommit(
+    message: string,
+    parents: readonly string[],
+  ): Promise<Reply<{ readonly sha: string; readonly dateMs: number }>> {
+    const reply = await this.#write('POST /repos/{owner}/{repo}/git/commits', { message, tree: EMPTY_TREE, parents });
+    return valued(reply, (data) => ({ sha: textIn(data, 'sha'), dateMs: committedMs(data) }));
+  }
+
+  async listTips(prefix: string): Promise<Reply<readonly Tip[]>> {
+    const tips: Tip[] = [];
+    let after: string | null = null;
+    for (;;) {
+      const reply: Reply<unknown> = await this.#graphql(TIPS, { owner: this.#owner, name: this.#repo, prefix, after });
+      if (reply.kind !== 'ok') return reply;
+      const { id, refs } = asObject(asObject(reply.value)['repository']);
+      if (typeof id === 'string') this.#repositoryId = id;
+      const { nodes, pageInfo } = asObject(refs);
+      for (const node of listIn(nodes)) {
+        const target = asObject(node['target']);
+        const dateMs = Date.parse(textIn(target, 'committedDate'));
+        tips.push({
+          ref: prefix + textIn(node, 'name'),
+          sha: textIn(target, 'oid'),
+          message: textIn(target, 'message'),
+          dateMs,
+        });
+      }
+      if (asObject(pageInfo)['hasNextPage'] !== true) return { ...reply, value: tips };
+      after = textIn(asObject(pageInfo), 'endCursor');
+    }
+  }
+
+  async listAssigned(): Promise<Reply<readonly AssignedIssue[]>> {
+    const reply = await this.#pages('GET /repos/{owner}/{repo}/issues', { state: 'open', assignee: '*' });
+    return valuedList(reply, (data) => ({
+      issue: Number(data['number']),
+      title: textIn(data, 'title'),
+      assignees: loginsIn(data),
+    }));
+  }
+
+  async getLogin(): Promise<Reply<string | null>> {
+    if (this.#login !== undefined) return { kind: 'ok', value: this.#login };
+    const reply = await this.#ask('GET /user', {});
+    // The token of a workflow or of an app belongs to nobody who could be assigned.
+    if (reply.kind === 'denied') return { kind: 'ok', value: (this.#login = null) };
+    const found = valued(reply, (data) => textIn(data, 'login'));
+    if (found.kind === 'ok') this.#login = found.value;
+    return found;
+  }
+
+  async isAdmin(): Promise<Reply<boolean>> {
+    const login = await this.getLogin();
+    if (login.kind !== 'ok') return login;
+    if (login.value === null) return { kind: 'ok', value: false };
+    const reply = await this.#ask('GET /repos/{owner}/{repo}/collaborators/{username}/permission', {
+      username: login.value,
+    });
+    if (reply.kind === 'denied' || reply.kind === 'missing') return { ...reply, kind: 'ok', value: false };
+    return valued(reply, (data) => data['permission'] === 'admin');
+  }
+
+  /** A write to what is not there, or may not be seen: GitHub says 404 for both. */
+  async #write(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<unknown>> {
+    const reply = await this.#ask(route, parameters);
+    if (reply.kind !== 'missing') return reply;
+    return {
+      ...reply,
+      kind: 'denied',
+      message: `${this.repository} is not there, or this token may not write to it (contents:write and issues:write)`,
+    };
+  }
+
+  async #pages(route: string, parameters: Readonly<Record<string, unknown>>): Promise<Reply<readonly unknown[]>> {
+    const all: unknown[] = [];
+    for (let page = 1; ; page++) {
+      const reply = await this.#ask(route, { ...parameters, per_page: PAGE, page }, true);
+      if (reply.kind !== 'ok') return reply;
+      const items = Array.isArray(reply.value) ? (reply.value as readonly unknown[]) : [];
+      all.push(...items);
+      if (items.length < PAGE || page === MOST_PAGES) return { ...reply, value: all };
+    }
+  }
+
+  async #ask(route: string, parameters: Readonly<Record<string, unknown>>, isKept = false): Promise<Reply<unknown>> {
+    const key = `${route} ${JSON.stringify(parameters)}`;
+    const known = isKept ? this.#known.get(key) : undefined;
+    const headers = known === undefined ? {} : { 'if-none-match': known.etag };
+    const place = route.includes('{owner}') ? { owner: this.#owner, repo: this.#repo } : {};
+    const answer = await this.#send((octokit, request) =>
+      octokit.request(route, { ...place, ...parameters, headers, request }),
+    );
+    if ('trouble' in answer) return answer.trouble;
+    const date = dateIn(answer.headers);
+    if (answer.status === 304 && known !== undefined) return { kind: 'ok', value: known.data, ...date };
+    const { etag } = answer.headers;
+    if (isKept && typeof etag === 'string') this.#known.set(key, { etag, data: answer.data });
+    return { kind: 'ok', value: answer.data, ...date };
+  }
+
+  async #graphql(query: string, variables: Readonly<Record<string, unknown>>): Promise<Reply<unknown>> {
+    const url = `${this.#base.pathname.replace(/\/$/, '').replace(/\/v3$/, '')}/graphql`;
+    const answer = await this.#send((octokit, request) =>
+      octokit.request(`POST ${new URL(url, this.#base).href}`, { query, variables, request }),
+    );
+    if ('trouble' in answer) return answer.trouble;
+    const { data, errors } = asObject(answer.data);
+    const date = dateIn(answer.headers);
+    const [error] = listIn(errors);
+    if (error === undefined) return { kind: 'ok', value: data, ...date };
+    const message = textIn(error, 'message');
+    switch (error['type']) {
+      case 'RATE_LIMITED':
+        return { kind: 'limited', waitMs: waitIn(answer.headers, date.date?.ms), message, ...date };
+      case 'FORBIDDEN':
+      case 'INSUFFICIENT_SCOPES':
+        return { kind: 'denied', message, ...date };
+      default:
+        return { kind: 'refused', status: 200, message, ...date };
+    }
+  }
+
+  async #send(
+    call: (octokit: Octokit, request: object) => Promise<Response>,
+  ): Promise<Response | { readonly trouble: Exclude<Reply<never>, { kind: 'ok' }> }> {
+    const limit = timeLimit(this.#options.requestTimeoutMs ?? TIMEOUT_MS);
+    try {
+      const octokit = await (this.#octokit ??= this.#load());
+      const { fetch } = this.#options;
+      const response = await call(octokit, { signal: limit.signal, ...(fetch !== undefined && { fetch }) });
+      this.#note(response.headers);
+      return response;
+    } catch (error) {
+      if (Failure.is(error)) {
+        this.#octokit = undefined;
+        return { trouble: { kind: 'denied', message: error.message } };
+      }
+      const { response } = error as { readonly response?: Response };
+      if (response !== undefined) this.#note(response.headers);
+      if (response?.status === 304) return response;
+      return { trouble: troubleOf(error as Error, response) };
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  #note(headers: Headers): void {
+    const remaining = Number(headers['x-ratelimit-remaining']);
+    const reset = Number(headers['x-ratelimit-reset']);
+    if (headers['x-ratelimit-resource'] === 'graphql' || !Number.isFinite(remaining)) return;
+    this.remaining = remaining;
+    this.resetMs = reset * 1000;
+  }
+
+  async #load(): Promise<Octokit> {
+    const host = this.#base.host === 'api.github.com' ? 'github.com' : this.#base.host;
+    const token = await findToken(this.#options.token, host, this.#env);
+    if (token === undefined)
+      throw new Failure('forbidden', 'there is no token for GitHub: set GITHUB_TOKEN, or log in with `gh auth login`');
+    const { Octokit: Client } = await import('./octokit.ts');
+    const silent = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+    return new Client({
+      auth: token,
+      baseUrl: this.#base.href.replace(/\/$/, ''),
+      userAgent: 'signalbox',
+      log: silent,
+    });
+  }
+}
+
+function quiet(): void {
+  // What matters is in the reply.
+}
+
+/** Octokit gives a status of 500 to what never reached GitHub. */
+function troubleOf(error: Error, response: Response | undefined): Exclude<Reply<never>, { kind: 'ok' }> {
+  const message = error.message.split(' - https://')[0] ?? '';
+  if (response === undefined) return { kind: 'unknown', message: `no answer from GitHub: ${message}` };
+  const { status, headers } = response;
+  const date = dateIn(headers);
+  const isLimit =
+    headers['retry-after'] !== undefined ||
+    headers['x-ratelimit-remaining'] === '0' ||
+    /rate limit|abuse/i.test(message);
+  if ((status === 403 || status === 429) && isLimit)
+    return { kind: 'limited', waitMs: waitIn(headers, date.date?.ms), message, ...date };
+  if (status === 401 || status === 403) return { kind: 'denied', message, ...date };
+  if (status === 404 || status === 410) return { kind: 'missing', message, ...date };
+  if (status >= 500) return { kind: 'unknown', message, ...date };
+  return { kind: 'refused', status, message, ...date };
+}
+
+/** By the server's own clock: ours may differ. */
+function waitIn(headers: Headers, serverMs: number | undefined): number {
+  const after = Number(headers['retry-after']);
+  if (headers['retry-after'] !== undefined && Number.isFinite(after)) return after * 1000;
+  const reset = Number(headers['x-ratelimit-reset']) * 1000;
+  const isSpent = headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset) && serverMs !== undefined;
+  return isSpent ? Math.max(1_000, reset - serverMs) : SECONDARY_MS;
+}
+
+function dateIn(headers: Headers): { readonly date?: { readonly ms: number; readonly iso: string } } {
+  const ms = Date.parse(String(headers['date'] ?? ''));
+  return Number.isFinite(ms) ? { date: { ms, iso: new Date(ms).toISOString() } } : {};
+}
+
+function committedMs(data: Readonly<Record<string, unknown>>): number {
+  return Date.parse(textIn(asObject(data['committer']), 'date'));
+}
+
+function valued<T>(reply: Reply<unknown>, read: (data: Readonly<Record<string, unknown>>) => T): Reply<T> {
+  return reply.kind === 'ok' ? { ...reply, value: read(asObject(reply.value)) } : reply;
+}
+
+function valuedList<T>(
+  reply: Reply<readonly unknown[]>,
+  read: (data: Readonly<Record<string, unknown>>) => T,
+): Reply<readonly T[]> {
+  return reply.kind === 'ok' ? { ...reply, value: reply.value.map((one) => read(asObject(one))) } : reply;
+}
+
+function done(reply: Reply<unknown>): Reply<null> {
+  return reply.kind === 'ok' ? { ...reply, value: null } : reply;
+}
+
+function refIn(data: Readonly<Record<string, unknown>>): RefSeen {
+  return { ref: textIn(data, 'ref'), sha: textIn(asObject(data['object']), 'sha') };
+}
+
+function short(ref: string): string {
+  return ref.replace(/^refs\//, '');
+}
+
+function loginsIn(data: Readonly<Record<string, unknown>>): readonly string[] {
+  return listIn(data['assignees']).map((user) => textIn(user, 'login'));
+}
+
+function listIn(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.map(asObject) : [];
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function textIn(data: Readonly<Record<string, unknown>>, key: string): string {
+  const value = data[key];
+  return typeof value === 'string' ? value : '';
+}
