@@ -9,7 +9,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a reader that waits to read once more is made the writer',
     workload: 'names',
-    shownBy: 9,
+    shownBy: 8,
     file: 'core/lock.ts',
     right: 'if (own === undefined || !covers(own.mode, mode)) return undefined;',
     wrong: "if (own === undefined || mode === 'shared') return undefined;",
@@ -25,7 +25,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that can never be granted waits at the head of the queue',
     workload: 'slots',
-    shownBy: 1,
+    shownBy: 2,
     file: 'core/semaphore.ts',
     right: 'mismatch(request, record) ?? impossible(request, own, record.capacity);',
     wrong: 'mismatch(request, record);',
@@ -51,7 +51,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release whose answer got lost is said to be of another',
     workload: 'names',
-    shownBy: 39,
+    shownBy: 42,
     file: 'runtime/write/resource-writer.ts',
     right:
       "if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {",
@@ -60,7 +60,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a request that is refused as things are known is put into the queue',
     workload: 'slots',
-    shownBy: 7,
+    shownBy: 2,
     file: 'runtime/write/batch.ts',
     right: 'if (!pending.effective) continue;',
     wrong: '',
@@ -68,7 +68,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a writer that asked to read goes on writing until the answer comes',
     workload: 'names',
-    shownBy: 137,
+    shownBy: 252,
     file: 'runtime/holds/lock.ts',
     right: "this.changed({ ...this.grant, mode: 'shared' });",
     wrong: '',
@@ -76,7 +76,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a driver that lost its hold while it stood still begins a phase',
     workload: 'pipelines',
-    shownBy: 302,
+    shownBy: 30,
     file: 'runtime/pipelines/phase-run.ts',
     right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
     wrong: 'const lost = this.#holds.find(() => false);',
