@@ -31,7 +31,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
-    shownBy: 289,
+    shownBy: 140,
     file: 'runtime/session/session.ts',
     right: "if (lease === null) return this.end('expired');",
     wrong: "if (lease === null) return this.end('expired');\n      Object.assign(sent, sentNow(this.#clock));",
@@ -39,14 +39,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
-    shownBy: 36,
+    shownBy: 70,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#recovery.failed(error, this.#again(batch));',
     wrong: 'this.#attempt(batch);',
   },
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
-    shownBy: 8,
+    shownBy: 11,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#inDoubt = mod;',
     wrong: '',
@@ -60,14 +60,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    shownBy: 15,
+    shownBy: 1,
     file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
   },
   {
     name: 'a grant goes to one who has left the queue',
-    shownBy: 6,
+    shownBy: 7,
     file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
@@ -81,7 +81,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a lost session is not told to its holds',
-    shownBy: 27,
+    shownBy: 48,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -95,7 +95,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'deadlocks are not looked for',
-    shownBy: 13,
+    shownBy: 1,
     file: 'runtime/observe/deadlocks.ts',
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',
@@ -117,7 +117,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',
-    shownBy: 158,
+    shownBy: 8,
     file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",
@@ -125,7 +125,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 39,
+    shownBy: 255,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',

@@ -105,6 +105,8 @@ class Simulation {
   readonly #locks: readonly string[];
   readonly #maintenanceMs: number;
   #count = 0;
+  /** The administrator has done its part, and left: nothing of it goes on when the processes are closed. */
+  #isAdministered = false;
 
   constructor(world: World, checker: Checker, store: Store, random: Random, workload: Workload) {
     this.#workload = workload;
@@ -135,9 +137,9 @@ class Simulation {
     this.#world.note('', 'all is calm from here on');
     void this.#administer();
     let forgotten = this.#unfinished();
-    for (let spell = 0; spell < MOST_SPELLS && forgotten.length > 0; spell++) {
+    for (let spell = 0; spell < MOST_SPELLS && !(this.#isAdministered && forgotten.length === 0); spell++) {
       const before = this.#progress(forgotten);
-      await this.#for(CALM_MS, () => !this.#workers.some(isUnfinished));
+      await this.#for(CALM_MS, () => this.#isAdministered && !this.#workers.some(isUnfinished));
       forgotten = this.#unfinished();
       if (this.#progress(forgotten) === before) break;
     }
@@ -146,6 +148,7 @@ class Simulation {
       const told = forgotten.map(({ name, doing }) => `${name} ${doing}`).join('; ');
       this.#checker.fail(`forgotten: ${told}`);
     }
+    if (!this.#isAdministered) this.#checker.fail('forgotten: the administrator');
     for (const { box, process } of this.#running) if (!process.isDead) void box.close();
     const last = await this.#openAt(new SimulatedProcess(this.#world, 'last', 1));
     await this.#clearedUp();
@@ -177,7 +180,11 @@ class Simulation {
 
   /** Two spells that end alike brought nobody further. A pipeline may go on for a whole spell without a grant. */
   #progress(unfinished: readonly User[]): string {
-    return [this.#checker.grants, ...unfinished.map(({ name, doing }) => `${name} ${doing}`)].join();
+    return [
+      this.#isAdministered,
+      this.#checker.grants,
+      ...unfinished.map(({ name, doing }) => `${name} ${doing}`),
+    ].join();
   }
 
   #unfinished(): readonly User[] {
@@ -272,6 +279,7 @@ class Simulation {
     const { box } = await this.#openAt(new SimulatedProcess(this.#world, 'admin', 1));
     for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim' });
     await box.close();
+    this.#isAdministered = true;
   }
 
   /** What users believe is compared every second, also while they wait. */
