@@ -42,6 +42,7 @@ const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'wh
 const RARELY_USED = new Set([
   'node:crypto',
   'node:fs/promises',
+  'node:http',
   'node:net',
   'node:timers/promises',
   'node:tty',
