@@ -322,7 +322,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
       [tasks.publish('a', {}, { dependsOn: ['b', 7] as never }), /dependsOn is 7/],
       [tasks.publish('a', {}, { retries: -1 }), /retries is -1/],
       [tasks.publish('a', 5, { priority: 1 }), /has to be an object/],
-      [tasks.publish('a', { priority: 2 }, { priority: 1 }), /say it once/],
+      [tasks.publish('a', { priority: 2 }, { priority: 1 }), /give it once/],
       [tasks.publish('a', {}, { urgent: true } as never), /"urgent" is not an option/],
       [tasks.claim('a', { holder: '' }), /holder is empty/],
       [tasks.claimNext({ waitMs: -1 }), /waitMs is -1/],

@@ -21,6 +21,8 @@ export interface Mutant extends Edit {
   readonly oftener?: Edit;
   /** The seed that showed it when it was last searched for. */
   readonly shownBy: number;
+  /** The workload that shows it; by default each seed runs the one of its turn. */
+  readonly workload?: Workload;
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
