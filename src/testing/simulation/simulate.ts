@@ -11,6 +11,7 @@ import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
 import { type Changes, type KeyRange, openMemory, type Store } from '../../store/index.ts';
 import { afterPrefix } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
+import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, Violation } from './checker.ts';
 import { Faults } from './faults.ts';
 import { Network, Post } from './network.ts';
@@ -39,6 +40,7 @@ const CALM_MS = 60_000;
 const MOST_SPELLS = 50;
 /** By then every request has arrived that was ever sent, and every lease has ended whose owner is gone. */
 const LATE_MS = 6_000;
+const ADAPTERS = fakeAdapters();
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
 export async function simulate(seed: number, workload: Workload = 'holds', isTraced = true): Promise<SimulationReport> {
@@ -259,6 +261,8 @@ class Simulation {
       maintenanceMs: this.#maintenanceMs,
       newId: () => `${process.name}s${++serial}`,
       about: { process: process.name },
+      // Loading the real ones would take real time, and the order of events would no longer be decided by the seed alone.
+      adapters: ADAPTERS,
     });
     const running = { process, network, box };
     this.#running.push(running);
