@@ -142,8 +142,8 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
       outcomes.push(await claim.fail(`no ${attempt}`));
     }
     expect(outcomes).toEqual([
-      { kind: 'retried', attempts: 1, retriesLeft: 2 },
-      { kind: 'retried', attempts: 2, retriesLeft: 1 },
+      { kind: 'retried', attempts: 1, retriesLeft: 2, backoffMs: 0 },
+      { kind: 'retried', attempts: 2, retriesLeft: 1, backoffMs: 0 },
       { kind: 'failed', attempts: 3 },
     ]);
     expect(await box.tasks.show('a')).toMatchObject({ status: 'failed', reason: 'no 3', attempts: 3 });

@@ -9,9 +9,11 @@ import {
   blockersOf,
   claimEntryOf,
   type Event,
+  isBackingOff,
   isOwned,
   type Json,
   NO_BOOKKEEPING,
+  NO_TERMS,
   statusOf,
   type Task,
   type TaskBookkeeping,
@@ -138,6 +140,10 @@ const hasFields =
     isObject(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
 
 const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'events' | 'result'>, Check>> = {
+  failures: isCount,
+  losses: isCount,
+  retryAt: isTime,
+  requeue: isText,
   publication: isText,
   publishedAt: isTime,
   publishedBy: isText,
@@ -228,6 +234,10 @@ export interface TaskView {
   readonly priority: number;
   readonly dependsOn: readonly string[];
   readonly retries: number;
+  /** The pause before the first retry; each later one is twice as long. */
+  readonly backoffMs: number;
+  /** The task fails once it has lost this number of workers. */
+  readonly lossLimit: number;
   /** Why no worker can claim it although it is pending. */
   readonly blockedBy: readonly Blocker[];
   /** The worker that does it, or did. */
@@ -236,6 +246,12 @@ export interface TaskView {
   /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
   readonly isLeased: boolean;
   readonly attempts: number;
+  /** How many attempts a worker reported as failed since it was published or requeued. */
+  readonly failures: number;
+  /** In how many attempts the worker died or lost its claim since then. */
+  readonly losses: number;
+  /** When the pause before the next attempt ends, by the clock of the process that reported the failure. */
+  readonly retryAt: number | undefined;
   readonly result: Json | undefined;
   /** Why it failed, the last time it did. */
   readonly reason: string | undefined;
@@ -250,7 +266,7 @@ export interface TaskView {
 export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
   const { data, owner, bookkeeping } = task;
   const now = statusOf(task);
-  const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data?.terms ?? {};
+  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = data?.terms ?? NO_TERMS;
   const entry = bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
@@ -261,11 +277,16 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     priority,
     dependsOn,
     retries,
+    backoffMs,
+    lossLimit,
     blockedBy: now === 'pending' ? blockersOf(task, status) : [],
     owner: isOwned(task) ? owner?.holder : undefined,
     token: isOwned(task) ? owner?.token : undefined,
     isLeased: isOwned(task) && owner?.lease !== null,
     attempts: entry?.attempts ?? 0,
+    failures: entry?.failures ?? 0,
+    losses: entry?.losses ?? 0,
+    retryAt: isBackingOff(task) ? entry?.retryAt : undefined,
     result: now === 'complete' ? entry?.result : undefined,
     reason: entry?.reason,
     publishedAt: entry?.publishedAt,
