@@ -32,7 +32,7 @@ export function named(name: string): string {
   return isatty(STDOUT) ? printable(name) : name;
 }
 
-export function printText(text: string): void {
+export function printText(text: string | Buffer): void {
   if (readerGone.aborted) return;
   try {
     write(STDOUT, text);
@@ -76,8 +76,8 @@ export function screen(): { readonly isTTY?: boolean; readonly columns?: number 
   return isatty(STDOUT) ? process.stdout : {};
 }
 
-function write(descriptor: number, text: string): void {
-  let rest = Buffer.from(text);
+function write(descriptor: number, text: string | Buffer): void {
+  let rest = Buffer.from(text as string);
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));

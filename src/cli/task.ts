@@ -4,7 +4,9 @@ import { addTaskClaim } from './task/claim.ts';
 import { addEnding } from './task/ending.ts';
 import { addLooking } from './task/looking.ts';
 import { addPublish } from './task/publish.ts';
+import { addTaskRun } from './task/run.ts';
 import { addWatch } from './task/watch.ts';
+import { addTaskWork } from './task/work.ts';
 
 const EXAMPLES = `
 Examples:
@@ -20,6 +22,8 @@ task is pending again.`;
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   addPublish(command.command('publish'));
+  addTaskRun(command.command('run'));
+  addTaskWork(command.command('work'));
   addTaskClaim(command.command('claim'));
   addEnding(command);
   addLooking(command);

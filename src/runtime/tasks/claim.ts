@@ -79,6 +79,11 @@ export class TaskClaim implements Held, AsyncDisposable {
     return taskResource(this.id);
   }
 
+  /** The id of this claim: the next claim of the task has another one. */
+  get claimId(): string {
+    return this.#claim;
+  }
+
   /** Aborts with a `HoldLost` if the claim ends without its worker ending it, before another worker can have the task. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
