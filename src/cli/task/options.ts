@@ -1,0 +1,38 @@
+/** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
+import type { Command } from 'commander';
+import { durationArgument } from '../arguments.ts';
+import { all, none } from './arguments.ts';
+
+export interface CommandFlags {
+  readonly holder?: string;
+  readonly capability: readonly string[];
+  readonly ttl: number;
+  readonly grace: number;
+  readonly onLost: string;
+}
+
+export function addCommandOptions(command: Command): Command {
+  return command
+    .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
+    .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
+    .option(
+      '--ttl <duration>',
+      'the lease: how long the claim outlives this process if it vanishes',
+      durationArgument,
+      15_000,
+    )
+    .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', 'term')
+    .option(
+      '--grace <duration>',
+      'time between TERM and KILL, and for processes that the command leaves behind',
+      durationArgument,
+      5_000,
+    );
+}
+
+/** What stands before `--` and after it; commander drops the dashes. */
+export function aroundDashes(words: readonly string[], argv = process.argv): { ids: string[]; command: string[] } {
+  const dashes = argv.indexOf('--', 2);
+  const after = dashes < 0 ? 0 : argv.length - dashes - 1;
+  return { ids: words.slice(0, words.length - after), command: words.slice(words.length - after) };
+}
