@@ -102,7 +102,7 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch, settings);
   }
 
   lock(name: string): Lock {

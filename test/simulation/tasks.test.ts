@@ -29,6 +29,21 @@ const mutants: readonly Mutant[] = [
     right: "write.owner === 'delete'",
     wrong: "write.owner !== 'claim'",
   },
+  {
+    name: 'a task that ends its workers is tried for ever',
+    shownBy: 1,
+    file: 'core/task/decide.ts',
+    right: 'if (losses < task.data.terms.lossLimit)',
+    wrong: 'if (losses < Infinity)',
+  },
+  {
+    name: 'a task is forgotten while a worker has it',
+    shownBy: 1,
+    file: 'core/task/decide.ts',
+    right:
+      "  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };\n  return { kind: 'forget' };",
+    wrong: "  return { kind: 'forget' };",
+  },
 ];
 
 describe('tasks in simulated trouble', () => {

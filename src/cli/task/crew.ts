@@ -166,7 +166,7 @@ class Crew {
       );
     }
     if (error !== undefined)
-      this.#say(`task/${id}: the command has ended, but that could not be written: ${told(error)}`);
+      this.#say(`task/${id}: the command has ended, but that could not be written: ${error.message}`);
   }
 
   #say(text: string): void {
@@ -188,8 +188,4 @@ const NO_SIGNALS = {
 function isPassing(error: unknown): error is Error {
   if (error instanceof NotAcquired) return error.refusal.kind === 'session-lost' || error.refusal.kind === 'lost';
   return Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown');
-}
-
-function told(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

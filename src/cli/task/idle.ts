@@ -1,9 +1,13 @@
 /** `signalbox task retry|requeue|forget`: tasks that no worker has. */
 import { type Command, Option } from 'commander';
+import { spoken } from '../../core/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/idle.ts';
+import { durationArgument, given } from '../arguments.ts';
 import { loginHolder } from '../breaking.ts';
+import { countArgument } from '../events.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { look } from '../looking.ts';
 import { complain, print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { taskId } from './arguments.ts';
@@ -14,6 +18,7 @@ export function addIdle(command: Command): void {
   retry(command.command('retry'));
   requeue(command.command('requeue'));
   forget(command.command('forget'));
+  configure(command.command('configure'));
 }
 
 function retry(command: Command): void {
@@ -66,6 +71,32 @@ Their ids are free again. A task that unfinished ones depend on stays, and so do
     )
     .action(async (ids: string[], flags: { status?: 'pending' | 'complete' | 'failed' }) => {
       await each(command, idsOf(ids, flags.status ?? false), (box, id) => box.tasks.forget(id));
+    });
+}
+
+function configure(command: Command): void {
+  command
+    .description('show or set how long finished tasks are kept')
+    .option('--keep <duration>', 'forget finished tasks after this time, such as 30d', durationArgument)
+    .option('--keep-most <number>', 'keep at most this many finished tasks: the latest', countArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task configure
+  signalbox task configure --keep 30d --keep-most 50000
+
+Holds for all that use this store; 7 days and 10000 tasks if nothing was set. Maintenance deletes them
+(every 30 s in programs and workers, or signalbox maintain). Tasks that unfinished ones depend on stay.`,
+    )
+    .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
+      const change = given({ keepMs: keep, keepMost });
+      const kept =
+        Object.keys(change).length === 0
+          ? (await look(command, (box) => box.tasks.retention())).found
+          : await withBox(command, (box) => box.tasks.configure(change));
+      if (isJson(command)) printJson(kept);
+      else print(`finished tasks are kept for ${spoken(kept.keepMs)}, and at most ${kept.keepMost} of them`);
     });
 }
 

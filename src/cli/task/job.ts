@@ -52,7 +52,7 @@ export interface JobEnd {
   /** Undefined: the claim was lost before. */
   readonly outcome: EndOutcome | undefined;
   /** Why the claim could not be ended although the command has: its end may not be written down. */
-  readonly error?: unknown;
+  readonly error?: Error;
 }
 
 type Attending = Pick<Signals, 'left' | 'leaving' | 'wasInterrupted'> & Attention;
@@ -100,7 +100,7 @@ async function runWith(
   );
   const output = new Output(child.output[0], terms.onOutput);
   let outcome: EndOutcome | undefined;
-  let error: unknown;
+  let error: Error | undefined;
   let endedAs: RunEnded | undefined;
   const ending = async (ended: Ended): Promise<EndOutcome> => {
     endedAs = ended;
@@ -120,7 +120,7 @@ async function runWith(
       try {
         outcome = await ending(ended);
       } catch (thrown) {
-        error = thrown;
+        error = thrown as Error;
         throw thrown;
       }
       if (outcome.kind === 'not-owner') outcome = undefined;
@@ -149,7 +149,9 @@ function environmentOf(claim: TaskClaim, terms: JobTerms, mark: string): NodeJS.
 }
 
 function toldOf(command: Text, ended: Ended): string {
-  return 'signal' in ended ? `${String(command)}: ended by ${ended.signal}` : `${String(command)}: exit code ${ended.code}`;
+  return 'signal' in ended
+    ? `${String(command)}: ended by ${ended.signal}`
+    : `${String(command)}: exit code ${ended.code}`;
 }
 
 /** What the command prints: passed on as it comes, and kept for the result. */

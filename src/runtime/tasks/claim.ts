@@ -250,7 +250,11 @@ export async function endClaim(
     until: runtime.giveUpAt(),
     gone: () => backoff.forget(),
   });
-  return ended.finally(() => backoff.drop());
+  try {
+    return await ended;
+  } finally {
+    await backoff.drop();
+  }
 }
 
 /** The lease that lets a failed task pause. It is granted before the write that puts the task on it. */

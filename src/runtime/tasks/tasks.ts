@@ -22,7 +22,7 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
-import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
+import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
 import type { Runtime } from '../runtime.ts';
 import {
@@ -39,6 +39,7 @@ import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
 import { type ListOptions, listTasks } from './listing.ts';
+import type { Retention } from './retention.ts';
 import { readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
 import type { TaskWaitOptions } from './task-waiters.ts';
 import { writeOnce } from '../write/write-once.ts';
@@ -257,6 +258,19 @@ export class Tasks {
     await this.#dispatch.waiters.caughtUp();
     const by = this.#dispatch.cache.dependentsOf(id);
     return by.length > 0 ? { kind: 'needed', by } : forgetTask(this.#runtime, id, this.#wrote);
+  }
+
+  /** How long finished tasks are kept before maintenance forgets them, and how many. */
+  async retention(): Promise<Retention> {
+    this.#runtime.refuseIfClosed();
+    return this.#dispatch.retention.settings();
+  }
+
+  /** Changes that for all processes that use this store. */
+  async configure(settings: Partial<Retention>): Promise<Retention> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(settings, { keepMs: wholeNumber, keepMost: wholeNumber });
+    return this.#dispatch.retention.configure(settings);
   }
 
   readonly #wrote = (revision: Revision): void => this.#dispatch.waiters.wrote(revision);

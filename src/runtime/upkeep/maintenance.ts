@@ -25,7 +25,7 @@ import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-co
 import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
 import { type Malformed, malformedBy, readEach } from '../stored.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
-import type { Repairs } from '../tasks/repairs.ts';
+import type { Dispatch } from '../tasks/dispatch.ts';
 
 /** So much history stays for those who watch. */
 const KEPT_REVISIONS = 10_000;
@@ -44,6 +44,8 @@ export interface Swept {
   readonly forgotten: number;
   /** Tasks whose owner was gone, and which are pending again. */
   readonly requeued: number;
+  /** Finished tasks that were deleted because they were kept for long enough, or were too many. */
+  readonly forgottenTasks: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
   /** Keys that were passed over, because what they hold cannot be read. */
@@ -75,17 +77,22 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #repairs: Repairs;
+  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Of the maintainer, once it went through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, repairs: Repairs, settings: MaintenanceSettings) {
+  constructor(
+    runtime: Runtime,
+    deadlocks: Deadlocks,
+    tasks: Pick<Dispatch, 'repairs' | 'retention'>,
+    settings: MaintenanceSettings,
+  ) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
-    this.#repairs = repairs;
+    this.#tasks = tasks;
     this.#settings = settings;
     this.#schedule();
   }
@@ -241,7 +248,10 @@ export class Maintenance {
 
   async #finish(swept: Sweeping): Promise<Swept> {
     // Those who have no tasks need not follow them.
-    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) swept.requeued = await this.#repairs.all();
+    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) {
+      swept.requeued = await this.#tasks.repairs.all();
+      swept.forgottenTasks = await this.#tasks.retention.sweep();
+    }
     this.#deadlocks.look();
     if (this.#runtime.store.historyIsShared !== true) await this.#forgetHistory();
     return swept;
@@ -383,7 +393,16 @@ class Slices {
 }
 
 function nothingSwept(): Sweeping {
-  return { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [], malformed: [] };
+  return {
+    records: 0,
+    warned: 0,
+    reclaimed: 0,
+    forgotten: 0,
+    requeued: 0,
+    forgottenTasks: 0,
+    stale: [],
+    malformed: [],
+  };
 }
 
 async function compact(store: Runtime['store'], revision: number, signal: AbortSignal): Promise<void> {
