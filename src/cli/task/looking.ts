@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander';
 import { blockerTold, type TaskStatus } from '../../core/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { spoken } from '../../core/index.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
 import { countArgument } from '../events.ts';
@@ -51,8 +52,9 @@ Examples:
 
 Without --limit and --after all tasks, in the order in which they were published.`,
     )
-    .action(async ({ names, ...options }: { status?: TaskStatus; names?: true; limit?: number; after?: string }) => {
-      const { status, limit } = options;
+    .action(async (flags: { status?: TaskStatus; names?: true; limit?: number; after?: string }) => {
+      const { status, limit, after, names } = flags;
+      const options = given({ status, limit, after });
       const { found, missing } = await look(command, (box) => box.tasks.list(options));
       // A full page may be the last one; the next is empty then.
       const next = limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);

@@ -70,11 +70,9 @@ is different about this one. signalbox task forget ID makes the id free again.`,
     });
 }
 
+/** Data and options of the second publication are dropped, which has to be said: the first one may have other ones. */
 function exists(id: string, status: TaskStatus): CliExit {
-  const next =
-    status === 'running'
-      ? 'wait until it has ended'
-      : `signalbox task forget ${id} makes room for this one, task requeue ${id} has the old one done again`;
-  const message = `task/${id}: this id is taken, by a task that is ${status}, so nothing was published or changed; ${next}`;
+  const next = status === 'running' ? '' : `; signalbox task forget ${id} makes room for another one`;
+  const message = `task/${id}: there is one already, which is ${status}; its data, priority and other options stay as they were${next}`;
   return new CliExit(EXIT.no, message, { task: id, outcome: 'exists', status });
 }
