@@ -25,7 +25,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
-  { name: 'export', summary: 'write locks and semaphores to JSON files', load: () => import('./export.ts') },
-  { name: 'import', summary: 'restore locks and semaphores from what export wrote', load: () => import('./import.ts') },
+  { name: 'export', summary: 'write everything in the store to JSON files', load: () => import('./export.ts') },
+  { name: 'import', summary: 'restore what export wrote', load: () => import('./import.ts') },
   { name: 'completion', summary: 'print completion for bash, zsh or fish', load: () => import('./completion.ts') },
 ];

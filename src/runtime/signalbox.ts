@@ -17,6 +17,7 @@ import type { AnyWriter, WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
+import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { AnyOutcome } from './write/pending-command.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
 import type { Subscription } from './subscription.ts';
@@ -33,7 +34,15 @@ import { type RequestOptions, runUnder } from './holds/resource.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { Semaphore, SemaphoreHold } from './holds/semaphore.ts';
-import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
+import {
+  loadInto,
+  type LoadOutcome,
+  readState,
+  restOf,
+  type SavedState,
+  stateOf,
+  writeState,
+} from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Tasks } from './tasks/tasks.ts';
@@ -79,6 +88,7 @@ export class Signalbox implements AsyncDisposable {
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
+  readonly #denials: DenialCounts;
 
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
@@ -90,7 +100,8 @@ export class Signalbox implements AsyncDisposable {
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind);
+    this.#denials = new DenialCounts(runtime);
+    runtime.observedBy(this.#events, deadlocks, leftBehind, this.#denials);
     this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
@@ -201,14 +212,24 @@ export class Signalbox implements AsyncDisposable {
     return surveyOf(this.#runtime, options);
   }
 
-  /** Writes all holds to `locks.json` and `semaphores.json` in this directory, and gives the paths of both. */
-  async saveState(dir: string): Promise<SavedFiles> {
-    const survey = await this.survey();
-    const state = stateOf(survey);
-    return { files: await writeState(dir, state), state, malformed: survey.malformed };
+  /** How often requests were denied, in all processes that use this store; each adds its own every 30 s and when it closes. */
+  async denials(): Promise<Denials> {
+    this.#runtime.refuseIfClosed();
+    return this.#denials.read();
   }
 
-  /** Restores the holds of those files into this store, detached and with their tokens. Refuses if one of them is in use. */
+  /** Writes all holds, tasks, pipelines and keys of the bus to JSON files in this directory, and gives their paths. */
+  async saveState(dir: string): Promise<SavedFiles> {
+    const survey = await this.survey();
+    const malformed = [...survey.malformed];
+    const state = { ...stateOf(survey), ...(await restOf(this.#runtime, (one) => void malformed.push(one))) };
+    return { files: await writeState(dir, state), state, malformed };
+  }
+
+  /**
+   * Restores those files into this store: holds detached and with their tokens, tasks that a worker had as pending.
+   * Refuses, and changes nothing, if one of them is in use here or exists already.
+   */
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
     return loadInto(this.#runtime, await readState(dir));
@@ -228,6 +249,7 @@ export class Signalbox implements AsyncDisposable {
   async close(): Promise<void> {
     this.#maintenance.stop();
     this.tasks.dispatch.close();
+    await this.#denials.write();
     await this.#runtime.close();
   }
 

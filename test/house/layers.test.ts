@@ -39,7 +39,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   processes: ['write', 'session', 'holds', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
   pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
-  upkeep: ['write', 'session', 'holds', 'tasks', 'observe'],
+  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines'],
 };
 
 function wrongRoomImports(source: Source): string[] {
