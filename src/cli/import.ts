@@ -10,8 +10,9 @@ Examples:
   signalbox import backup/ --store file:/srv/signalbox
 
 Restored holds are detached and keep their tokens: renew them, or they are stale after their time (60 s unless
-the file says otherwise). Pipelines go on with pipeline resume. Nothing is overwritten: if anything in the files
-is held or waited for here, or exists already, nothing is imported (exit code 1). A malformed file is refused before anything is written (65).`;
+the file says otherwise). Tasks are pending or finished as they were; pipelines go on with pipeline resume.
+Nothing is overwritten: if anything in the files is held or waited for here, or exists already, nothing is
+imported (exit code 1). A malformed file is refused before anything is written (65).`;
 
 export function define(command: Command): void {
   command

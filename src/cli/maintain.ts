@@ -21,7 +21,8 @@ Examples:
 
 An acquire takes a lock from a stale holder anyway. Maintenance is for locks that no one asks for: it
 announces stale holds, frees them (except where a person must decide), deletes the records of unused locks
-and tasks that ended long ago (signalbox task configure says when), and drops old history. Programs that use the library do it by themselves.`;
+and tasks that ended long ago (signalbox task configure says when), and drops old history. Programs that
+use the library do it by themselves.`;
 
 export function define(command: Command): void {
   command

@@ -1,5 +1,5 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { durationArgument } from '../arguments.ts';
 import { all, none } from './arguments.ts';
 
@@ -15,19 +15,15 @@ export function addCommandOptions(command: Command): Command {
   return command
     .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .option(
-      '--ttl <duration>',
-      'the lease: how long the claim outlives this process if it vanishes',
-      durationArgument,
-      15_000,
-    )
+    .addOption(duration('--ttl', 'the lease: how long the claim outlives this process if it vanishes', 15_000, '15s'))
     .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', 'term')
-    .option(
-      '--grace <duration>',
-      'time between TERM and KILL, and for processes that the command leaves behind',
-      durationArgument,
-      5_000,
+    .addOption(
+      duration('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', 5_000, '5s'),
     );
+}
+
+function duration(name: string, purpose: string, ms: number, written: string): Option {
+  return new Option(`${name} <duration>`, purpose).argParser(durationArgument).default(ms, written);
 }
 
 /** What stands before `--` and after it; commander drops the dashes. */
