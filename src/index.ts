@@ -65,14 +65,16 @@ export {
   type ClaimRefusal,
   type Cycle,
   type Json,
+  type Limits,
   type LockMode,
   type LossReason,
   type OnStale,
+  type Settings,
   type TaskStatus,
   type Token,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
-export type { WaitOptions } from './runtime/holds/acquisition.ts';
+export type { WaitOptions, WaitStatus } from './runtime/holds/acquisition.ts';
 export type {
   Bus,
   BusCompare,
@@ -92,8 +94,10 @@ export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
 export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
-export type { Hold, ReleaseOutcome } from './runtime/holds/hold.ts';
-export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { ReleaseOutcome } from './runtime/holds/hold.ts';
+export type { Lock, LockAttempt, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
+export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
 export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
 export type { JoinOutcome, Member, Members, Membership } from './runtime/members/members.ts';
@@ -121,20 +125,21 @@ export type {
 } from './runtime/pipelines/terms.ts';
 export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
-export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
+export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
   HoldClaim,
   HolderView,
+  ModeOutcome,
   RenewOutcome,
   RequestOptions,
-} from './runtime/holds/resource.ts';
+  SettingsView,
+} from './runtime/holds/terms.ts';
 export type {
   Semaphore,
   SemaphoreAttempt,
-  SemaphoreHold,
   SemaphoreOptions,
   SemaphoreView,
 } from './runtime/holds/semaphore.ts';

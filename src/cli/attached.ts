@@ -1,5 +1,5 @@
 /** Refuses to release by hand what a process holds for itself, such as a run. */
-import type { HoldClaim } from '../runtime/holds/resource.ts';
+import type { HoldClaim } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { SurveyedHold } from '../runtime/observe/survey/index.ts';
 import type { ResourceArgument } from './arguments.ts';

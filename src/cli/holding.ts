@@ -8,7 +8,7 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/holds/resource.ts';
+} from '../runtime/holds/terms.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
@@ -81,7 +81,7 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
     return await acquiring;
   } catch (error) {
     if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
-    throw new NotAcquired(error.resource, { kind: 'timed-out', waitedMs: flags.wait });
+    throw new NotAcquired(error.resource, { ...error.refusal, waitedMs: flags.wait });
   }
 }
 

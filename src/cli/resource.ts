@@ -6,7 +6,7 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/holds/resource.ts';
+} from '../runtime/holds/terms.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, type ResourceArgument } from './arguments.ts';

@@ -73,6 +73,10 @@ export interface Request {
   /** The lease that keeps the request, and then the hold, alive. */
   readonly lease: string;
   readonly priority: number;
+  /** The hold gets a lease of its own, which its holder renews. */
+  readonly detached?: true;
+  /** Of a detached hold: how long it lasts without a renewal. */
+  readonly ttlMs?: number;
   /** How long the hold may last once granted, however well it is renewed. */
   readonly maxHoldMs?: number;
   /** Why it is wanted; shown to requests that wait behind it. */

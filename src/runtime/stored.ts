@@ -81,12 +81,13 @@ function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | 
 
 /** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
 export function recordProblem(record: Fields, kind: ResourceKind): string | undefined {
-  const { token, onStale, holds, capacity } = record;
+  const { token, onStale, limits = {}, holds, capacity } = record;
   if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
   if (!isCount(token)) return `its token is ${shown(token)}`;
   if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
   if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
-  const problem = requestProblem({ onStale }, ['onStale']);
+  if (!isObject(limits)) return `its limits are ${shown(limits)}`;
+  const problem = requestProblem({ ...limits, onStale }, ['onStale']);
   if (problem !== undefined) return problem;
   for (const [place, hold] of holds.entries()) {
     const wrong = holdProblem(hold, kind);

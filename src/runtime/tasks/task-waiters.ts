@@ -189,7 +189,7 @@ class WaitDeadline {
     const timer =
       waitMs === undefined || waitMs === 0
         ? undefined
-        : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs }));
+        : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs, holders: [] }));
     const aborted = (): void => this.end({ kind: 'aborted', reason: signal?.reason as unknown });
     this.#finish = () => {
       this.isOver = true;

@@ -3,6 +3,7 @@ import {
   claimEntryOf,
   type ClaimName,
   type ClaimRefusal,
+  DETACHED_TTL_MS,
   documentProblem,
   type Ending,
   hasTerms,
@@ -22,7 +23,8 @@ import { Failure, shown } from '../../failure.ts';
 import type { TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
-import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
+import { refreshed } from '../holds/detached.ts';
+import type { RenewOutcome } from '../holds/terms.ts';
 import type { Runtime } from '../runtime.ts';
 import {
   type CompleteOutcome,
@@ -187,7 +189,8 @@ export class Tasks {
     const kept = isAttached
       ? await store.leaseState(owner.lease, stopped)
       : await store.keepLeaseAlive(owner.lease, stopped);
-    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
+    if (kept === null) return { kind: 'lost' };
+    return isAttached ? { kind: 'attached', ttlMs: kept.ttlMs } : refreshed(kept.ttlMs);
   }
 
   /** Releases a claim that is named by its token, its holder, or both. Changes nothing if that is not the owner. */

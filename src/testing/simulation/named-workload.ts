@@ -4,8 +4,8 @@
  */
 import type { LockMode } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
-import type { Lock, LockHold } from '../../runtime/holds/lock.ts';
+import type { Lock } from '../../runtime/holds/lock.ts';
+import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';

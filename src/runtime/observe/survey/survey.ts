@@ -10,6 +10,7 @@ import {
   type Hold,
   isStale,
   type Json,
+  type Limits,
   type LockHold,
   type LockMode,
   type LockRecord,
@@ -70,7 +71,11 @@ interface Surveyed<H extends SurveyedHold> {
   readonly resource: string;
   /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by. */
+  readonly limits: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly H[];
   /** In the order of service, as of now. */
   readonly waiting: readonly SurveyedWaiter[];
@@ -201,7 +206,8 @@ function isSemaphore(found: Found): found is FoundSemaphore {
 
 function common(found: Found, anchored: Anchored): Omit<SurveyedLock, 'holds'> {
   const { name, resource, record } = found;
-  return { name, resource, token: record.token, onStale: record.onStale, waiting: queueOf(found, anchored) };
+  const { token, onStale, limits = {} } = record;
+  return { name, resource, token, onStale, limits, waiting: queueOf(found, anchored) };
 }
 
 function recordsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end?: string } {

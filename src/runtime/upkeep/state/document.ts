@@ -4,8 +4,7 @@
  *
  * Waiting requests are not saved: each ends with the process that waits.
  */
-import type { Json, LockMode, OnStale, Token } from '../../../core/index.ts';
-import { DETACHED_TTL_MS } from '../../holds/resource.ts';
+import { DETACHED_TTL_MS, type Json, type Limits, type LockMode, type OnStale, type Token } from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
 
 export const STATE_VERSION = 1;
@@ -34,6 +33,8 @@ export interface SavedLock {
   /** The last token that was granted. */
   readonly token: Token;
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
   readonly holds: readonly SavedLockHold[];
 }
 
@@ -42,6 +43,8 @@ export interface SavedSemaphore {
   readonly capacity: number;
   readonly token: Token;
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
   readonly holds: readonly SavedSemaphoreHold[];
 }
 
@@ -55,20 +58,26 @@ export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' 
 
 export function stateOf({ locks, semaphores }: Survey): SavedState {
   return {
-    locks: locks.map(({ name, token, onStale, holds }) => ({
+    locks: locks.map(({ name, token, onStale, limits, holds }) => ({
       name,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
     })),
-    semaphores: semaphores.map(({ name, capacity, token, onStale, holds }) => ({
+    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, holds }) => ({
       name,
       capacity,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
     })),
   };
+}
+
+function savedLimits(limits: Limits): { readonly limits?: Limits } {
+  return Object.keys(limits).length === 0 ? {} : { limits };
 }
 
 function savedHold(hold: SurveyedHold): SavedHold {
