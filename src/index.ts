@@ -70,6 +70,7 @@ export {
   type LossReason,
   type OnStale,
   type Settings,
+  type Slots,
   type TaskStatus,
   type Token,
 } from './core/index.ts';
@@ -86,7 +87,35 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
-export type { EventHandler, EventPattern, EventType, SignalboxEvent } from './runtime/observe/events.ts';
+export type {
+  DeadlockEvent,
+  EventFields,
+  EventHandler,
+  EventOf,
+  EventPattern,
+  EventType,
+  GuardEvent,
+  LockAcquiredEvent,
+  LockDeniedEvent,
+  LockForcedEvent,
+  LockHoldEvent,
+  MemberEvent,
+  PipelineBlockedEvent,
+  PipelineEndedEvent,
+  PipelinePhaseEvent,
+  PipelineResumedEvent,
+  PipelineStartedEvent,
+  QueuedEvent,
+  ResizedEvent,
+  ResyncEvent,
+  SemaphoreAcquiredEvent,
+  SemaphoreDeniedEvent,
+  SemaphoreForcedEvent,
+  SemaphoreHoldEvent,
+  SignalboxEvent,
+  TaskEvent,
+  TaskPublishedEvent,
+} from './runtime/observe/event-types.ts';
 export type { Strategy } from './runtime/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
@@ -137,12 +166,7 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type {
-  Semaphore,
-  SemaphoreAttempt,
-  SemaphoreOptions,
-  SemaphoreView,
-} from './runtime/holds/semaphore.ts';
+export type { Semaphore, SemaphoreAttempt, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,

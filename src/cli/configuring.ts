@@ -14,8 +14,8 @@ interface Configurable {
 }
 
 export interface ConfigureFlags {
-  readonly maxHold?: number | null;
-  readonly ttl?: number | null;
+  readonly maxHold?: number | 'none';
+  readonly ttl?: number | 'none';
   readonly onStale?: OnStale;
   readonly capacity?: number;
 }
@@ -27,7 +27,11 @@ export function addConfiguring(
 ): Command {
   return command
     .option('--max-hold <duration>', 'no hold lasts longer, even if it is renewed; none: no limit', durationOrNone)
-    .option('--ttl <duration>', 'detached holds are stale after this time without a renewal; none: as asked', durationOrNone)
+    .option(
+      '--ttl <duration>',
+      'detached holds are stale after this time without a renewal; none: as asked',
+      durationOrNone,
+    )
     .addOption(
       new Option('--on-stale <what>', 'reclaim: the next in line gets a stale hold; alert: a person decides').choices([
         'reclaim',
@@ -36,7 +40,7 @@ export function addConfiguring(
     )
     .action(async (name: string, flags: ConfigureFlags) => {
       const { maxHold, ttl, onStale, capacity } = flags;
-      const settings: Settings = given({ maxHoldMs: maxHold, ttlMs: ttl, onStale });
+      const settings: Settings = given({ maxHoldMs: limitOf(maxHold), ttlMs: limitOf(ttl), onStale });
       if (Object.keys(settings).length === 0 && capacity === undefined) {
         throw new CliExit(EXIT.usage, 'nothing to configure\n  accepted: --max-hold, --ttl or --on-stale');
       }
@@ -52,8 +56,13 @@ export function addConfiguring(
     });
 }
 
-function durationOrNone(text: string): number | null {
-  if (text === 'none') return null;
+/** commander would turn a null into an empty text. */
+function limitOf(limit: number | 'none' | undefined): number | null | undefined {
+  return limit === 'none' ? null : limit;
+}
+
+function durationOrNone(text: string): number | 'none' {
+  if (text === 'none') return text;
   try {
     return durationArgument(text);
   } catch (error) {

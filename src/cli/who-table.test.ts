@@ -41,7 +41,15 @@ const survey: Survey = {
   at: NOW,
   locks: [
     { name: 'free', resource: 'lock/free', token: 3, onStale: 'reclaim', limits: {}, holds: [], waiting: [] },
-    { name: 'main', resource: 'lock/main', token: 17, onStale: 'reclaim', limits: {}, holds: [hold], waiting: [waiter] },
+    {
+      name: 'main',
+      resource: 'lock/main',
+      token: 17,
+      onStale: 'reclaim',
+      limits: {},
+      holds: [hold],
+      waiting: [waiter],
+    },
   ],
   semaphores: [],
   sessions: [],

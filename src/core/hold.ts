@@ -38,6 +38,7 @@ export function holdEvents(kind: 'lock' | 'semaphore'): HoldEvents {
   return Object.fromEntries(HOLD_EVENTS.map((what) => [what, `${kind}:${what}`])) as HoldEvents;
 }
 
+/** How a hold ended although its holder did not release it. */
 export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewhere' | 'disconnected';
 
 export interface Loss {

@@ -34,6 +34,7 @@ import { answeredAtOnce, answerWithoutTurn, isOrphan, LOST, placeFor, withHolds 
 import { tooLarge } from './record-size.ts';
 import { describedBy } from './settings.ts';
 
+/** Alone, or together with other readers. */
 export type LockMode = 'exclusive' | 'shared';
 
 export interface LockHold extends Hold {
@@ -255,7 +256,9 @@ const rules: Rules<Lock, LockOutcome> = {
     const token = nextToken(record.token, at);
     // An upgrade gets a new token: readers beside it may have got, and written with, larger ones since.
     const hold: LockHold =
-      own === undefined ? newHold(record, request, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: request.id };
+      own === undefined
+        ? newHold(record, request, token, at)
+        : { ...own, mode: 'exclusive', token, upgradedBy: request.id };
     const others = except(record.holds, own === undefined ? stale : [...stale, own]);
     const holds = others.length === 0 ? [hold] : [...others, hold];
     const after: LockRecord = { v: 1, kind: 'lock', token, holds, onStale: record.onStale, passed };

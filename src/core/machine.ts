@@ -10,7 +10,20 @@
 
 import type { Loss } from './hold.ts';
 
+/** Any value that JSON can express. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+/**
+ * T, if JSON can express it. An interface has no index signature, so it is not assignable to `Json` even if all of its fields
+ * are: this looks at the fields.
+ */
+export type AsJson<T> = [T] extends [Json | undefined]
+  ? T
+  : T extends (...args: never) => unknown
+    ? never
+    : T extends object
+      ? { readonly [Key in keyof T]: AsJson<T[Key]> }
+      : Extract<T, Json | undefined>;
 
 /**
  * Fencing token: strictly larger for every new grant of a resource, over reclaims and restarts. A holder

@@ -19,7 +19,8 @@ import type { WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
-import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
+import { Events } from './observe/events.ts';
 import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
@@ -39,6 +40,7 @@ import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
+import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
@@ -59,13 +61,17 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly url: string | undefined;
 }
 
+/** What `saveState` wrote. */
 export interface SavedFiles {
+  /** The paths of the files. */
   readonly files: readonly string[];
+  /** What is in them. */
   readonly state: SavedState;
   /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
 
+/** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
@@ -83,12 +89,15 @@ export class Signalbox implements AsyncDisposable {
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
+  readonly #dispatch: Dispatch;
 
+  /** @internal */
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
-    this.tasks = new Tasks(runtime, settings.maintains);
-    this.#events = new Events(runtime, this.tasks.dispatch.feed);
+    this.#dispatch = new Dispatch(runtime, settings.maintains);
+    this.tasks = new Tasks(runtime, this.#dispatch);
+    this.#events = new Events(runtime, this.#dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
@@ -106,7 +115,7 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch.repairs, settings);
   }
 
   /** A lock by its name; nothing is asked of the store yet. `Meta`: the type of the metadata that its holders give. */
@@ -168,16 +177,19 @@ export class Signalbox implements AsyncDisposable {
   }
 
   /** Resolves once no event can be missed. Handlers may be async; each one gets its events in order. */
-  on(pattern: EventPattern, handler: EventHandler): Promise<Subscription> {
-    return this.#events.subscribe(pattern, handler);
+  on<Pattern extends EventPattern>(pattern: Pattern, handler: EventHandler<Pattern>): Promise<Subscription> {
+    return this.#events.subscribe(pattern, handler as EventHandler);
   }
 
-  /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
-  async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
+  /** The same as an async iterator, of all events if no pattern is given; ends when `signal` aborts or the signalbox is closed. */
+  async *events<Pattern extends EventPattern = '*'>(
+    pattern: Pattern = '*' as Pattern,
+    options: { readonly signal?: AbortSignal } = {},
+  ): AsyncIterable<EventOf<Pattern>> {
     refuseWrongValues(options, { signal: abortSignal });
     const { signal } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
+    let next: { readonly event: EventOf<Pattern>; readonly taken: () => void } | undefined;
     let wake = (): void => {};
     const stop = (): void => wake();
     // Takes one event at a time: later ones wait in the queue of the subscription, which is bounded.
@@ -250,6 +262,7 @@ export class Signalbox implements AsyncDisposable {
     return probed(this.#runtime, writer.#runtime);
   }
 
+  /** Asks the store whether it works. */
   async health(): Promise<Health> {
     this.#runtime.refuseIfClosed();
     return this.#runtime.store.health();
@@ -258,10 +271,11 @@ export class Signalbox implements AsyncDisposable {
   /** Releases all holds of this process, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
-    this.tasks.dispatch.close();
+    this.#dispatch.close();
     await this.#runtime.close();
   }
 
+  /** Closes it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -275,8 +289,7 @@ export class Signalbox implements AsyncDisposable {
       if ('lock' in want) refuseReader(hold as KeptLockHold, want.mode);
       return hold;
     },
-    shown: (kept) =>
-      kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold),
+    shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {
         return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });

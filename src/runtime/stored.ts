@@ -9,11 +9,13 @@ import { corrupt, decode, type ResourceKind, type TicketDocument, TICKETS } from
 
 /** A key that was skipped. */
 export interface Malformed {
+  /** The key. */
   readonly key: string;
   /** What is wrong with it, in a sentence that names the key. */
   readonly why: string;
 }
 
+/** How to list. */
 export interface ListOptions {
   /** Called for each key that is skipped because it cannot be read. */
   readonly onMalformed?: ((found: Malformed) => void) | undefined;

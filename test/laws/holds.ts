@@ -89,9 +89,7 @@ export const holdLaws: Laws = {
   'only configure changes the rules, each as it says, and no hold along with them': ({ before, command, step }) => {
     const [was, is] = [before.record, step.state.record];
     const after = (name: 'maxHoldMs' | 'ttlMs'): number | undefined =>
-      command.kind !== 'configure' || command[name] === undefined
-        ? was.limits?.[name]
-        : (command[name] ?? undefined);
+      command.kind !== 'configure' || command[name] === undefined ? was.limits?.[name] : (command[name] ?? undefined);
     for (const name of ['maxHoldMs', 'ttlMs'] as const) {
       if (is.limits?.[name] !== after(name)) return `${name} is ${is.limits?.[name]}`;
     }

@@ -167,7 +167,9 @@ describe('the state of a store', () => {
     await source.saveState(dir);
     const box = await newBox();
     const told: string[] = [];
-    await box.on('*', ({ type, holder, imported }) => void told.push(`${type} ${holder} ${imported}`));
+    await box.on('*', (event) => {
+      told.push(`${event.type} ${event.holder} ${'imported' in event && event.imported}`);
+    });
     await box.loadState(dir);
     await settled();
     await settled();

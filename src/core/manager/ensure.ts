@@ -11,12 +11,7 @@ import { lookUp } from './table.ts';
 import { begin, end, put, type Turn } from './turn.ts';
 
 /** Makes sure that the lock exists with these settings; its holds stay. */
-export function ensureLock(
-  manager: Manager,
-  name: string,
-  clock: ManagerClock,
-  settings?: Settings,
-): Handled {
+export function ensureLock(manager: Manager, name: string, clock: ManagerClock, settings?: Settings): Handled {
   const problem = clockProblem(clock) ?? nameProblem(name) ?? problemOf(settings);
   if (problem !== undefined) return invalid(manager, problem);
   const turn = begin(manager, clock);

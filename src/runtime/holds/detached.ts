@@ -164,7 +164,8 @@ export async function release(
   claim: { readonly holder: string; readonly token?: Token },
 ): Promise<ClaimReleaseOutcome> {
   const { holder, token } = claim;
-  const named = token === undefined ? { holder: checkedHolder(of, holder), sole: true } : checked(of, { holder, token });
+  const named =
+    token === undefined ? { holder: checkedHolder(of, holder), sole: true } : checked(of, { holder, token });
   const outcome = await of.submit({ kind: 'release', elsewhere: true, ...named });
   if (outcome.kind === 'released') {
     const lease = outcome.hold === undefined ? undefined : await endingOf(of, outcome.hold);

@@ -122,7 +122,8 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     if (this.#outer !== undefined) {
-      if (!this.#outer.isValid) this.lose(this.#outer.lost === undefined ? { why: 'released-elsewhere' } : lossIn(this.#outer.lost));
+      if (!this.#outer.isValid)
+        this.lose(this.#outer.lost === undefined ? { why: 'released-elsewhere' } : lossIn(this.#outer.lost));
       return this.#lost === undefined;
     }
     // After a stall of the event loop, this may be the first to notice that the time limit has passed.

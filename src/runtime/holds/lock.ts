@@ -204,8 +204,11 @@ export class Lock<Meta = Json> extends NamedResource {
 
 const WAIT = { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction };
 
-/** What a try answers: the outcome, with the hold if there is one. */
-export function attemptOf<H, Attempt>(outcome: AnyOutcome, hold: H | Promise<H> | undefined): Attempt | Promise<Attempt> {
+/** @internal What a try answers: the outcome, with the hold if there is one. */
+export function attemptOf<H, Attempt>(
+  outcome: AnyOutcome,
+  hold: H | Promise<H> | undefined,
+): Attempt | Promise<Attempt> {
   if (hold === undefined) return { ...outcome, ok: false } as Attempt;
   if (hold instanceof Promise) return hold.then((given) => ({ ...outcome, ok: true, hold: given }) as Attempt);
   return { ...outcome, ok: true, hold } as Attempt;
@@ -221,7 +224,7 @@ function askForLock(
   return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
 }
 
-/** A hold of a lock, as the runtime keeps it. */
+/** @internal A hold of a lock, as the runtime keeps it. */
 export class KeptLockHold extends KeptHold<LockGrant> {
   get mode(): LockMode {
     return this.grant.mode;
@@ -286,7 +289,7 @@ export class KeptLockHold extends KeptHold<LockGrant> {
   }
 }
 
-/** A caller that asked to write is never handed a hold that only reads. */
+/** @internal A caller that asked to write is never handed a hold that only reads. */
 export function refuseReader(hold: KeptLockHold, asked: LockMode = 'exclusive'): void {
   if (asked === 'shared' || hold.mode === 'exclusive') return;
   const fault = `hold ${hold.id} is shared, and was asked for exclusively`;

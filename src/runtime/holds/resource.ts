@@ -53,12 +53,7 @@ export class Resource<
   readonly writer: ResourceWriter<State, Command, Outcome>;
   readonly #askFor: AskFor<AnyCommand>;
 
-  constructor(
-    runtime: Runtime,
-    machine: Machine<State, Command, Outcome>,
-    name: string,
-    askFor: AskFor<AnyCommand>,
-  ) {
+  constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
     this.writer = runtime.writer(machine, name);

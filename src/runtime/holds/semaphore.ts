@@ -196,7 +196,7 @@ function askForSlots(
   return { kind: 'acquire', ...fields, weight, wait, ...(capacity !== undefined && { capacity }) };
 }
 
-/** A hold of slots, as the runtime keeps it. */
+/** @internal A hold of slots, as the runtime keeps it. */
 export class KeptSemaphoreHold extends KeptHold<SemaphoreGrant> {
   /** By answers, a weight only grows. The record may also show a larger weight that was given up, and shrink again. */
   protected override isOutdated({ weight }: SemaphoreGrant, isStored: boolean): boolean {

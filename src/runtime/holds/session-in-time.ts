@@ -21,7 +21,9 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
     const timer =
       waitMs === undefined || waitMs === 0
         ? undefined
-        : runtime.clock.timer(waitMs, () => reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] })));
+        : runtime.clock.timer(waitMs, () =>
+            reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] })),
+          );
     runtime
       .ready()
       .then(resolve, reject)

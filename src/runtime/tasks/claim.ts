@@ -29,8 +29,11 @@ import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';
 
+/** What `release` answers. */
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
+/** What `complete` answers. */
 export type CompleteOutcome = { readonly kind: 'completed' } | NotOwner;
+/** What `fail` answers. */
 export type FailOutcome =
   | { readonly kind: 'failed'; readonly attempts: number }
   /** It is pending again. */

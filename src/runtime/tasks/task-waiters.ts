@@ -8,9 +8,11 @@ import { taskResource } from './keys.ts';
 import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
 
+/** How long to wait for a task. */
 export interface TaskWaitOptions {
   /** Give up after this time; zero: do not wait at all. Without it, as long as it takes. */
   readonly waitMs?: number;
+  /** Ends the wait when it aborts. */
   readonly signal?: AbortSignal;
 }
 

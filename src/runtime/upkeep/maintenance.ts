@@ -37,10 +37,15 @@ const FORGOTTEN_AT_ONCE = 32;
 const SLICE_MS = 8;
 const SLICE_STEPS = 500;
 
+/** What one round of maintenance did. */
 export interface Swept {
+  /** How many records it looked at. */
   readonly records: number;
+  /** How many stale holds it announced. */
   readonly warned: number;
+  /** How many stale holds it freed. */
   readonly reclaimed: number;
+  /** How many records of free locks it deleted. */
   readonly forgotten: number;
   /** Tasks whose owner was gone, and which are pending again. */
   readonly requeued: number;
@@ -50,10 +55,13 @@ export interface Swept {
   readonly malformed: readonly Malformed[];
 }
 
+/** A stale hold that maintenance found. */
 export interface SweptHold {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Who has it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
   readonly isFreed: boolean;

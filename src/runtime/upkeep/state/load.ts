@@ -19,6 +19,7 @@ import type { Malformed } from '../../stored.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
 
+/** What `loadState` answers. */
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
   /**
@@ -27,9 +28,11 @@ export type LoadOutcome =
    */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
+/** A resource that cannot be loaded. */
 export interface Conflict {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Why not. */
   readonly why: string;
 }
 
