@@ -73,7 +73,7 @@ describe('the state of a store', () => {
     const lock = other.lock('main');
     expect((await lock.tryAcquire({ holder: 'x' })).kind).toBe('busy');
     await target.advance(50_000);
-    expect(await lock.renew({ holder: 'worker:1', token })).toEqual({ kind: 'refreshed', ttlMs: 60_000 });
+    expect(await lock.renew({ holder: 'worker:1', token })).toMatchObject({ kind: 'refreshed', ttlMs: 60_000 });
     expect(await lock.release({ holder: 'worker:1', token: token + 1 })).toEqual({ kind: 'not-owner' });
     expect(await lock.release({ holder: 'worker:1', token })).toEqual({ kind: 'released' });
     const [semaphore] = (await other.survey()).semaphores;
