@@ -135,10 +135,10 @@ export async function handOut(
   signal: AbortSignal,
   release: (claim: HoldClaim) => Promise<unknown>,
 ): Promise<void> {
-  const { resource, holder, token, ttlMs, renewWithinMs } = hold;
+  const { resource, holder, token, ttlMs, renewWithinMs, maxHoldMs } = hold;
   try {
     signal.throwIfAborted();
-    const json = { resource, holder, token, ttlMs, renewWithinMs, ...details };
+    const json = { resource, holder, token, ttlMs, renewWithinMs, ...given({ maxHoldMs }), ...details };
     handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
     await release({ holder, token });

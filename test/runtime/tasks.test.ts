@@ -231,7 +231,11 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     await tasks.complete('build', { holder: (await tasks.ownerOf('build')) as string });
     await tasks.publish('test', {});
     await (await tasks.claim('test')).fail('red');
-    expect(await tasks.tryClaim('deploy')).toEqual({ ok: false, kind: 'blocked', by: [{ why: 'failed', task: 'test' }] });
+    expect(await tasks.tryClaim('deploy')).toEqual({
+      ok: false,
+      kind: 'blocked',
+      by: [{ why: 'failed', task: 'test' }],
+    });
   });
 
   it('that waits for others is claimed as soon as the last one is complete', async () => {

@@ -50,8 +50,9 @@ export async function acquireDetached(
       grant.lease === lease.name
         ? await bound(of, session, grant, lease, asked)
         : await heldBefore(of, grant, lease.leaseId);
-    const { holder, token, id } = grant;
-    return { grant, detached: { resource, holder, token, id, ttlMs, renewWithinMs: renewWithinMs(ttlMs) } };
+    const { holder, token, id, maxHoldMs } = grant;
+    const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
+    return { grant, detached: { resource, holder, token, id, ...times } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;

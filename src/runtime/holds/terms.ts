@@ -50,6 +50,8 @@ export interface DetachedHold extends HoldClaim {
   readonly ttlMs: number;
   /** Renew it within this time, and again within this time after each renewal. */
   readonly renewWithinMs: number;
+  /** The hold ends after this time, however well it is renewed; absent if that is not limited. */
+  readonly maxHoldMs?: number;
 }
 
 /** What `renew` and `extend` answer. */
