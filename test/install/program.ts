@@ -59,19 +59,11 @@ export async function events(box: Signalbox): Promise<number> {
     void event.slots;
   });
   for await (const event of box.events()) {
-    switch (event.type) {
-      case 'lock:forced':
-        return event.by.length + event.reason.length;
-      case 'semaphore:resized':
-        return event.capacity - event.from;
-      case 'task:completed':
-        return event.token ?? 0;
-      case 'pipeline:blocked':
-        return event.reasons.length;
-      case 'resync':
-        return tokens;
-      default:
-    }
+    if (event.type === 'lock:forced') return event.by.length + event.reason.length;
+    if (event.type === 'semaphore:resized') return event.capacity - event.from;
+    if (event.type === 'task:completed') return event.token ?? 0;
+    if (event.type === 'pipeline:blocked') return event.reasons.length;
+    if (event.type === 'resync') return tokens;
   }
   return tokens;
 }

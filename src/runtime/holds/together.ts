@@ -385,7 +385,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     );
     const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
     try {
-      await Promise.all(kept.map((hold) => handedOut(runtime, hold)));
+      await Promise.all(kept.map(async (hold) => handedOut(runtime, hold)));
       // Their limits took time to set, and the first may be over before the last is there.
       holds.check();
     } catch (error) {
