@@ -289,6 +289,20 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect(claims.map(({ id }) => id).sort()).toEqual(['t0', 't1', 't2', 't3', 't4', 't5']);
   });
 
+  it('that another worker has until the time is over is refused with the name of that worker', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    await box.tasks.publish('a', {});
+    await box.tasks.claim('a', { holder: 'worker:1' });
+    const error = errorOf(box.tasks.claim('a', { waitMs: 5000 }));
+    await settled();
+    await fleet.advance(5000);
+    expect(await error).toMatchObject({
+      message: 'task/a: not granted within 5000 ms; held by worker:1',
+      refusal: { holders: [{ holder: 'worker:1' }] },
+    });
+  });
+
   it('is waited for as long as was said, and no claim is left behind', async () => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');
