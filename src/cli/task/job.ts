@@ -13,6 +13,7 @@ import type { Readable } from 'node:stream';
 import { timeLimit } from '../../clock.ts';
 import type { Json } from '../../core/index.ts';
 import { type Ended, exitCodeOf, GatedChild, KeptOutput, randomHex, type Text } from '../../host/index.ts';
+import { processOf } from '../../runtime/layout.ts';
 import { childEnvironment, type OuterHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
@@ -110,9 +111,11 @@ async function runWith(
     return exitCodeOf(ended) === 0 ? claim.complete(result) : claim.fail(toldOf(argv[0], ended));
   };
   const lost = stop === undefined ? claim.signal : AbortSignal.any([claim.signal, stop]);
-  const { resource, token, holder, process: lease } = claim;
+  const { resource, token, holder, claimId: id } = claim;
+  // A claim rests on the session of its process.
+  const lease = processOf(id);
   const held = {
-    ...{ resource, token, holder, lease, id: claim.claimId, signal: lost },
+    ...{ resource, token, holder, lease, id, signal: lost },
     get isValid() {
       return claim.isValid;
     },

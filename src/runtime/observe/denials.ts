@@ -17,6 +17,7 @@ import { isCount, isObject } from '../stored.ts';
 
 /** How often requests for locks and semaphores were denied since the store was made. */
 export interface Denials {
+  /** All of them together. */
   readonly total: number;
   /** By resource, such as `lock/main-branch`; the most frequent first. The total also has those that are not listed. */
   readonly byResource: ReadonlyMap<string, number>;

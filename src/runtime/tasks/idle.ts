@@ -6,10 +6,12 @@ import { writeOnce } from '../write/write-once.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { forgetTransaction, idleTransaction } from './writing.ts';
 
+/** What `retry` and `requeue` answer. */
 export type RequeueOutcome =
   | { readonly kind: 'requeued'; readonly was: 'pending' | 'complete' | 'failed' }
   | RequeueRefusal;
 
+/** What `forget` answers. */
 export type ForgetOutcome =
   | { readonly kind: 'forgotten' }
   /** Unfinished tasks depend on it, and could never begin without it. */

@@ -5,7 +5,9 @@ import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 import { readAllTasks, readTasks, type TaskView, viewOf } from './reading.ts';
 
+/** Which tasks to list. */
 export interface ListOptions {
+  /** Only those with this status. */
   readonly status?: TaskStatus;
   /** At most this number, in the order of their ids: the next page begins after the last id of this one. */
   readonly limit?: number;

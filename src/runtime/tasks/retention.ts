@@ -17,6 +17,7 @@ import { forgetTask } from './idle.ts';
 import { persistently } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';
 
+/** How long finished tasks are kept. */
 export interface Retention {
   /** Finished tasks are kept for this long. */
   readonly keepMs: number;
