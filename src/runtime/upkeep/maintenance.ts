@@ -107,7 +107,8 @@ export class Maintenance {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
-      if (!this.#settings.maintains) return;
+      // The maintainer goes on every round, and all others only now and then, in case there is none any more.
+      if (!this.#settings.maintains || (this.#index === undefined && !this.#runtime.isOurTurn())) return;
       this.#running ??= this.#round()
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));
