@@ -1,5 +1,6 @@
 /** A lock, as users hold it. */
 import type {
+  Hold as Grant,
   Json,
   Lock as LockState,
   LockCommand,
@@ -62,15 +63,11 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   acquire(options?: LockOptions & WaitOptions): Promise<LockHold> {
-    const downgrade = this.#downgradeInDoubt(options);
-    if (downgrade !== undefined) return downgrade.then(() => this.acquire(options));
     return this.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   tryAcquire(options?: LockOptions): Promise<LockAttempt> {
-    const downgrade = this.#downgradeInDoubt(options);
-    if (downgrade !== undefined) return downgrade.then(() => this.tryAcquire(options));
     return this.ask<LockAttempt, LockOptions | undefined>(options, false, (outcome) => {
       const hold = this.#holdOf(outcome, options);
       if (hold === undefined) return outcome as unknown as LockAttempt;
@@ -133,27 +130,6 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
     return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
   }
 
-  /**
-   * Completes a downgrade of the same holder that got no answer, before the holder asks to write again. Otherwise the store
-   * would say that it is the writer already, and then the downgrade could land.
-   */
-  #downgradeInDoubt(options: LockOptions | undefined): Promise<void> | undefined {
-    const { downgrading } = this.runtime.holdings;
-    if (downgrading.size === 0 || options?.holder === undefined || options.mode === 'shared') return undefined;
-    for (const hold of downgrading) {
-      if (hold.resource !== this.resource || hold.holder !== options.holder) continue;
-      return hold.downgrade().then(
-        () => undefined,
-        (error: unknown) => {
-          if (!(error instanceof HoldLost)) throw error;
-          // A hold that is lost is in nobody's way.
-          downgrading.delete(hold);
-        },
-      );
-    }
-    return undefined;
-  }
-
   readonly #holdOf = (
     outcome: AnyOutcome,
     options: LockOptions | undefined,
@@ -185,8 +161,6 @@ export class LockHold extends Hold<LockGrant> {
       refuseWrongValues(options, { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction });
     }
     this.check();
-    // A downgrade that got no answer could still land, and make the new writer a reader.
-    if (this.runtime.holdings.downgrading.has(this)) await this.downgrade();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);
     const { holder, id } = this.grant;
@@ -218,10 +192,8 @@ export class LockHold extends Hold<LockGrant> {
     this.check();
     const { holder, id } = this.grant;
     this.changed({ ...this.grant, mode: 'shared' });
-    this.runtime.holdings.downgrading.add(this);
     const command = { kind: 'downgrade', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.writer, command, this.runtime.giveUpAt());
-    this.runtime.holdings.downgrading.delete(this);
     if (outcome.hold === undefined) {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });
@@ -229,6 +201,10 @@ export class LockHold extends Hold<LockGrant> {
     this.changed(outcome.hold as LockGrant);
     this.check();
     return this;
+  }
+
+  isLessThan(stored: Grant): boolean {
+    return this.mode === 'shared' && this.isOutdated(stored as LockGrant);
   }
 }
 
