@@ -81,4 +81,28 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
     wrong: 'const lost = this.#holds.find(() => false);',
   },
+  {
+    name: 'a release that fails while its process closes ends the process',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/holds/hold.ts',
+    right: 'return void (await this.release().catch(() => undefined));',
+    wrong: 'return void this.release();',
+  },
+  {
+    name: 'metadata that a caller changes after it passed it on changes in the store',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/holds/resource.ts',
+    right: 'metadata: frozenCopy(metadata)',
+    wrong: 'metadata',
+  },
+  {
+    name: 'a callback that throws stops the pipeline in the middle of a phase',
+    workload: 'pipelines',
+    shownBy: 1,
+    file: 'runtime/pipelines/callbacks.ts',
+    right: 'this.#thrown ??= { error };',
+    wrong: 'throw error;',
+  },
 ];
