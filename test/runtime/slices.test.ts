@@ -41,9 +41,9 @@ function counted(store: Store, turns: Turns): Store {
   return Object.assign(Object.create(store) as Store, {
     transaction,
     ...Object.fromEntries(
-      (['watch', 'grantLease', 'keepLeaseAlive', 'revokeLease', 'leaseState', 'compact', 'health', 'close'] as const).map(
-        (name) => [name, store[name].bind(store)],
-      ),
+      (
+        ['watch', 'grantLease', 'keepLeaseAlive', 'revokeLease', 'leaseState', 'compact', 'health', 'close'] as const
+      ).map((name) => [name, store[name].bind(store)]),
     ),
     transactionNow: undefined,
   });

@@ -187,7 +187,9 @@ class Queues {
     for (const [name, { record }] of this.#records) {
       yield;
       if (before !== undefined && before.#versionOf(name) !== this.#versionOf(name)) continue;
-      const tickets = (this.#tickets.get(name) ?? []).sort((a, b) => a.arrival - b.arrival || compareKeys(a.key, b.key));
+      const tickets = (this.#tickets.get(name) ?? []).sort(
+        (a, b) => a.arrival - b.arrival || compareKeys(a.key, b.key),
+      );
       found.push({ name, state: { record, waiting: tickets.map(({ request }) => request) } as Lock | Semaphore });
     }
     return found;

@@ -155,7 +155,8 @@ export class Maintenance {
         if (looked === undefined) continue;
         index.put(pair.key, looked);
         if (looked.free !== undefined) free.push(looked.free);
-        if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon, index, slices);
+        if (free.length === FORGOTTEN_AT_ONCE)
+          swept.forgotten += await this.#forget(free.splice(0), horizon, index, slices);
       }
     }
     swept.forgotten += await this.#forget(free, horizon, index, slices);

@@ -181,7 +181,8 @@ export class Checker {
   #lookForChanged(): void {
     for (const [resource, { holds }] of this.#records) {
       const changed = holds.find(({ metadata }) => (metadata as { by?: string } | undefined)?.by === CHANGED);
-      if (changed !== undefined) this.fail(`${resource}: its holder changed the metadata of ${changed.id} in the store`);
+      if (changed !== undefined)
+        this.fail(`${resource}: its holder changed the metadata of ${changed.id} in the store`);
     }
   }
 
