@@ -75,8 +75,8 @@ export class Session {
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
     const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
-    if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) void this.#renew();
-    return true;
+    if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
+    return this.#ended === undefined;
   }
 
   end(why: SessionEnd): void {
@@ -95,16 +95,26 @@ export class Session {
     });
   }
 
-  async #renew(): Promise<void> {
+  #renew(): void {
     const sent = sentNow(this.#clock);
     // The answer may never come: then only the deadline is left.
     this.#renewAt = Number.POSITIVE_INFINITY;
+    if (this.#store.keepLeaseAliveNow?.(this.leaseId) !== true) void this.#renewInTime(sent);
+    else if (this.isValid()) this.#renewed(sent);
+  }
+
+  /** Only ever called while the time of the last renewal is not up: one that comes later is not believed. */
+  #renewed(sent: Sent): void {
+    this.#sent = sent;
+    this.#renewAt = sent.monotonic + this.ttlMs / 3;
+  }
+
+  async #renewInTime(sent: Sent): Promise<void> {
     try {
       const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
       if (!this.isValid()) return;
       if (lease === null) return this.end('expired');
-      this.#sent = sent;
-      this.#renewAt = sent.monotonic + this.ttlMs / 3;
+      this.#renewed(sent);
     } catch (error) {
       if (!this.isValid()) return;
       if (Failure.is(error, 'closed')) return this.end('disconnected');
