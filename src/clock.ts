@@ -17,7 +17,9 @@ export interface Clock {
   keepAlive?(): Timer;
 }
 
+/** A call that is due later. */
 export interface Timer {
+  /** The call is not made. */
   cancel(): void;
 }
 
