@@ -38,6 +38,8 @@ export interface RuntimeOptions {
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
+/** How many processes of one machine look for what was missed, in a time in which each of them would if it were alone. */
+const BACKSTOPS = 4;
 /** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 10;
 /** The longest time until the turn of a process. */
@@ -177,7 +179,7 @@ export class Runtime implements WriterHost {
 
   /** Back-stops are for all: on one machine, where letters do not get lost, the processes take turns, chosen by chance. */
   isOurTurn(): boolean {
-    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES;
+    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;
   }
 
   /** Looks for answers that were missed. */

@@ -200,6 +200,11 @@ export interface Store {
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease>;
   /** Full time again. `null` if the lease has ended: it never comes back. */
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null>;
+  /**
+   * The same, answered at once where that is possible: hundreds of waiting processes do little else. False: `keepLeaseAlive`
+   * is to be called, which waits for its turn, and says what is wrong.
+   */
+  keepLeaseAliveNow?(id: LeaseId): boolean;
   /** Ends a lease now. Ending one that has ended is not an error. */
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;

@@ -114,3 +114,33 @@ describe('processes that are killed at any moment, during heavy use', () => {
     await box.close();
   });
 });
+
+describe('the holder that is killed among 40 sessions that wait', () => {
+  it('costs none of them its session: all are let in, one after the other', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'signalbox-waiters-'));
+    const program = fileURLToPath(new URL('programs/waiters.mjs', import.meta.url));
+    const said: { readonly kind: string; readonly why?: string }[] = [];
+    const start = (count: number): ChildProcess => {
+      const child = fork(program, [`file:${join(directory, 'store')}`, String(count)]);
+      child.on('message', (message) => said.push(message as { kind: string }));
+      return child;
+    };
+    const told = (kind: string): number => said.filter((each) => each.kind === kind).length;
+    const within = { timeout: 120_000 };
+    const all = [start(1)];
+    try {
+      await expect.poll(() => told('let in'), within).toBe(1);
+      for (let i = 0; i < 4; i++) all.push(start(10));
+      await expect.poll(() => told('waiting'), within).toBe(40);
+      all[0]?.kill('SIGKILL');
+      await expect.poll(() => told('let in') + told('lost'), within).toBe(41);
+      expect(said.filter(({ kind }) => kind === 'lost')).toEqual([]);
+    } finally {
+      for (const child of all.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)) {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+      rmSync(directory, { recursive: true });
+    }
+  }, 300_000);
+});
