@@ -11,7 +11,7 @@ import { writeOnce } from '../write/write-once.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';
-import { repairTransaction } from './writing.ts';
+import { idleTransaction } from './writing.ts';
 
 /** Gives a waiting worker time to claim the task, which makes the repair unnecessary. */
 const SOONEST_MS = 50;
@@ -70,7 +70,7 @@ export class Repairs {
         if (task === undefined || repair === undefined) return { kind: 'answer', answer: false };
         return {
           kind: 'write',
-          transaction: repairTransaction(task, repair),
+          transaction: idleTransaction(task, repair),
           landed: () => true,
           overtaken: ({ results }) => taskIn(id, results),
         };

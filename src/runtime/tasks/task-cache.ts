@@ -114,6 +114,11 @@ export class TaskCache implements FeedListener {
     return task?.data === undefined ? undefined : statusOf(task);
   }
 
+  /** The unfinished tasks that depend on this one. */
+  dependentsOf(id: string): readonly string[] {
+    return [...(this.#dependents.get(id) ?? [])];
+  }
+
   changes(changes: Changes): void {
     if (this.#early !== undefined) return void this.#early.push(changes);
     const { revision } = changes;

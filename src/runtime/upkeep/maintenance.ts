@@ -26,7 +26,7 @@ import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-
 import { Slices } from '../slices.ts';
 import { type Malformed, malformedBy, readEach } from '../stored.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
-import type { Repairs } from '../tasks/repairs.ts';
+import type { Dispatch } from '../tasks/dispatch.ts';
 
 /** So much history stays for those who watch. */
 const KEPT_REVISIONS = 10_000;
@@ -35,23 +35,33 @@ const PAGE = 250;
 /** So many are deleted by one transaction, each with its own comparisons. */
 const FORGOTTEN_AT_ONCE = 32;
 
+/** What one round of maintenance did. */
 export interface Swept {
+  /** How many records it looked at. */
   readonly records: number;
+  /** How many stale holds it announced. */
   readonly warned: number;
+  /** How many stale holds it freed. */
   readonly reclaimed: number;
+  /** How many records of free locks it deleted. */
   readonly forgotten: number;
   /** Tasks whose owner was gone, and which are pending again. */
   readonly requeued: number;
+  /** Finished tasks that were deleted because they were kept for long enough, or were too many. */
+  readonly forgottenTasks: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
   /** Keys that were passed over, because what they hold cannot be read. */
   readonly malformed: readonly Malformed[];
 }
 
+/** A stale hold that maintenance found. */
 export interface SweptHold {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Who has it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
   readonly isFreed: boolean;
@@ -73,17 +83,22 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #repairs: Repairs;
+  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Of the maintainer, once it went through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, repairs: Repairs, settings: MaintenanceSettings) {
+  constructor(
+    runtime: Runtime,
+    deadlocks: Deadlocks,
+    tasks: Pick<Dispatch, 'repairs' | 'retention'>,
+    settings: MaintenanceSettings,
+  ) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
-    this.#repairs = repairs;
+    this.#tasks = tasks;
     this.#settings = settings;
     this.#schedule();
   }
@@ -97,7 +112,8 @@ export class Maintenance {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
-      if (!this.#settings.maintains) return;
+      // The maintainer goes on every round, and all others only now and then, in case there is none any more.
+      if (!this.#settings.maintains || (this.#index === undefined && !this.#runtime.isOurTurn())) return;
       this.#running ??= this.#round()
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));
@@ -251,7 +267,10 @@ export class Maintenance {
 
   async #finish(swept: Sweeping): Promise<Swept> {
     // Those who have no tasks need not follow them.
-    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) swept.requeued = await this.#repairs.all();
+    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) {
+      swept.requeued = await this.#tasks.repairs.all();
+      swept.forgottenTasks = await this.#tasks.retention.sweep();
+    }
     this.#deadlocks.look();
     if (this.#runtime.store.historyIsShared !== true) await this.#forgetHistory();
     return swept;
@@ -378,7 +397,16 @@ class Horizon {
 }
 
 function nothingSwept(): Sweeping {
-  return { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [], malformed: [] };
+  return {
+    records: 0,
+    warned: 0,
+    reclaimed: 0,
+    forgotten: 0,
+    requeued: 0,
+    forgottenTasks: 0,
+    stale: [],
+    malformed: [],
+  };
 }
 
 async function compact(store: Runtime['store'], revision: number, signal: AbortSignal): Promise<void> {
