@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { caught, type Edit, firstViolation, type Mutant, simulatorOf } from './mutants.ts';
-import { rows } from './rows.ts';
+import { closedCutOff, rows } from './rows.ts';
 
 /** So many seeds are enough for each of these; the real thing passes a thousand. */
 const SEEDS = 400;
@@ -148,6 +148,7 @@ describe('a planted bug is caught by the simulator', () => {
   it.each([
     ['contended', contended, SEEDS / 2],
     ['slow answers', slowAnswers, SEEDS / 5],
+    ['closed while cut off', closedCutOff, SEEDS / 5],
   ] as const)('and what only makes it happen more often is none: %s', async (name, edit, seeds) => {
     expect(await firstViolation(await simulatorOf(name, [edit]), seeds)).toBeUndefined();
   });

@@ -7,7 +7,14 @@
  * phase to a person (`test/pipelines/driver.test.ts`).
  */
 import type { Workload } from '../../src/testing/simulation/workloads.ts';
-import type { Mutant } from './mutants.ts';
+import type { Edit, Mutant } from './mutants.ts';
+
+/** A process that closes does not reach the store. */
+export const closedCutOff: Edit = {
+  file: 'testing/simulation/simulate.ts',
+  right: "this.#world.note(process.name, 'closes');",
+  wrong: "this.#world.note(process.name, 'closes');\n        this.#faults.cutOff(process, 3 * TTL_MS);",
+};
 
 export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
@@ -88,7 +95,8 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release that fails while its process closes ends the process',
     workload: 'names',
-    shownBy: 1,
+    shownBy: 10,
+    oftener: closedCutOff,
     file: 'runtime/holds/hold.ts',
     right: 'await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);',
     wrong: 'void outcomeOf(this.writer, command, this.runtime.giveUpAt());',
