@@ -25,6 +25,7 @@ import type { Changes } from '../../store/index.ts';
 import { TaskChecker } from './task-checker.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
+/** A broken promise. */
 export class Violation extends Error {}
 
 /** What the checker needs of a hold, a detached hold, or the claim of a task. */
