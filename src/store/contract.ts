@@ -124,7 +124,7 @@ export interface ReadResult {
   readonly pairs: readonly KeyValue[];
   /** Whether the limit left some out. */
   readonly more: boolean;
-  /** How many keys are in the range, whatever the limit. */
+  /** How many pairs there are here; of a read with `countOnly`, how many keys are in the range. */
   readonly count: number;
 }
 
