@@ -25,6 +25,7 @@ import type { Changes } from '../../store/index.ts';
 import { TaskChecker } from './task-checker.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
+/** A broken promise. */
 export class Violation extends Error {}
 
 /** What users make of metadata after they passed it on: it must not get into the store. */
