@@ -54,8 +54,8 @@ const UNUSED = ['FTS3', 'FTS3_PARENTHESIS', 'FTS4', 'FTS5', 'GEOPOLY', 'RTREE'].
   (part) => `-USQLITE_ENABLE_${part}`,
 );
 
-/** Optimised less and with less in it, because to compile all of it all the way takes more than twice as long. */
-const COMPILE = /** @type {const} */ ([`CFLAGS=-O1 ${UNUSED.join(' ')}`, 'CXXFLAGS=-O1', ...NATIVE]);
+/** Optimised less and with less in it, because to compile all of it all the way takes more than four times as long. */
+const COMPILE = /** @type {const} */ ([`CFLAGS=-Og ${UNUSED.join(' ')}`, 'CXXFLAGS=-O0', ...NATIVE]);
 
 const PROGRAMS = /** @type {const} */ ({
   name: 'programs for tests',
