@@ -11,6 +11,7 @@ import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
+import { taskJson } from './task/looking.ts';
 import { whoLines } from './who-table.ts';
 
 const EXAMPLES = `
@@ -32,12 +33,20 @@ export function define(command: Command): void {
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
     .addHelpText('after', EXAMPLES)
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
-      const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
-      if (isJson(command)) return printJson(surveyJson(found));
+      const looked = await look(command, async (box) => ({
+        survey: await surveyed(box, resource),
+        // A question about one lock is not about tasks.
+        tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : [],
+      }));
+      const { url, missing } = looked;
+      const { survey: found, tasks } = looked.found;
+      if (isJson(command)) {
+        return printJson({ ...surveyJson(found), ...(resource === undefined && { tasks: tasks.map(taskJson) }) });
+      }
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
-      if (!isInUse(found)) return print(printable(nothing(resource, url)));
-      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+      if (!isInUse(found) && tasks.length === 0) return print(printable(nothing(resource, url)));
+      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())), tasks)) print(line);
     });
 }
 

@@ -1,6 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
@@ -71,6 +71,7 @@ export {
   type WorktreeOperation,
   type WorktreeState,
 } from './guard/index.ts';
+export { DETACHED_TTL_MS, type Limits, renewWithinMs, type Settings, settingsProblem, shorter } from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {
   agentHolder,
@@ -97,6 +98,7 @@ export {
   staleHolds,
 } from './lock.ts';
 export {
+  type AsJson,
   type Answer,
   type Event,
   type Json,
@@ -144,7 +146,6 @@ export {
   type Renew,
   type ResourceCommand,
   type ResourceName,
-  type ResourceSettings,
   type SemaphoreAsk,
   type SemaphoreView,
   STALE_AFTER_MS,
@@ -237,11 +238,14 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { runAtOnce, type Steps } from './steps.ts';
 export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
   blockersOf,
+  backoffAfter,
+  BACKOFF_OWNER,
   blockerTold,
   claimEntryOf,
   type ClaimName,
@@ -250,9 +254,14 @@ export {
   claimUntouched,
   decideClaim,
   decideEnd,
+  decideForget,
   decideRepair,
+  decideRequeue,
+  DEFAULT_LOSS_LIMIT,
   type Ending,
+  type ForgetRefusal,
   hasTerms,
+  isBackingOff,
   isFinished,
   isOrphaned,
   isOwned,
@@ -264,6 +273,8 @@ export {
   NO_TERMS,
   type NotOwner,
   notOwner,
+  type LostTooOften,
+  type RequeueRefusal,
   statusOf,
   type Task,
   type TaskBookkeeping,

@@ -67,13 +67,17 @@ Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it i
     });
 }
 
-function shown(command: Command, { id, holder, token, ttlMs, attempt, data }: DetachedClaim, isNext: boolean): string {
-  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, attempt, data });
+function shown(
+  command: Command,
+  { id, holder, token, ttlMs, renewWithinMs, attempt, data }: DetachedClaim,
+  isNext: boolean,
+): string {
+  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
   return isNext ? `${token} ${named(id)}` : String(token);
 }
 
 /** Whether the answer is negative (nothing to claim), rather than a refusal (another worker has it). */
-async function claimed(claiming: Promise<DetachedClaim>): Promise<DetachedClaim> {
+export async function claimed<T>(claiming: Promise<T>): Promise<T> {
   try {
     return await claiming;
   } catch (error) {

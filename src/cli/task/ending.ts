@@ -61,7 +61,8 @@ Exit codes: 76 the claim was lost, 77 another worker has the task.`,
         if (outcome.kind === 'not-owner') {
           throw new CliExit(EXIT.notOwner, `task/${id}: another worker has it`, { outcome: outcome.kind });
         }
-        if (isJson(command)) printJson({ task: id, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+        const { kind, ...times } = outcome;
+        if (isJson(command)) printJson({ task: id, outcome: kind, ...times });
         else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
         else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
       });
@@ -108,7 +109,7 @@ Exit code 77, and no change, if you do not have it. With --force: 1 if no worker
 
 function complete(command: Command): void {
   withClaim(command.description('end a task as complete'))
-    .option('--result <json>', 'the result, as JSON', jsonArgument)
+    .option('--result <json>', 'the result: JSON, @FILE, or - for stdin', jsonArgument)
     .addHelpText(
       'after',
       `
@@ -157,7 +158,11 @@ function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
   if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
   const { kind, ...details } = outcome;
   if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
-  else print(`task/${id}: ${TOLD[kind]}`);
+  else print(`task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
+}
+
+function pauseTold(outcome: EndOutcome): string {
+  return outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
 }
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {

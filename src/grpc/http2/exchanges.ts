@@ -33,13 +33,7 @@ export class Exchanges {
   #streams = 0;
   #held = 0;
 
-  constructor(
-    listener: ExchangesListener,
-    outbox: Outbox,
-    flow: FlowControl,
-    encoder: HeaderEncoder,
-    firstId: number,
-  ) {
+  constructor(listener: ExchangesListener, outbox: Outbox, flow: FlowControl, encoder: HeaderEncoder, firstId: number) {
     this.#listener = listener;
     this.#outbox = outbox;
     this.#flow = flow;

@@ -16,7 +16,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Operation, Revision } from '../../store/index.ts';
+import type { LeaseId, Operation, Revision } from '../../store/index.ts';
 import type { Held } from '../holds/holdings.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
@@ -29,26 +29,33 @@ import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';
 
+/** What `release` answers. */
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
+/** What `complete` answers. */
 export type CompleteOutcome = { readonly kind: 'completed' } | NotOwner;
+/** What `fail` answers. */
 export type FailOutcome =
   | { readonly kind: 'failed'; readonly attempts: number }
-  /** It is pending again. */
-  | { readonly kind: 'retried'; readonly attempts: number; readonly retriesLeft: number }
+  /** It is pending again, and can be claimed after `backoffMs`. */
+  | { readonly kind: 'retried'; readonly attempts: number; readonly retriesLeft: number; readonly backoffMs: number }
   | NotOwner;
 export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
 
+type LossNotice = { readonly why: LossReason; readonly by?: string; readonly reason?: string };
+
 /** An attached claim: it lasts as long as the session of this process, which releases it when it closes. */
-export class TaskClaim implements Held, AsyncDisposable {
+export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** The id of the task. */
   readonly id: string;
+  /** The token of the claim: larger for every later one of this task. */
   readonly token: Token;
+  /** The name of the worker. */
   readonly holder: string;
   /** The data of the task. */
-  readonly data: Json;
+  readonly data: Data;
   /** One for the first worker that tries, two for the next. */
   readonly attempt: number;
-  readonly process: string;
+  readonly #process: string;
   readonly #runtime: Runtime;
   readonly #task: Task;
   readonly #claim: string;
@@ -58,9 +65,9 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** Set once the worker ends the claim; what happens after that is not a loss. */
   #ending: Promise<EndOutcome> | undefined;
   /** A loss that arrived while the end was being written. It counts if the outcome of that write stays unknown. */
-  #heard: Parameters<TaskClaim['lose']>[0] | undefined;
+  #heard: LossNotice | undefined;
 
-  /** `wrote`: gets the revision of each write of this claim. */
+  /** @internal `wrote`: gets the revision of each write of this claim. */
   constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
     this.#runtime = runtime;
     this.#wrote = wrote;
@@ -69,14 +76,36 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.id = task.id;
     this.token = token;
     this.holder = task.owner?.holder as string;
-    this.data = ownCopy(task.data?.json as Json);
+    this.data = ownCopy(task.data?.json as Json) as Data;
     this.attempt = task.bookkeeping?.entry.attempts as number;
-    this.process = process;
-    runtime.holdings.holds.set(this.#claim, this);
+    this.#process = process;
+    runtime.holdings.holds.set(this.#claim, this.#held());
   }
 
+  /** The claim as the runtime keeps it. */
+  #held(): Held {
+    const isValid = (): boolean => this.isValid;
+    return {
+      resource: this.resource,
+      process: this.#process,
+      holder: this.holder,
+      token: this.token,
+      get isValid() {
+        return isValid();
+      },
+      lose: (loss) => this.#lose(loss),
+      surrender: () => this.#surrender(),
+    };
+  }
+
+  /** `task/42`. */
   get resource(): string {
     return taskResource(this.id);
+  }
+
+  /** The id of this claim: the next claim of the task has another one. */
+  get claimId(): string {
+    return this.#claim;
   }
 
   /** Aborts with a `HoldLost` if the claim ends without its worker ending it, before another worker can have the task. */
@@ -91,9 +120,10 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** Whether the task is still ours, by the clock at the moment of the call. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#ending !== undefined) return false;
-    return this.#runtime.session?.id === this.process && this.#lost === undefined;
+    return this.#runtime.session?.id === this.#process && this.#lost === undefined;
   }
 
+  /** Why it was lost, if it was. */
   get lost(): HoldLost | undefined {
     return this.#lost;
   }
@@ -104,10 +134,10 @@ export class TaskClaim implements Held, AsyncDisposable {
   }
 
   /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if it is not ours any more. */
-  complete(result?: Json): Promise<CompleteOutcome> {
+  complete(result?: Result): Promise<CompleteOutcome> {
     const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
-    return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result) }) });
+    return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result as Json) }) });
   }
 
   /** Reports failure: the task is pending again while it has retries left, else failed. With `retry: false`, failed at once. */
@@ -122,11 +152,13 @@ export class TaskClaim implements Held, AsyncDisposable {
     return this.#end({ how: 'release' });
   }
 
+  /** What is shown when a claim is printed. */
   toJSON(): { task: string; holder: string; token: Token; isValid: boolean } {
     const { id: task, holder, token, isValid } = this;
     return { task, holder, token, isValid };
   }
 
+  /** @internal */
   [Symbol.for('nodejs.util.inspect.custom')](): unknown {
     return this.toJSON();
   }
@@ -137,8 +169,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     if (this.#ending === undefined && this.#lost === undefined) await this.release();
   }
 
-  /** For the runtime: the claim has ended. */
-  lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
+  #lose(loss: LossNotice): void {
     if (this.#lost !== undefined) return;
     this.#runtime.holdings.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
@@ -149,10 +180,9 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.#controller?.abort(this.#lost);
   }
 
-  /** For the runtime: the process gives it up. */
-  async surrender(): Promise<void> {
+  async #surrender(): Promise<void> {
     if (this.#ending !== undefined) return void (await this.#ending.catch(() => undefined));
-    this.lose({ why: 'released-elsewhere' });
+    this.#lose({ why: 'released-elsewhere' });
     await this.#send({ how: 'release' }).catch(() => undefined);
   }
 
@@ -165,7 +195,7 @@ export class TaskClaim implements Held, AsyncDisposable {
       () => this.#runtime.holdings.holds.delete(this.#claim),
       () => {
         this.#ending = undefined;
-        if (this.#heard !== undefined) this.lose(this.#heard);
+        if (this.#heard !== undefined) this.#lose(this.#heard);
       },
     );
     return sent as Promise<Outcome>;
@@ -205,10 +235,14 @@ export async function endClaim(
   request = runtime.options.newId(),
 ): Promise<EndOutcome> {
   let sentFor: Token | undefined;
-  return writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
+  const backoff = new BackoffLease(runtime);
+  const ended = writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
     read: async (isFirst) => {
-      if (isFirst && known !== undefined) return { task: known, isFresh: false };
-      return { task: (await readTasks(runtime, [id])).tasks[0] as Task, isFresh: true };
+      const isKnown = isFirst && known !== undefined;
+      const task = isKnown ? known : ((await readTasks(runtime, [id])).tasks[0] as Task);
+      const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
+      await backoff.adjust(decided.kind === 'write' ? decided.backoffMs : undefined);
+      return { task, isFresh: !isKnown };
     },
     decide: ({ task, isFresh }, doubt) => {
       const ended = task.bookkeeping?.entry.ended;
@@ -218,10 +252,12 @@ export async function endClaim(
       }
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       if (decided.kind === 'write') {
+        if (decided.backoffMs !== backoff.ms) return { kind: 'look' };
         sentFor = task.owner?.token;
+        backoff.isSent = true;
         return {
           kind: 'write',
-          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending)),
+          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending), backoff.id),
           landed: async ({ revision }) => {
             wrote(revision);
             await cleanUp(runtime, task, ending);
@@ -237,17 +273,69 @@ export async function endClaim(
     },
     // Needs no fence: the write compares the owner key, and no later owner key has the same token.
     until: runtime.giveUpAt(),
+    gone: () => backoff.forget(),
   });
+  try {
+    return await ended;
+  } finally {
+    await backoff.drop();
+  }
 }
 
-function outcomeOf({ data }: Task, { ended, attempts }: TaskBookkeeping): EndOutcome {
+/** The lease that lets a failed task pause. It is granted before the write that puts the task on it. */
+class BackoffLease {
+  readonly #runtime: Runtime;
+  #lease: { readonly id: LeaseId; readonly ms: number } | undefined;
+  /** A task may rest on it. Then it runs its time, even if no answer came. */
+  isSent = false;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  get id(): LeaseId | undefined {
+    return this.#lease?.id;
+  }
+
+  get ms(): number | undefined {
+    return this.#lease?.ms;
+  }
+
+  async adjust(ms: number | undefined): Promise<void> {
+    if (this.ms === ms) return;
+    await this.drop();
+    this.forget();
+    if (ms === undefined) return;
+    const { store, stopped } = this.#runtime;
+    this.#lease = { id: (await store.grantLease(ms, stopped)).id, ms };
+  }
+
+  forget(): void {
+    this.#lease = undefined;
+    this.isSent = false;
+  }
+
+  /** Revokes a lease that no task rests on. */
+  async drop(): Promise<void> {
+    if (this.#lease === undefined || this.isSent) return;
+    await this.#runtime.store.revokeLease(this.#lease.id).catch(() => undefined);
+  }
+}
+
+function outcomeOf({ data }: Task, entry: TaskBookkeeping): EndOutcome {
+  const { ended, attempts, failures = 0, retryAt, endedAt = 0 } = entry;
   switch (ended?.how) {
     case 'completed':
       return { kind: 'completed' };
     case 'failed':
       return { kind: 'failed', attempts };
     case 'retried':
-      return { kind: 'retried', attempts, retriesLeft: Math.max(0, (data?.terms.retries ?? 0) + 1 - attempts) };
+      return {
+        kind: 'retried',
+        attempts,
+        retriesLeft: Math.max(0, (data?.terms.retries ?? 0) + 1 - failures),
+        backoffMs: retryAt === undefined ? 0 : retryAt - endedAt,
+      };
     case 'released':
     case 'forced':
     case undefined:

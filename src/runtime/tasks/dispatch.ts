@@ -14,6 +14,7 @@ import {
   isOrphaned,
   isOwned,
   type Json,
+  renewWithinMs,
   type Task,
   type Token,
 } from '../../core/index.ts';
@@ -35,17 +36,26 @@ import { TaskFeed } from './feed.ts';
 import { taskResource } from './keys.ts';
 import { Notifier } from './notifier.ts';
 import { Repairs } from './repairs.ts';
+import { TaskRetention } from './retention.ts';
 import { TaskCache, type TaskCacheListener, type Turn } from './task-cache.ts';
 import { type Made, NEXT, refusalIn, TaskWaiters, type TaskWaitOptions } from './task-waiters.ts';
 import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
 
 /** A claim that outlives the process that made it. Scripts renew and end it by its token or its holder. */
-export interface DetachedClaim {
+export interface DetachedClaim<Data = Json> {
+  /** The id of the task. */
   readonly id: string;
+  /** The name of the worker. */
   readonly holder: string;
+  /** The token of the claim: larger for every later one of this task. */
   readonly token: Token;
+  /** The task is pending again after this time without a renewal. */
   readonly ttlMs: number;
-  readonly data: Json;
+  /** Renew it within this time, and again within this time after each renewal. */
+  readonly renewWithinMs: number;
+  /** The data of the task. */
+  readonly data: Data;
+  /** One for the first worker that tries, two for the next. */
   readonly attempt: number;
 }
 
@@ -56,6 +66,7 @@ export class Dispatch implements TaskCacheListener {
   readonly feed: TaskFeed;
   readonly cache: TaskCache;
   readonly repairs: Repairs;
+  readonly retention: TaskRetention;
   readonly notifier: Notifier;
   readonly waiters: TaskWaiters;
   readonly #runtime: Runtime;
@@ -65,6 +76,7 @@ export class Dispatch implements TaskCacheListener {
     this.feed = new TaskFeed(runtime);
     this.cache = new TaskCache(runtime, this.feed, this);
     this.repairs = new Repairs(runtime, this.cache, repairs);
+    this.retention = new TaskRetention(runtime, this.cache);
     this.notifier = new Notifier(this.cache);
     this.waiters = new TaskWaiters(runtime, this.cache);
   }
@@ -79,12 +91,12 @@ export class Dispatch implements TaskCacheListener {
 
   async tryClaim(id: string, options: ClaimOptions): Promise<ClaimAttempt> {
     const { attempt, made } = await this.#attempt(id, options);
-    return made === undefined ? refusalIn(attempt) : { kind: 'claimed', claim: made };
+    return made === undefined ? { ...refusalIn(attempt), ok: false } : { ok: true, kind: 'claimed', claim: made };
   }
 
   async tryClaimNext(options: ClaimOptions): Promise<NextAttempt> {
     const claim = await this.waiters.next(options.capabilities, undefined, (id) => this.#attempt(id, options));
-    return claim === undefined ? { kind: 'none' } : { kind: 'claimed', claim };
+    return claim === undefined ? { ok: false, kind: 'none' } : { ok: true, kind: 'claimed', claim };
   }
 
   /** Without an id: the next task that fits. */
@@ -168,7 +180,8 @@ export class Dispatch implements TaskCacheListener {
     }
     const holder = task.owner?.holder as string;
     const attempt = task.bookkeeping?.entry.attempts as number;
-    return { id: task.id, holder, token, ttlMs, data: ownCopy(task.data?.json as Json), attempt };
+    const data = ownCopy(task.data?.json as Json);
+    return { id: task.id, holder, token, ttlMs, renewWithinMs: renewWithinMs(ttlMs), data, attempt };
   }
 
   /** What the cache knows of a task, without asking the store. */

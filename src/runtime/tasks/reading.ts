@@ -9,9 +9,11 @@ import {
   blockersOf,
   claimEntryOf,
   type Event,
+  isBackingOff,
   isOwned,
   type Json,
   NO_BOOKKEEPING,
+  NO_TERMS,
   statusOf,
   type Task,
   type TaskBookkeeping,
@@ -37,10 +39,13 @@ import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/** The first page has this number of keys, later ones as many as make an answer of about this size: each page costs etcd a walk over all keys. */
+/**
+ * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
+ * over all keys, and a long one keeps the event loop.
+ */
 const FIRST_PAGE = 500;
-const LARGEST_PAGE = 10_000;
-const PAGE_CHARACTERS = 1024 * 1024;
+const LARGEST_PAGE = 2500;
+const PAGE_CHARACTERS = 512 * 1024;
 
 /** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {
@@ -138,6 +143,10 @@ const hasFields =
     isObject(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
 
 const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'events' | 'result'>, Check>> = {
+  failures: isCount,
+  losses: isCount,
+  retryAt: isTime,
+  requeue: isText,
   publication: isText,
   publishedAt: isTime,
   publishedBy: isText,
@@ -219,30 +228,52 @@ export async function readAllTasks(runtime: Runtime): Promise<ReadonlyMap<string
 }
 
 /** A task as users see it. */
-export interface TaskView {
+export interface TaskView<Data = Json, Result = Json> {
+  /** Its id. */
   readonly id: string;
+  /** How far it is. */
   readonly status: TaskStatus;
   /** Undefined where another program has written something that is not JSON. */
-  readonly data: Json | undefined;
+  readonly data: Data | undefined;
+  /** What a worker must be able to do. */
   readonly capabilities: readonly string[];
+  /** Higher goes first. */
   readonly priority: number;
+  /** The tasks that must be complete before it can begin. */
   readonly dependsOn: readonly string[];
+  /** How often it is tried again after a failure. */
   readonly retries: number;
+  /** The pause before the first retry; each later one is twice as long. */
+  readonly backoffMs: number;
+  /** The task fails once it has lost this number of workers. */
+  readonly lossLimit: number;
   /** Why no worker can claim it although it is pending. */
   readonly blockedBy: readonly Blocker[];
   /** The worker that does it, or did. */
   readonly owner: string | undefined;
+  /** The token of its claim. */
   readonly token: Token | undefined;
   /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
   readonly isLeased: boolean;
+  /** How often it was claimed. */
   readonly attempts: number;
-  readonly result: Json | undefined;
+  /** How many attempts a worker reported as failed since it was published or requeued. */
+  readonly failures: number;
+  /** In how many attempts the worker died or lost its claim since then. */
+  readonly losses: number;
+  /** When the pause before the next attempt ends, by the clock of the process that reported the failure. */
+  readonly retryAt: number | undefined;
+  /** What its worker completed it with. */
+  readonly result: Result | undefined;
   /** Why it failed, the last time it did. */
   readonly reason: string | undefined;
-  /** Times are by the clocks of the processes that did it; workers that are not signalbox leave none. */
+  /** When it was published, by the clock of the process that did; workers that are not signalbox leave no times. */
   readonly publishedAt: number | undefined;
+  /** Who published it, if that was said. */
   readonly publishedBy: string | undefined;
+  /** When it was claimed, by the clock of the worker. */
   readonly claimedAt: number | undefined;
+  /** When it ended, by the clock of the worker. */
   readonly endedAt: number | undefined;
 }
 
@@ -250,7 +281,7 @@ export interface TaskView {
 export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
   const { data, owner, bookkeeping } = task;
   const now = statusOf(task);
-  const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data?.terms ?? {};
+  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = data?.terms ?? NO_TERMS;
   const entry = bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
@@ -261,11 +292,16 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     priority,
     dependsOn,
     retries,
+    backoffMs,
+    lossLimit,
     blockedBy: now === 'pending' ? blockersOf(task, status) : [],
     owner: isOwned(task) ? owner?.holder : undefined,
     token: isOwned(task) ? owner?.token : undefined,
     isLeased: isOwned(task) && owner?.lease !== null,
     attempts: entry?.attempts ?? 0,
+    failures: entry?.failures ?? 0,
+    losses: entry?.losses ?? 0,
+    retryAt: isBackingOff(task) ? entry?.retryAt : undefined,
     result: now === 'complete' ? entry?.result : undefined,
     reason: entry?.reason,
     publishedAt: entry?.publishedAt,

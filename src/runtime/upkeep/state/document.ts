@@ -1,24 +1,37 @@
 /**
- * Writes the coordination state as files that people can read: `locks.json` and `semaphores.json`. Keys are always in the same
+ * Writes the coordination state as files that people can read: `locks.json`, `semaphores.json`, and what is held by nobody:
+ * `tasks.json`, `pipelines.json` and `keys.json` with the keys of the bus. Keys are always in the same
  * order and names are sorted, so that the same state gives the same bytes.
  *
  * Waiting requests are not saved: each ends with the process that waits.
  */
-import type { Json, LockMode, OnStale, Token } from '../../../core/index.ts';
-import { DETACHED_TTL_MS } from '../../holds/resource.ts';
+import {
+  DETACHED_TTL_MS,
+  type Json,
+  type Limits,
+  type LockMode,
+  type OnStale,
+  type Token,
+} from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
 
 export const STATE_VERSION = 1;
 
+/** A hold, as it is saved. */
 export interface SavedHold {
+  /** Who holds it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** ISO 8601. */
   readonly acquiredAt: string;
   /** The time of its lease; 60 s by default, which an attached hold gets when it is loaded. */
   readonly ttlMs?: number;
+  /** How long it may last in all; the time begins again when it is loaded. */
   readonly maxHoldMs?: number;
+  /** The reason that its holder gave. */
   readonly reason?: string;
+  /** The metadata that its holder gave. */
   readonly metadata?: Json;
   /** The lease had ended: the hold is loaded as stale, and a person decides about it. */
   readonly isStale?: true;
@@ -26,49 +39,112 @@ export interface SavedHold {
   readonly isWarned?: true;
 }
 
+/** A hold of a lock, as it is saved. */
 export type SavedLockHold = SavedHold & { readonly mode: LockMode };
+/** A hold of slots, as it is saved. */
 export type SavedSemaphoreHold = SavedHold & { readonly weight: number; readonly slots: readonly number[] };
 
+/** A lock, as it is saved. */
 export interface SavedLock {
+  /** Its name. */
   readonly name: string;
   /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly SavedLockHold[];
 }
 
+/** A semaphore, as it is saved. */
 export interface SavedSemaphore {
+  /** Its name. */
   readonly name: string;
+  /** How many slots there are. */
   readonly capacity: number;
+  /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly SavedSemaphoreHold[];
 }
 
+/** A task, as it is saved. */
+export interface SavedTask {
+  /** Its id. */
+  readonly id: string;
+  /** A task that a worker has is saved as pending: its claim ends with this store. */
+  readonly status: 'pending' | 'complete' | 'failed';
+  /** What it carries for its worker. */
+  readonly data: Json;
+  /** Who completed or failed it. */
+  readonly owner?: string;
+  /** Attempts, result and the like. */
+  readonly bookkeeping: Json;
+}
+
+/** A pipeline, as it is saved. */
+export interface SavedPipeline {
+  /** Its id. */
+  readonly id: string;
+  /** How far it is. */
+  readonly record: Json;
+  /** Its runbook, and where and how it runs. */
+  readonly spec: Json;
+  /** What its commands printed, by phase and run. */
+  readonly logs: Readonly<Record<string, Json>>;
+}
+
+/** Everything that outlives a process, as it is saved. */
 export interface SavedState {
+  /** The locks, by name. */
   readonly locks: readonly SavedLock[];
+  /** The semaphores, by name. */
   readonly semaphores: readonly SavedSemaphore[];
+  /** The tasks, in the order of publication. */
+  readonly tasks: readonly SavedTask[];
+  /** The pipelines, by id. */
+  readonly pipelines: readonly SavedPipeline[];
+  /** The keys of the bus with their values; none of an etcd, where they are those of other programs too. */
+  readonly keys: Readonly<Record<string, string>>;
 }
 
 /** One file for each kind of resource. */
-export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' } as const;
+export const STATE_FILES = {
+  locks: 'locks.json',
+  semaphores: 'semaphores.json',
+  tasks: 'tasks.json',
+  pipelines: 'pipelines.json',
+  keys: 'keys.json',
+} as const satisfies Record<keyof SavedState, string>;
 
-export function stateOf({ locks, semaphores }: Survey): SavedState {
+export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks' | 'semaphores'> {
   return {
-    locks: locks.map(({ name, token, onStale, holds }) => ({
+    locks: locks.map(({ name, token, onStale, limits, holds }) => ({
       name,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
     })),
-    semaphores: semaphores.map(({ name, capacity, token, onStale, holds }) => ({
+    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, holds }) => ({
       name,
       capacity,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
     })),
   };
+}
+
+function savedLimits(limits: Limits): { readonly limits?: Limits } {
+  return Object.keys(limits).length === 0 ? {} : { limits };
 }
 
 function savedHold(hold: SurveyedHold): SavedHold {
@@ -91,4 +167,9 @@ function savedHold(hold: SurveyedHold): SavedHold {
 /** The text of one file. */
 export function rendered(kind: keyof SavedState, state: SavedState): string {
   return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind] }, undefined, 2)}\n`;
+}
+
+/** The text of a file for a state without such resources. */
+export function emptyFile(kind: keyof SavedState): string {
+  return JSON.stringify({ version: STATE_VERSION, [kind]: kind === 'keys' ? {} : [] });
 }

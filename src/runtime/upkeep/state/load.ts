@@ -3,6 +3,7 @@
  * and releases them. A load overwrites nothing that is in use, and lowers no token.
  */
 import {
+  DETACHED_TTL_MS,
   type Event,
   type LockHold,
   type LockRecord,
@@ -12,24 +13,35 @@ import {
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import { encode, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
-import { DETACHED_TTL_MS } from '../../holds/resource.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
+import { conflictsOf, loadRest } from './rest.ts';
 
+/** What `loadState` answers. */
 export type LoadOutcome =
-  | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
+  | {
+      readonly kind: 'loaded';
+      readonly locks: number;
+      readonly semaphores: number;
+      readonly holds: number;
+      readonly tasks: number;
+      readonly pipelines: number;
+      readonly keys: number;
+    }
   /**
    * `loaded`: the number of resources written before another process used one of the rest; they stay. 0 unless there were
    * more than fit into one transaction.
    */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
+/** A resource that cannot be loaded. */
 export interface Conflict {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Why not. */
   readonly why: string;
 }
 
@@ -54,7 +66,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   const session = await runtime.ready();
   const looked = await look(runtime);
   const { found, mods, horizon } = looked;
-  const conflicts = plan.flatMap((planned) => conflictOf(planned, looked));
+  const conflicts = [...plan.flatMap((planned) => conflictOf(planned, looked)), ...(await conflictsOf(runtime, state))];
   if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
 
   const leases: string[] = [];
@@ -87,8 +99,18 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
     await endLeases(runtime, leases);
     throw error;
   }
+  const late = await loadRest(runtime, state);
+  if (late.length > 0) return { kind: 'refused', conflicts: late, loaded };
   const holds = plan.reduce((sum, { saved }) => sum + saved.holds.length, 0);
-  return { kind: 'loaded', locks: state.locks.length, semaphores: state.semaphores.length, holds };
+  return {
+    kind: 'loaded',
+    locks: state.locks.length,
+    semaphores: state.semaphores.length,
+    holds,
+    tasks: state.tasks.length,
+    pipelines: state.pipelines.length,
+    keys: Object.keys(state.keys).length,
+  };
 }
 
 interface Looked {
@@ -150,7 +172,8 @@ async function recordFor(
   const token = Math.max(saved.token, lastToken);
   const holds = [];
   for (const hold of saved.holds) holds.push(await grantFor(runtime, session, hold, leases));
-  const common = { v: 1 as const, token, onStale: saved.onStale, passed: null };
+  const { onStale, limits } = saved;
+  const common = { v: 1 as const, token, onStale, ...(limits !== undefined && { limits }), passed: null };
   if (kind === 'lock') return { ...common, kind, holds: holds as unknown as readonly LockHold[] };
   const { capacity } = saved as SavedSemaphore;
   const grants = holds as unknown as readonly (SemaphoreHold & { readonly slots: readonly number[] })[];
@@ -176,6 +199,7 @@ async function grantFor(
   return {
     id: runtime.nextId(session),
     ...described,
+    ttlMs,
     lease,
     ...(limit !== undefined && { limit }),
     acquiredAt: Date.parse(acquiredAt),
