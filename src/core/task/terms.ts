@@ -50,7 +50,10 @@ export function termsOf(data: unknown): ReadTerms {
   if (!isRecord(data)) return { terms: NO_TERMS };
   const problem = FIELDS.map((field) => CHECKS[field](data[field])).find((found) => found !== undefined);
   if (problem !== undefined) return { terms: NO_TERMS, problem };
-  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = { ...NO_TERMS, ...(data as Partial<Terms>) };
+  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = {
+    ...NO_TERMS,
+    ...(data as Partial<Terms>),
+  };
   return {
     terms: {
       capabilities: [...new Set(capabilities)],
