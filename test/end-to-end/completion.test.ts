@@ -53,7 +53,7 @@ async function offersOf(
 /** Each line of input, and what has to be offered for it. */
 const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lo', ['lock']],
-  ['signalbox lock ', ['acquire', 'renew', 'release', 'show', 'list', 'break']],
+  ['signalbox lock ', ['acquire', 'renew', 'release', 'upgrade', 'downgrade', 'configure', 'show', 'list', 'break']],
   ['signalbox --json lock re', ['renew', 'release']],
   ['signalbox lock acquire --sh', ['--shared']],
   ['signalbox lock acquire main', ['main-branch']],
