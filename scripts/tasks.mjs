@@ -19,10 +19,13 @@ import { root } from './ensure.mjs';
  * shown when they have ended, so that it stays in one piece.
  */
 
-/** @typedef {{ readonly name: string, readonly code: number, readonly ms: number }} Result */
+/** @typedef {{ readonly name: string, readonly code: number, readonly ms: number, readonly lines: readonly string[] }} Result */
 
 /** Marks a task that was never started. */
 const LEFT_OUT = -1;
+
+/** So many lines of a task that failed are printed again at the end: long logs are cut, and their end is what is kept. */
+const LAST_LINES = 60;
 
 /** Answers the first exit code that is not zero, and zero if all of them are. */
 export async function runTasks(/** @type {readonly Task[]} */ tasks) {
@@ -41,7 +44,7 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
     const failed = needed.find(({ code }) => code !== 0);
     if (failed !== undefined) {
       console.log(`-- ${task.name}: left out, because ${failed.name} failed`);
-      return { name: task.name, code: LEFT_OUT, ms: 0 };
+      return { name: task.name, code: LEFT_OUT, ms: 0, lines: [] };
     }
     const result = await ended(task);
     const how = result.code === 0 ? 'passed' : `failed with ${result.code}`;
@@ -49,6 +52,10 @@ export async function runTasks(/** @type {readonly Task[]} */ tasks) {
     return result;
   }
   const results = await Promise.all(tasks.map(start));
+  for (const { name, code, lines } of results) {
+    if (code > 0 && results.length > 1)
+      console.log(`\n== ${name} failed with ${code}; its last lines:\n${lines.join('\n')}`);
+  }
   if (results.length > 1) {
     console.log(
       `\n${results.map(({ name, code, ms }) => `${code === 0 ? ' ' : 'x'} ${name.padEnd(24)} ${ms === 0 ? '-' : seconds(ms)}`).join('\n')}`,
@@ -63,22 +70,30 @@ function ended(/** @type {Task} */ { name, command: [program, ...args], isLive =
   const begun = performance.now();
   if (isLive) console.log(`\n== ${name}`);
   return new Promise((resolve) => {
-    const over = (/** @type {number} */ code) => resolve({ name, code, ms: performance.now() - begun });
+    let printed = '';
+    const over = (/** @type {number} */ code) => {
+      const lines = printed.trimEnd().split('\n').slice(-LAST_LINES);
+      resolve({ name, code, ms: performance.now() - begun, lines });
+    };
     const child = spawn(program, args, {
       cwd: root,
-      stdio: isLive ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // What we read is shown as it is, so a terminal shows colours still.
+      env: { ...process.env, ...(isLive && process.stdout.isTTY && { FORCE_COLOR: '1' }) },
       shell: process.platform === 'win32',
     });
-    let printed = '';
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (/** @type {string} */ text) => (printed += text));
+      stream.setEncoding('utf8').on('data', (/** @type {string} */ text) => {
+        printed += text;
+        if (isLive) process.stdout.write(text);
+      });
     }
     child.once('error', (error) => {
       console.error(`cannot run ${program}: ${error.message}`);
       over(127);
     });
     child.once('close', (code, signal) => {
-      if (printed.trim() !== '') console.log(`\n== ${name}\n${printed.trimEnd()}`);
+      if (!isLive && printed.trim() !== '') console.log(`\n== ${name}\n${printed.trimEnd()}`);
       over(code ?? 128 + (signal ? constants.signals[signal] : 0));
     });
   });

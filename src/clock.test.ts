@@ -20,6 +20,21 @@ describe('a timer of the system clock', () => {
   });
 });
 
+describe('a timer that was cancelled', () => {
+  it('does not wake the process', async () => {
+    for (let ms = 1; ms <= 100; ms++) systemClock.timer(ms, () => undefined).cancel();
+    const before = turnsOfTheEventLoop();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    expect(turnsOfTheEventLoop() - before).toBeLessThan(50);
+  });
+});
+
+function turnsOfTheEventLoop(): number {
+  // Newer than the types.
+  const timing = performance.nodeTiming as unknown as { readonly uvMetricsInfo: { readonly loopCount: number } };
+  return timing.uvMetricsInfo.loopCount;
+}
+
 describe('a pause and a time limit of months', () => {
   it('last as long as they were told, and end early when asked to', async () => {
     vi.useFakeTimers();

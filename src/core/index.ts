@@ -1,6 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
@@ -238,6 +238,7 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { runAtOnce, type Steps } from './steps.ts';
 export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
 export {

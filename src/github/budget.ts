@@ -15,14 +15,17 @@ import {
 } from '../core/github/index.ts';
 import type { Driver } from './drive.ts';
 
+/** How many requests GitHub still allows, and how they are shared. */
 export interface BudgetView {
   /** How many processes hold locks with this token, as last seen. */
   readonly used: number;
   /** How many can. */
   readonly capacity: number;
+  /** The time between two renewals. */
   readonly heartbeatMs: number;
   /** Requests that are left, as GitHub last said, and when there are more. */
   readonly remaining: number | null;
+  /** When GitHub allows more; ISO 8601. */
   readonly resetAt: string | null;
 }
 

@@ -2,24 +2,34 @@
 import type { LockMetadata } from '../core/github/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 
+/** A lock, as a cache keeps it. */
 export interface CachedLock {
+  /** The number of the issue. */
   readonly issue: number;
+  /** The fencing token. */
   readonly token: number;
+  /** Who holds it, and for what. */
   readonly lock: LockMetadata;
 }
 
 /** A hint and never the truth. What it throws costs a debug line. */
 export interface LockCache {
+  /** Keeps a lock for this time. */
   set(lock: CachedLock, ttlMs: number): Promise<void>;
+  /** The lock of an issue; null if it is not known. */
   get(issue: number): Promise<CachedLock | null>;
+  /** Forgets the lock of an issue. */
   delete(issue: number): Promise<void>;
 }
 
 /** Calls a tool of an MCP server. */
 export type CallTool = (name: string, args: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
+/** How to call the memory service. */
 export interface MemoryCacheOptions {
+  /** The tool; `memory_usage` if not given. */
   readonly tool?: string;
+  /** The namespace; `distributed-locks` if not given. */
   readonly namespace?: string;
   /** What the tool calls its arguments. */
   readonly names?: Partial<Record<'action' | 'key' | 'value' | 'namespace' | 'ttl', string>>;
@@ -27,8 +37,10 @@ export interface MemoryCacheOptions {
   readonly ttlUnit?: 'ms' | 's';
 }
 
+/** The namespace of cached locks. */
 export const CACHE_NAMESPACE = 'distributed-locks';
 
+/** Keeps locks in a memory service that is reached over MCP. */
 export function memoryCache(call: CallTool, options: MemoryCacheOptions = {}): LockCache {
   const { tool = 'memory_usage', namespace = CACHE_NAMESPACE, names = {}, ttlUnit = 'ms' } = options;
   const ask = (action: string, issue: number, rest: Readonly<Record<string, unknown>> = {}): Promise<unknown> => {

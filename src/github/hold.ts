@@ -9,9 +9,12 @@ export type LossReason = 'expired' | 'taken';
 
 /** The reason of a hold's `signal`. */
 export class LockLost extends Failure {
+  /** The number of the issue. */
   readonly issue: number;
+  /** How it was lost. */
   readonly why: LossReason;
 
+  /** The message says how it was lost. */
   constructor(issue: number, why: LossReason) {
     super(
       'hold-lost',
@@ -22,8 +25,11 @@ export class LockLost extends Failure {
   }
 }
 
+/** What the release of a hold answers. */
 export interface ReleaseOutcome {
+  /** Whether it was released; `unknown` if GitHub could not be asked. */
   readonly kind: 'released' | 'already-lost' | 'unknown';
+  /** What went wrong, if something did. */
   readonly message?: string;
 }
 
@@ -33,8 +39,11 @@ export interface Keeper {
   extend(hold: GitHubHold, timeoutMs: number): Promise<boolean>;
 }
 
+/** A lock on an issue, held by a worker. */
 export class GitHubHold implements AsyncDisposable {
+  /** The number of the issue. */
   readonly issue: number;
+  /** Who holds it. */
   readonly workerId: string;
   /** The fencing token: larger for each new holder. */
   readonly token: number;
@@ -47,6 +56,7 @@ export class GitHubHold implements AsyncDisposable {
   #timer: Timer | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
 
+  /** @internal */
   constructor(driver: Driver, keeper: Keeper, held: Held, isAssigned: boolean) {
     this.#driver = driver;
     this.#keeper = keeper;
@@ -63,11 +73,13 @@ export class GitHubHold implements AsyncDisposable {
     return this.#lost.signal;
   }
 
+  /** Whether it is held at this moment, by the clock. */
   get isValid(): boolean {
     if (this.#isOver && !this.#lost.signal.aborted && this.#released === undefined) this.lose('expired');
     return !this.#lost.signal.aborted && this.#released === undefined;
   }
 
+  /** What the comment on the issue says. */
   get metadata(): LockMetadata {
     return this.#held.record.lock;
   }
@@ -87,6 +99,7 @@ export class GitHubHold implements AsyncDisposable {
     return (this.#released ??= this.#release(outcome));
   }
 
+  /** Releases it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
@@ -101,6 +114,7 @@ export class GitHubHold implements AsyncDisposable {
     this.#watch();
   }
 
+  /** @internal */
   lose(why: LossReason): void {
     this.#timer?.cancel();
     if (!this.#lost.signal.aborted) this.#lost.abort(new LockLost(this.issue, why));

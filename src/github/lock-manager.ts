@@ -41,6 +41,7 @@ import {
   settingsOf,
 } from './terms.ts';
 
+/** Locks on the issues of a repository. */
 export class LockManager implements AsyncDisposable {
   readonly #settings: Settings;
   readonly #driver: Driver;
@@ -53,6 +54,7 @@ export class LockManager implements AsyncDisposable {
   readonly #id = randomHex(6);
   #number = 0;
 
+  /** Nothing is asked of GitHub yet. */
   constructor(options: LockManagerOptions = {}) {
     this.#settings = settingsOf(options);
     const client = options.client ?? new OctokitClient(options);
@@ -67,6 +69,7 @@ export class LockManager implements AsyncDisposable {
     });
   }
 
+  /** Locks an issue for a worker, or says why not. */
   async acquireLock(issueNumber: number, options: AcquireOptions): Promise<LockResult> {
     const result = await this.acquireMany([issueNumber], options);
     if (!result.success) return { success: false, lockId: issueNumber, error: result.error, reason: result.reason };
@@ -246,6 +249,7 @@ export class LockManager implements AsyncDisposable {
     });
   }
 
+  /** What was counted since this manager was made. */
   getMetrics(): LockMetrics {
     return this.#counters.view();
   }
@@ -260,6 +264,7 @@ export class LockManager implements AsyncDisposable {
     await Promise.all([...this.#heartbeats.holds].map((hold) => hold.release()));
   }
 
+  /** Releases everything at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

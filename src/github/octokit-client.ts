@@ -24,6 +24,7 @@ import {
   waitIn,
 } from './octokit-answers.ts';
 
+/** Which repository, and how to reach it. */
 export interface OctokitClientOptions {
   /** `owner/name`. Default: GITHUB_REPO, else GITHUB_REPOSITORY, which GitHub Actions sets. */
   readonly githubRepo?: string;
@@ -35,6 +36,7 @@ export interface OctokitClientOptions {
   readonly requestTimeoutMs?: number;
   /** Instead of Node's: for a proxy, or a test. */
   readonly fetch?: typeof globalThis.fetch;
+  /** The environment to read `GITHUB_REPO` and the like from. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -60,9 +62,13 @@ const MOVE = `mutation ($input: UpdateRefsInput!) {
 /** The queries, so that tests check them against GitHub's schema. */
 export const GRAPHQL: readonly string[] = [TIPS, MOVE];
 
+/** Reaches GitHub by its REST and GraphQL API. */
 export class OctokitClient implements GitHubClient {
+  /** `owner/name`. */
   readonly repository: string;
+  /** Requests that are left, as GitHub last said. */
   remaining?: number;
+  /** When GitHub allows more requests. */
   resetMs?: number;
   readonly #owner: string;
   readonly #repo: string;
@@ -75,6 +81,7 @@ export class OctokitClient implements GitHubClient {
   #login: string | null | undefined;
   #repositoryId: string | undefined;
 
+  /** Nothing is asked of GitHub yet. */
   constructor(options: OctokitClientOptions = {}) {
     this.#options = options;
     this.#env = options.env ?? process.env;
@@ -91,11 +98,13 @@ export class OctokitClient implements GitHubClient {
     this.#base = baseOf(options.baseUrl ?? (this.#env['GITHUB_API_URL'] || 'https://api.github.com'));
   }
 
+  /** One issue. */
   async getIssue(issue: number): Promise<Reply<IssueSeen>> {
     const reply = await this.#ask('GET /repos/{owner}/{repo}/issues/{issue_number}', { issue_number: issue });
     return valued(reply, (data) => ({ isOpen: data['state'] === 'open', assignees: loginsIn(data) }));
   }
 
+  /** Assigns an issue to an account, if GitHub allows it. */
   async assignIssue(issue: number, login: string): Promise<Reply<{ readonly assignees: readonly string[] }>> {
     const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
       issue_number: issue,
@@ -104,6 +113,7 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => ({ assignees: loginsIn(data) }));
   }
 
+  /** Takes an account from the assignees. */
   async unassignIssue(issue: number, login: string): Promise<Reply<null>> {
     return done(
       await this.#write('DELETE /repos/{owner}/{repo}/issues/{issue_number}/assignees', {
@@ -113,6 +123,7 @@ export class OctokitClient implements GitHubClient {
     );
   }
 
+  /** Writes a comment. */
   async addComment(issue: number, body: string): Promise<Reply<{ readonly id: number }>> {
     const reply = await this.#write('POST /repos/{owner}/{repo}/issues/{issue_number}/comments', {
       issue_number: issue,
@@ -121,12 +132,14 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => ({ id: Number(data['id']) }));
   }
 
+  /** Replaces the text of a comment. */
   async editComment(id: number, body: string): Promise<Reply<null>> {
     return done(
       await this.#write('PATCH /repos/{owner}/{repo}/issues/comments/{comment_id}', { comment_id: id, body }),
     );
   }
 
+  /** The newest hundred comments. */
   async listComments(issue: number): Promise<Reply<readonly CommentSeen[]>> {
     const reply = await this.#pages('GET /repos/{owner}/{repo}/issues/{issue_number}/comments', {
       issue_number: issue,
@@ -134,6 +147,7 @@ export class OctokitClient implements GitHubClient {
     return valuedList(reply, (data) => ({ id: Number(data['id']), body: textIn(data, 'body') }));
   }
 
+  /** Where a ref is. */
   async getRef(ref: string): Promise<Reply<RefSeen>> {
     const reply = await this.#ask('GET /repos/{owner}/{repo}/git/ref/{+ref}', { ref: short(ref) });
     return valued(reply, refIn);
@@ -153,20 +167,24 @@ export class OctokitClient implements GitHubClient {
     };
   }
 
+  /** Makes a ref; refused if it exists. */
   async createRef(ref: string, sha: string): Promise<Reply<null>> {
     return done(await this.#write('POST /repos/{owner}/{repo}/git/refs', { ref, sha }));
   }
 
+  /** Moves a ref forward, never by force. */
   async updateRef(ref: string, sha: string): Promise<Reply<null>> {
     return done(
       await this.#write('PATCH /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref), sha, force: false }),
     );
   }
 
+  /** Deletes a ref. */
   async deleteRef(ref: string): Promise<Reply<null>> {
     return done(await this.#write('DELETE /repos/{owner}/{repo}/git/refs/{+ref}', { ref: short(ref) }));
   }
 
+  /** Moves several refs, or none. */
   async updateRefs(moves: readonly RefMove[]): Promise<Reply<null>> {
     if (this.#repositoryId === undefined) {
       const found = await this.listTips('refs/signalbox/none/');
@@ -181,6 +199,7 @@ export class OctokitClient implements GitHubClient {
     return done(await this.#graphql(MOVE, { input: { repositoryId: this.#repositoryId, refUpdates } }));
   }
 
+  /** One commit. */
   async getCommit(sha: string): Promise<Reply<CommitSeen>> {
     const reply = await this.#ask('GET /repos/{owner}/{repo}/git/commits/{commit_sha}', { commit_sha: sha });
     return valued(reply, (data) => ({
@@ -191,6 +210,7 @@ export class OctokitClient implements GitHubClient {
     }));
   }
 
+  /** Makes a commit with the empty tree. */
   async createCommit(
     message: string,
     parents: readonly string[],
@@ -199,6 +219,7 @@ export class OctokitClient implements GitHubClient {
     return valued(reply, (data) => ({ sha: textIn(data, 'sha'), dateMs: committedMs(data) }));
   }
 
+  /** Refs with the commits that they point at. */
   async listTips(prefix: string): Promise<Reply<readonly Tip[]>> {
     const tips: Tip[] = [];
     let after: string | null = null;
@@ -223,6 +244,7 @@ export class OctokitClient implements GitHubClient {
     }
   }
 
+  /** Open issues with an assignee. */
   async listAssigned(): Promise<Reply<readonly AssignedIssue[]>> {
     const reply = await this.#pages('GET /repos/{owner}/{repo}/issues', { state: 'open', assignee: '*' });
     return valuedList(reply, (data) => ({
@@ -232,6 +254,7 @@ export class OctokitClient implements GitHubClient {
     }));
   }
 
+  /** The account of the token; null if it belongs to an app. */
   async getLogin(): Promise<Reply<string | null>> {
     if (this.#login !== undefined) return { kind: 'ok', value: this.#login };
     const reply = await this.#ask('GET /user', {});
@@ -242,6 +265,7 @@ export class OctokitClient implements GitHubClient {
     return found;
   }
 
+  /** Whether the account may administrate the repository. */
   async isAdmin(): Promise<Reply<boolean>> {
     const login = await this.getLogin();
     if (login.kind !== 'ok') return login;

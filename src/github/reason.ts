@@ -1,6 +1,7 @@
 /** Why a lock could not be had or released: for programs by its kind, for people in words. */
 import type { LockMetadata, Refusal } from '../core/github/index.ts';
 
+/** Why a lock was not had, for programs. */
 export type LockReason =
   | { readonly kind: 'already-locked'; readonly issue: number; readonly by: LockMetadata; readonly isStale: boolean }
   | { readonly kind: 'assigned'; readonly issue: number; readonly assignees: readonly string[] }

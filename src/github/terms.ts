@@ -16,6 +16,7 @@ import type { GitHubHold } from './hold.ts';
 import type { OctokitClientOptions } from './octokit-client.ts';
 import type { LockReason } from './reason.ts';
 
+/** What to do if another worker has the issue. */
 export const ConflictStrategy = {
   /** Waits 1, 2, 4, 8 and 16 s. A stale lock is left alone. */
   RETRY: 'retry',
@@ -25,17 +26,24 @@ export const ConflictStrategy = {
   /** Takes it from whoever has it. For administrators, with a reason. */
   FORCE_ACQUIRE: 'force',
 } as const satisfies Record<string, Strategy>;
+/** What to do if another worker has the issue. */
 export type ConflictStrategy = Strategy;
 
+/** How a lock manager works. */
 export interface LockManagerOptions extends OctokitClientOptions, Partial<Settings> {
+  /** How to reach GitHub; by the REST and GraphQL API, if not given. */
   readonly client?: GitHubClient;
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Where lock information is also kept, for display. Never read for a decision. */
   readonly cache?: LockCache;
+  /** Gets what a person should know. */
   readonly onWarning?: (message: string) => void;
+  /** Gets what only helps to find a mistake. */
   readonly onDebug?: (message: string) => void;
 }
 
+/** Who locks an issue, and how. */
 export interface AcquireOptions {
   /** Who holds it. Two workers on one account are two holders. */
   readonly workerId: string;
@@ -43,20 +51,26 @@ export interface AcquireOptions {
   readonly nodeId: string;
   /** Public on the issue: put no secrets here. */
   readonly taskInfo?: TaskInfo;
+  /** What to do if another worker has it; RETRY if not given. */
   readonly conflictStrategy?: ConflictStrategy;
   /** Needed for FORCE_ACQUIRE. Public. */
   readonly reason?: string;
   /** Stand in line. Advisory: workers that do not use the queue do not see it. */
   readonly queue?: boolean;
+  /** The place in the queue; higher goes first. */
   readonly priority?: PriorityWord | number;
+  /** Stale after this time without a renewal; 5 min if not given. */
   readonly lockTimeoutMs?: number;
+  /** Ends the wait when it aborts. */
   readonly signal?: AbortSignal;
 }
 
+/** What `acquireLock` answers. */
 export type LockResult =
   | { readonly success: true; readonly lockId: number; readonly token: number; readonly lock: GitHubHold }
   | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
 
+/** What `acquireMany` answers. */
 export type ManyResult =
   | { readonly success: true; readonly lockIds: readonly number[]; readonly locks: readonly GitHubHold[] }
   | {
@@ -66,22 +80,30 @@ export type ManyResult =
       readonly reason: LockReason;
     };
 
+/** What `releaseLock` answers. */
 export type ReleaseResult =
   | { readonly success: true; readonly lockId: number }
   | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
 
+/** Whether an issue is locked, and by whom. */
 export interface LockStatus {
+  /** Whether a worker has it. */
   readonly isLocked: boolean;
   /** The account that the lock's record names. */
   readonly assignee: string | null;
+  /** What the holder said about itself and its task. */
   readonly metadata: { readonly lock: LockMetadata } | null;
+  /** The fencing token of the last holder. */
   readonly token: number;
   /** Not renewed in time: STEAL_STALE may take it. */
   readonly isStale: boolean;
 }
 
+/** A locked issue. */
 export interface LockedIssue extends LockStatus {
+  /** Its number. */
   readonly issue: number;
+  /** Its title, if it is known. */
   readonly title: string | null;
 }
 

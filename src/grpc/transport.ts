@@ -12,6 +12,7 @@ export interface Address {
   readonly tls?: TlsOptions | undefined;
 }
 
+/** How to use TLS. */
 export interface TlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key' | 'passphrase'> {
   /** The name that the server's certificate must carry; the host by default. */
   readonly serverName?: string | undefined;

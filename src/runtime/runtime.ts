@@ -38,6 +38,8 @@ export interface RuntimeOptions {
 
 /** Up to this many processes, all settle at once after a lease has ended; more take turns. */
 const FEW_PROCESSES = 16;
+/** How many processes of one machine look for what was missed, in a time in which each of them would if it were alone. */
+const BACKSTOPS = 4;
 /** The average time between two turns. */
 const BETWEEN_SETTLES_MS = 10;
 /** The longest time until the turn of a process. */
@@ -157,11 +159,13 @@ export class Runtime implements WriterHost {
   // Waiters and holds
 
   /**
-   * Whether a grant on a session of this process has no valid hold here: it was given back, lost or released, and is about to
-   * leave the record. No re-entry may rest on it.
+   * Whether a grant on a session of this process has no valid hold here, or one that is less: it was given back, lost, released
+   * or downgraded, and its writer is about to say so in the record. No re-entry may rest on it.
    */
-  isForsaken({ id, lease }: Hold): boolean {
-    return this.presence.isOwn(lease) && this.holdings.holds.get(id)?.isValid !== true;
+  isForsaken(stored: Hold): boolean {
+    if (!this.presence.isOwn(stored.lease)) return false;
+    const hold = this.holdings.holds.get(stored.id);
+    return hold?.isValid !== true || hold.isLessThan?.(stored) === true;
   }
 
   /** A grant to a holder that also waits for another resource can close a deadlock. */
@@ -175,7 +179,7 @@ export class Runtime implements WriterHost {
 
   /** Back-stops are for all: on one machine, where letters do not get lost, the processes take turns, chosen by chance. */
   isOurTurn(): boolean {
-    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES;
+    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < BACKSTOPS;
   }
 
   /** Looks for answers that were missed. */

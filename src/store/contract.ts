@@ -16,14 +16,19 @@ export type Revision = number;
 /** A string, because etcd's lease ids exceed what a JavaScript number holds. */
 export type LeaseId = string;
 
+/** A key and its value. */
 export interface KeyValue {
+  /** The key. */
   readonly key: string;
+  /** Its value. */
   readonly value: Value;
   /** The revision at which the key came to be; changes when it is deleted and made again. */
   readonly createRevision: Revision;
+  /** The revision that changed it last. */
   readonly modRevision: Revision;
   /** One when the key came to be, raised by every put. */
   readonly version: number;
+  /** The lease whose end deletes it, if it has one. */
   readonly lease: LeaseId | null;
 }
 
@@ -33,7 +38,9 @@ export interface KeyValue {
  * before it begins is empty. Neither key nor end may be the empty string, and a key that is put is well-formed Unicode.
  */
 export interface KeyRange {
+  /** The first key. */
   readonly key: string;
+  /** The key after the last one; just `key`, if not given. */
   readonly end?: string | undefined;
 }
 
@@ -53,19 +60,27 @@ export type Compare = KeyRange &
     | { readonly target: 'lease'; readonly is: '=' | '!='; readonly than: LeaseId | null }
   );
 
+/** Writes a key. */
 export interface Put {
+  /** Which operation it is. */
   readonly do: 'put';
+  /** The key. */
   readonly key: string;
+  /** Its value. */
   readonly value: Value;
   /** The lease whose end deletes the key; `keep` leaves the lease it has; absent means none, whatever it had. */
   readonly lease?: LeaseId | 'keep' | undefined;
 }
 
+/** Deletes the keys of a range. */
 export interface Delete extends KeyRange {
+  /** Which operation it is. */
   readonly do: 'delete';
 }
 
+/** Reads the keys of a range. */
 export interface Read extends KeyRange {
+  /** Which operation it is. */
   readonly do: 'read';
   /** At most this many pairs, from 1; `more` then tells whether there were others. */
   readonly limit?: number | undefined;
@@ -81,8 +96,11 @@ export interface Read extends KeyRange {
  * together; the two branches of one transaction could not. Deletions may overlap.
  */
 export interface Transaction {
+  /** What must hold. */
   readonly compare: readonly Compare[];
+  /** Done if every comparison holds. */
   readonly success: readonly Operation[];
+  /** Done otherwise. */
   readonly failure: readonly Operation[];
 }
 
@@ -91,25 +109,33 @@ export interface Transaction {
  * before any of the whole was applied (as in etcd: they do not see the puts beside them, though its reads do).
  */
 export interface Nested extends Transaction {
+  /** Which operation it is. */
   readonly do: 'transaction';
 }
 
+/** One step of a transaction. */
 export type Operation = Put | Delete | Read | Nested;
 
+/** What a read answers. */
 export interface ReadResult {
+  /** Which operation it answers. */
   readonly do: 'read';
+  /** The keys and their values. */
   readonly pairs: readonly KeyValue[];
+  /** Whether the limit left some out. */
   readonly more: boolean;
-  /** How many keys are in the range, whatever the limit. */
+  /** How many pairs there are here; of a read with `countOnly`, how many keys are in the range. */
   readonly count: number;
 }
 
+/** What one step of a transaction answers. */
 export type OperationResult =
   | { readonly do: 'put' }
   | { readonly do: 'delete'; readonly deleted: number }
   | ReadResult
   | ({ readonly do: 'transaction' } & Omit<TransactionResult, 'revision'>);
 
+/** What a transaction answers. */
 export interface TransactionResult {
   /** Which branch was applied. */
   readonly succeeded: boolean;
@@ -119,13 +145,16 @@ export interface TransactionResult {
   readonly results: readonly OperationResult[];
 }
 
+/** One change of a key. */
 export type Change =
   | { readonly kind: 'put'; readonly pair: KeyValue }
   | { readonly kind: 'delete'; readonly key: string; readonly revision: Revision };
 
 /** All that one revision changed in the watched range, in the order of the operations; never a part of it. */
 export interface Changes {
+  /** The revision that made them. */
   readonly revision: Revision;
+  /** All changes of that revision. */
   readonly changes: readonly Change[];
 }
 
@@ -135,6 +164,7 @@ export interface Watch extends AsyncIterable<Changes> {
   readonly since: Revision;
 }
 
+/** What a watcher knows of the keys that it watches. */
 export interface WatchHint {
   /**
    * `lease-ends`: the watcher acts on keys that go because their lease ended. All other changes in the range may be
@@ -144,18 +174,25 @@ export interface WatchHint {
   readonly urgent?: 'lease-ends' | undefined;
 }
 
+/** A lease. */
 export interface Lease {
+  /** Its id. */
   readonly id: LeaseId;
   /** What the store granted: at least what was asked for. */
   readonly ttlMs: number;
 }
 
+/** A lease that has not ended. */
 export interface LeaseState extends Lease {
+  /** What is left of its time. */
   readonly remainingMs: number;
+  /** The keys that its end deletes. */
   readonly keys: readonly string[];
 }
 
+/** The answer of a store that works. */
 export interface Health {
+  /** Its revision. */
   readonly revision: Revision;
   /** History up to and including this is forgotten (0: none is): watches may start since it, or later. */
   readonly compacted: Revision;
@@ -200,8 +237,14 @@ export interface Store {
   grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease>;
   /** Full time again. `null` if the lease has ended: it never comes back. */
   keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null>;
+  /**
+   * The same, answered at once where that is possible: hundreds of waiting processes do little else. False: `keepLeaseAlive`
+   * is to be called, which waits for its turn, and says what is wrong.
+   */
+  keepLeaseAliveNow?(id: LeaseId): boolean;
   /** Ends a lease now. Ending one that has ended is not an error. */
   revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void>;
+  /** A lease, or null if it has ended. */
   leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null>;
   /**
    * For engines that serve the processes of one machine: the lease ends as soon as it is proven that none of these
@@ -222,6 +265,7 @@ export interface Store {
    * maintenance.
    */
   readonly historyIsShared?: boolean;
+  /** Answers if the store works, and throws if it does not. */
   health(signal?: AbortSignal): Promise<Health>;
   /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */
   close(): Promise<void>;

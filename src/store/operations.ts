@@ -19,22 +19,29 @@ import type {
   Transaction,
 } from './contract.ts';
 
+/** What to read. */
 export type ReadRange = Omit<Read, 'do'>;
+/** What a transaction inside a transaction answers. */
 export type NestedResult = Extract<OperationResult, { readonly do: 'transaction' }>;
 
 /** Where one operation's result is among the results of its transaction. */
 export interface Place<Result extends OperationResult> {
+  /** The result of this operation. */
   in(results: readonly OperationResult[]): Result;
 }
 
+/** Collects the operations of a transaction, and finds their results. */
 export class Operations {
+  /** What was collected. */
   readonly list: Operation[] = [];
 
+  /** Adds operations whose results are not needed. */
   add(...operations: readonly Operation[]): this {
     this.list.push(...operations);
     return this;
   }
 
+  /** Adds a read, and gives the place of its result. */
   read(range: ReadRange): Place<ReadResult> {
     return this.#place({ do: 'read', ...range });
   }

@@ -17,6 +17,7 @@ export class Value {
     this.#json = json;
   }
 
+  /** The value as text. */
   static text(text: string): Value {
     return new Value(text, undefined);
   }

@@ -12,6 +12,7 @@
  */
 import type { Changes, KeyRange, LeaseId, Revision, Transaction } from '../store/contract.ts';
 
+/** A call of the store. */
 export type Call =
   | { readonly kind: 'transaction'; readonly transaction: Transaction }
   | { readonly kind: 'watch'; readonly range: KeyRange; readonly since: Revision | 'now' }
@@ -22,10 +23,14 @@ export type Call =
   | { readonly kind: 'compact'; readonly revision: Revision }
   | { readonly kind: 'health' };
 
+/** A decision, which may come late. */
 export type Decision<T> = T | Promise<T>;
+/** What happens to a call before it reaches the store. */
 export type Before = 'pass' | 'fail' | 'drop' | 'hang';
+/** What happens to an answer. */
 export type After = 'pass' | 'drop' | 'hang';
 
+/** Decides which calls fail, and how. */
 export interface Faults {
   /** Asked before the call reaches the store. */
   before(call: Call): Decision<Before>;

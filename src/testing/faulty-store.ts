@@ -10,6 +10,7 @@ import type { Changes, KeyRange, Revision, Store, Watch } from '../store/contrac
 import type { Call, Decision, Faults } from './faults.ts';
 import { resentChanges, resentResult, resentTransaction } from './resent.ts';
 
+/** A store that fails as a test says. */
 export function faultyStore(inner: Store, faults: Faults): Store {
   return {
     transaction: (transaction, signal) =>

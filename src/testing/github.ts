@@ -4,6 +4,7 @@ import { fetchFrom } from '../github/local/fetch.ts';
 import { LocalGitHub, type LocalGitHubOptions } from '../github/local/local-github.ts';
 import { OctokitClient } from '../github/octokit-client.ts';
 
+/** A GitHub in this process. */
 export interface FakeGitHub {
   /** Its issues, refs and comments, and the faults it is to have. */
   readonly github: LocalGitHub;
@@ -13,6 +14,7 @@ export interface FakeGitHub {
   clientOf(token: string): GitHubClient;
 }
 
+/** Starts a GitHub in this process. */
 export function fakeGitHub(options: LocalGitHubOptions = {}): FakeGitHub {
   const github = new LocalGitHub(options);
   const clientOf = (token: string): GitHubClient =>

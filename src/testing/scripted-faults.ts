@@ -26,6 +26,7 @@ const NAMED = {
   'hang-answer': { after: 'hang' },
 } as const satisfies Record<Extract<Fate, string>, Fate>;
 
+/** Faults that a test names one by one. */
 export class ScriptedFaults implements Faults {
   /** Every call so far, in order. */
   readonly calls: Call[] = [];
@@ -61,11 +62,13 @@ export class ScriptedFaults implements Faults {
     this.#held = { released, release };
   }
 
+  /** Delivers what was held back. */
   releaseWatches(): void {
     this.#held?.release();
     this.#held = undefined;
   }
 
+  /** What happens to a call before it reaches the store. */
   before(call: Call): Decision<Before> {
     this.calls.push(call);
     const fate = this.#next.get(call.kind)?.shift() ?? this.#always.get(call.kind) ?? 'pass';
@@ -73,16 +76,19 @@ export class ScriptedFaults implements Faults {
     return sides(fate).before ?? 'pass';
   }
 
+  /** What happens to its answer. */
   after(call: Call): Decision<After> {
     const fate = this.#underWay.get(call) ?? 'pass';
     this.#underWay.delete(call);
     return sides(fate).after ?? 'pass';
   }
 
+  /** What happens to a change that is to be delivered. */
   delivery(_range: KeyRange, _changes: Changes): Decision<'pass'> {
     return this.#held === undefined ? 'pass' : this.#held.released.then(() => 'pass');
   }
 
+  /** Aborts when the watches are cut. */
   cutSignal(_range: KeyRange): AbortSignal {
     return this.#cut.signal;
   }

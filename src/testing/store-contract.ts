@@ -19,6 +19,7 @@ import { watchPromises } from './store-contract/watches.ts';
 
 export type { ContractSubject, StorePromise } from './store-contract/subject.ts';
 
+/** All promises of the store contract. */
 export const storePromises: readonly StorePromise[] = [
   ...transactionPromises,
   ...nestingPromises,
@@ -33,16 +34,20 @@ export const storePromises: readonly StorePromise[] = [
 
 /** The two words that vitest, jest and node:test have in common. */
 export interface TestRunner {
+  /** Groups tests. */
   describe(name: string, define: () => void): unknown;
+  /** One test. */
   it(name: string, run: () => Promise<void>): unknown;
 }
 
+/** Tests every promise of the store contract. */
 export function storeContract(name: string, open: () => Promise<ContractSubject>, { describe, it }: TestRunner): void {
   describe(`the store contract, kept by ${name}`, () => {
     for (const each of storePromises) it(each.name, () => keepsPromise(each, open));
   });
 }
 
+/** Checks one promise of a store; throws if it is broken. */
 export async function keepsPromise(promise: StorePromise, open: () => Promise<ContractSubject>): Promise<void> {
   const subject = await open();
   try {

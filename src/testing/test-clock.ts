@@ -14,6 +14,7 @@ interface Scheduled {
 /** A timer that sets itself again without any delay would otherwise keep `advance` busy for ever. */
 const MOST_TIMERS_AT_ONE_INSTANT = 10_000;
 
+/** A clock that a test sets. */
 export class TestClock implements Clock {
   #wall: number;
   // Not the wall clock's origin: code that takes one for the other is to fail at once.
@@ -23,14 +24,17 @@ export class TestClock implements Clock {
   readonly #timers: Scheduled[] = [];
   #advancing = false;
 
+  /** Begins at this time. */
   constructor(startMs: number = Date.UTC(2026, 0, 1)) {
     this.#wall = checked(startMs);
   }
 
+  /** The wall time. */
   now(): number {
     return this.#wall;
   }
 
+  /** A time that only grows. */
   monotonic(): number {
     return this.#monotonic;
   }
@@ -40,6 +44,7 @@ export class TestClock implements Clock {
     return this.#monotonic + this.#suspended;
   }
 
+  /** Calls when the test has let so much time pass. */
   timer(delayMs: number, call: () => void): Timer {
     const scheduled = { due: this.#monotonic + Math.max(0, checked(delayMs)), call };
     this.#timers.splice(this.#placeOf(scheduled.due), 0, scheduled);

@@ -196,6 +196,54 @@ describe('a lease that ends with a process', () => {
     expect(await keys()).toEqual([]);
   });
 
+  it('lasts as long as it is renewed, again and again, and a moment longer', async () => {
+    const lease = await leaseOf([]);
+    for (let i = 0; i < 5; i++) {
+      await clock.advance(40_000);
+      // At once, from the second time on.
+      if (i === 0) expect(await store.keepLeaseAlive(lease)).toEqual({ id: lease, ttlMs: 60_000 });
+      else expect(store.keepLeaseAliveNow?.(lease)).toBe(true);
+      await write();
+      expect(await keys()).toEqual([`of/${lease}`]);
+    }
+    await clock.advance(59_000);
+    await write();
+    expect(await keys()).toEqual([`of/${lease}`]);
+    await clock.advance(1500);
+    await write();
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(false);
+    expect(await store.keepLeaseAlive(lease)).toBeNull();
+  });
+
+  it('cannot be renewed once it is over, although no process has ended it', async () => {
+    const lease = await leaseOf([]);
+    await store.keepLeaseAlive(lease);
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(true);
+    await clock.advance(60_500);
+    expect(await keys()).toEqual([]);
+    expect(sqlOf(join(directory, 'store.db'), 'SELECT id FROM lease')).toHaveLength(1);
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(false);
+    expect(await keys()).toEqual([]);
+    expect(await store.keepLeaseAlive(lease)).toBeNull();
+    expect(await keys()).toEqual([]);
+  });
+
+  it('is counted anew by a renewal that finds its time counted on another clock', async () => {
+    const lease = await leaseOf([]);
+    await store.keepLeaseAlive(lease);
+    sql(`INSERT INTO notice (lease, clock, deadline) VALUES (${lease}, 4711, 0)`);
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(false);
+    await store.keepLeaseAlive(lease);
+    expect(sqlOf(join(directory, 'store.db'), 'SELECT lease FROM notice')).toEqual([]);
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(true);
+    clock.suspend(3_600_000);
+    expect(store.keepLeaseAliveNow?.(lease)).toBe(false);
+    await store.keepLeaseAlive(lease);
+    await clock.advance(59_000);
+    await write();
+    expect(await keys()).toEqual([`of/${lease}`]);
+  });
+
   it('is not shown when its time is over, and not ended by looking', async () => {
     const lease = await leaseOf([]);
     await clock.advance(60_500);

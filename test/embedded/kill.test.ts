@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { open } from 'signalbox';
 import { openEmbedded, type ReadResult, storeFile } from 'signalbox/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { otherNode } from '../../scripts/nodes.mjs';
+import { bundled, keepCode, startBundled } from '../support/bundled.ts';
 import { openDatabase } from '../support/sqlite.ts';
 
 const HAMMER = fileURLToPath(new URL('programs/hammer.mjs', import.meta.url));
@@ -33,15 +34,20 @@ describe('processes that are killed at any moment, during heavy use', () => {
   beforeAll(async () => {
     spawnSync('mkdir', ['-p', work]);
     writeFileSync(join(work, 'inside'), '');
+    const program = await bundled(HAMMER);
+    for (const node of new Set(NODES)) {
+      const child = startBundled(program, [store, work, `first-${node === process.execPath}`], node);
+      running.add(child);
+      await heard(child, 'entered');
+      await keepCode(child);
+      running.delete(child);
+    }
     const end = Date.now() + LONGEST_MS;
     let started = 0;
     const victim = async (): Promise<void> => {
       while (kills < KILLS && Date.now() < end) {
         const execPath = NODES[started % NODES.length];
-        const child = fork(HAMMER, [store, work, String(started++)], {
-          stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-          ...(execPath !== undefined && { execPath }),
-        });
+        const child = startBundled(program, [store, work, String(started++)], execPath);
         running.add(child);
         const exited = once(child, 'exit');
         // Some are killed while they open the store, most while they use it.
@@ -113,4 +119,34 @@ describe('processes that are killed at any moment, during heavy use', () => {
     expect((await box.semaphore('slots').inspect()).waiting).toEqual([]);
     await box.close();
   });
+});
+
+describe('the holder that is killed among 40 sessions that wait', () => {
+  it('costs none of them its session: all are let in, one after the other', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'signalbox-waiters-'));
+    const program = fileURLToPath(new URL('programs/waiters.mjs', import.meta.url));
+    const said: { readonly kind: string; readonly why?: string }[] = [];
+    const start = (count: number): ChildProcess => {
+      const child = fork(program, [`file:${join(directory, 'store')}`, String(count)]);
+      child.on('message', (message) => said.push(message as { kind: string }));
+      return child;
+    };
+    const told = (kind: string): number => said.filter((each) => each.kind === kind).length;
+    const within = { timeout: 120_000 };
+    const all = [start(1)];
+    try {
+      await expect.poll(() => told('let in'), within).toBe(1);
+      for (let i = 0; i < 4; i++) all.push(start(10));
+      await expect.poll(() => told('waiting'), within).toBe(40);
+      all[0]?.kill('SIGKILL');
+      await expect.poll(() => told('let in') + told('lost'), within).toBe(41);
+      expect(said.filter(({ kind }) => kind === 'lost')).toEqual([]);
+    } finally {
+      for (const child of all.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)) {
+        child.kill('SIGKILL');
+        await once(child, 'exit');
+      }
+      rmSync(directory, { recursive: true });
+    }
+  }, 300_000);
 });

@@ -56,6 +56,7 @@ const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lock ', ['acquire', 'renew', 'release', 'upgrade', 'downgrade', 'configure', 'show', 'list', 'break']],
   ['signalbox --json lock re', ['renew', 'release']],
   ['signalbox lock acquire --sh', ['--shared']],
+  ['signalbox lock configure main-branch --on-stale ', ['reclaim', 'alert']],
   ['signalbox lock acquire main', ['main-branch']],
   ['signalbox sem show ', ['builds']],
   ['signalbox sem --store x acquire --cap', ['--capacity']],

@@ -36,33 +36,49 @@ export type Reply<Value> = {
 /** A reply, and when its question was sent and answered. */
 export type Answer<Value> = Reply<Value> & { readonly sent: Instant; readonly at: Instant };
 
+/** An issue. */
 export interface IssueSeen {
+  /** Whether it is open. */
   readonly isOpen: boolean;
+  /** The accounts that it is assigned to. */
   readonly assignees: readonly string[];
 }
 
+/** A commit. */
 export interface CommitSeen {
+  /** Its name. */
   readonly sha: string;
+  /** Its message. */
   readonly message: string;
+  /** The commits before it. */
   readonly parents: readonly string[];
   /** The committer's date, which the server sets. */
   readonly dateMs: number;
 }
 
+/** A comment on an issue. */
 export interface CommentSeen {
+  /** Its id. */
   readonly id: number;
+  /** Its text. */
   readonly body: string;
 }
 
+/** A ref. */
 export interface RefSeen {
+  /** Its name. */
   readonly ref: string;
+  /** The commit that it points at. */
   readonly sha: string;
 }
 
 /** `from` is null for a ref that must not exist yet; `to` is null to delete it. */
 export interface RefMove {
+  /** The ref. */
   readonly ref: string;
+  /** The commit it is expected at. */
   readonly from: string | null;
+  /** The commit it moves to. */
   readonly to: string | null;
 }
 

@@ -10,6 +10,7 @@ import type { Line, Refusal } from './acquire.ts';
 import { ask, askAll, type Procedure } from './question.ts';
 import { FORMAT } from './record.ts';
 
+/** A priority in a word. */
 export type PriorityWord = 'high' | 'medium' | 'low';
 
 export interface Ticket {
@@ -22,10 +23,15 @@ export interface Ticket {
   readonly holds: readonly number[];
 }
 
+/** A worker that stands in line. */
 export interface QueueEntry {
+  /** Who waits. */
   readonly workerId: string;
+  /** Higher goes first. */
   readonly priority: number;
+  /** Since when it waits. */
   readonly sinceMs: number;
+  /** Whether it has not been renewed in time. */
   readonly isExpired: boolean;
 }
 

@@ -10,18 +10,27 @@
  */
 
 export interface TaskInfo {
+  /** How hard it is. */
   readonly complexity?: string;
+  /** How long it may take. */
   readonly estimated_duration?: string;
+  /** What kind of task it is. */
   readonly task_type?: string;
+  /** How urgent it is. */
   readonly priority?: string | number;
 }
 
 /** What people and other programs may read. */
 export interface LockMetadata {
+  /** Who holds it. */
   readonly worker_id: string;
+  /** The machine or the runner. */
   readonly node_id: string;
+  /** Since when; ISO 8601. */
   readonly claimed_at: string;
+  /** When it was last renewed; ISO 8601. */
   readonly heartbeat_last: string;
+  /** What the worker does. */
   readonly task_info: TaskInfo;
 }
 

@@ -38,7 +38,9 @@ export type FaultKind =
   | 'secondary-limit'
   | 'limit-reached';
 
+/** A request that goes wrong. */
 export interface Fault {
+  /** How it goes wrong. */
   readonly kind: FaultKind;
   /** Which requests it hits, as `METHOD /path`. All of them by default. */
   readonly match?: string;
@@ -46,29 +48,41 @@ export interface Fault {
   readonly times?: number;
 }
 
+/** One request and its answer. */
 export interface Exchange {
+  /** The request. */
   readonly request: LocalRequest;
+  /** The answer. */
   readonly response: LocalResponse;
 }
 
+/** How the local GitHub behaves. */
 export interface LocalGitHubOptions {
   /** `owner/name`. */
   readonly repository?: string;
   /** Tokens, and whose they are. Without it every token is the owner's. */
   readonly tokens?: Readonly<Record<string, string>>;
+  /** Where time comes from; the system, if not given. */
   readonly now?: () => number;
+  /** How many requests it allows. */
   readonly limits?: Partial<Limits>;
   /** GitHub does not say whether they count. */
   readonly commitsAreContent?: boolean;
+  /** Whether it has GraphQL. */
   readonly hasGraphql?: boolean;
   /** Of the API, as it is seen from outside. */
   readonly url?: string;
+  /** Gets each request and its answer. */
   readonly onExchange?: (exchange: Exchange) => void;
 }
 
+/** A GitHub on this machine, for tests. */
 export class LocalGitHub {
+  /** Its issues, comments and refs. */
   readonly repository = new LocalRepository();
+  /** The name of the repository. */
   readonly name: string;
+  /** The requests that go wrong. */
   readonly faults: (Fault & { left: number })[] = [];
   /** Where it is reached; the addresses in its answers begin with it. */
   url: string;
@@ -77,6 +91,7 @@ export class LocalGitHub {
   readonly #now: () => number;
   readonly #routes: LocalRoutes;
 
+  /** Begins with an empty repository. */
   constructor(options: LocalGitHubOptions = {}) {
     this.#options = options;
     this.name = options.repository ?? 'local/repository';
@@ -96,6 +111,7 @@ export class LocalGitHub {
     return this.name.split('/')[0] ?? 'local';
   }
 
+  /** Gives an account a permission. */
   allow(login: string, permission: Permission): void {
     this.repository.collaborators.set(login, permission);
   }
@@ -114,6 +130,7 @@ export class LocalGitHub {
     return account;
   }
 
+  /** The largest numbers that were reached. */
   peaks(token: string): Peaks {
     return this.account(token).peaks;
   }

@@ -24,6 +24,7 @@ export function withDeadlines(store: Store, clock: Clock, limitMs: number): Stor
   if (store.historyIsShared !== undefined) bounded.historyIsShared = store.historyIsShared;
   if (store.isOfSeveralUsers !== undefined) bounded.isOfSeveralUsers = store.isOfSeveralUsers;
   if (store.transactionNow !== undefined) bounded.transactionNow = (transaction) => store.transactionNow!(transaction);
+  if (store.keepLeaseAliveNow !== undefined) bounded.keepLeaseAliveNow = (id) => store.keepLeaseAliveNow!(id);
   if (store.endLeaseWith !== undefined) {
     bounded.endLeaseWith = (id, processes, signal) => bounded.within(store.endLeaseWith!(id, processes, signal), true);
   }
@@ -37,6 +38,7 @@ class BoundedStore implements Store {
   historyIsShared?: boolean;
   isOfSeveralUsers?: boolean;
   transactionNow?: NonNullable<Store['transactionNow']>;
+  keepLeaseAliveNow?: NonNullable<Store['keepLeaseAliveNow']>;
   endLeaseWith?: NonNullable<Store['endLeaseWith']>;
 
   constructor(store: Store, clock: Clock, limitMs: number) {

@@ -39,10 +39,13 @@ import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/** The first page has this number of keys, later ones as many as make an answer of about this size: each page costs etcd a walk over all keys. */
+/**
+ * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
+ * over all keys, and a long one keeps the event loop.
+ */
 const FIRST_PAGE = 500;
-const LARGEST_PAGE = 10_000;
-const PAGE_CHARACTERS = 1024 * 1024;
+const LARGEST_PAGE = 2500;
+const PAGE_CHARACTERS = 512 * 1024;
 
 /** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {

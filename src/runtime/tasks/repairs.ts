@@ -6,6 +6,7 @@
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
+import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
@@ -50,8 +51,10 @@ export class Repairs {
   /** Repairs all tasks in the cache now, and answers how many needed it. */
   async all(): Promise<number> {
     await this.#cache.start();
+    const slices = new Slices(this.#runtime);
     let repaired = 0;
-    for (const task of [...this.#cache.values()]) {
+    for (const task of this.#cache.values()) {
+      await slices.next();
       if (isOrphaned(task) && (await this.repair(task.id))) repaired += 1;
     }
     return repaired;

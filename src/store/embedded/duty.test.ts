@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../clock.ts';
+import { type ProcessIdentity, thisProcess } from '../../host/index.ts';
 import { Duty, type DutyEvents } from './duty.ts';
 
 const BELL = '00000000000000aa';
@@ -101,6 +102,21 @@ describe('the duty of going on rounds', () => {
     await expect.poll(() => relieved().length, SOON).toBe(1);
     for (const duty of all) duty.end();
     expect(readdirSync(directory)).toEqual([]);
+  });
+
+  // Only Linux tells which process is which.
+  it.skipIf(thisProcess() === undefined)('knows who lives by its connections, and tells when one closes', async () => {
+    const ours = thisProcess() as ProcessIdentity;
+    const onLeft = vi.fn();
+    const duty = await first({ onLeft });
+    expect(duty.isPresent(ours)).toBe(false);
+    const other = sought();
+    await expect.poll(() => duty.isPresent(ours), SOON).toBe(true);
+    expect(duty.isPresent({ ...ours, start: '1' })).toBe(false);
+    expect(onLeft).not.toHaveBeenCalled();
+    other.end();
+    await expect.poll(() => onLeft.mock.calls.length, SOON).toBe(1);
+    expect(duty.isPresent(ours)).toBe(false);
   });
 
   it('includes listening for the bells of processes that cannot hear them', async () => {

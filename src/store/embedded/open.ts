@@ -26,8 +26,11 @@ import { EmbeddedStore } from './store.ts';
  */
 export type Durability = 'normal' | 'full';
 
+/** How to open a store in a file. */
 export interface EmbeddedOptions {
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock | undefined;
+  /** Whether a commit survives a crash of the machine, or only of the process. */
   readonly durability?: Durability | undefined;
   /** Whether other users may use it too; as it was left, or for the owner alone, unless said. */
   readonly share?: Share | undefined;
@@ -57,6 +60,7 @@ export function storeFile(directory: string): string {
   return join(directory, 'store.db');
 }
 
+/** Opens a store that all processes of this machine share. */
 export async function openEmbedded(named: string, options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { clock = systemClock, historyLimit = DEFAULT_HISTORY, busyMs = DEFAULT_BUSY_MS } = options;
   const { historyBytes = DEFAULT_HISTORY_BYTES } = options;

@@ -12,12 +12,13 @@ const MINUTE_MS = 60_000;
 /** One process of so many that wait, with what it does counted. */
 function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean; isHeardFor?: boolean }) {
   const clock = new TestClock();
-  const did = { looks: 0, deathsLookedFor: 0, ringsAgain: 0, takeovers: 0 };
+  const did = { looks: 0, deathsLookedFor: 0, looksUpAll: 0, ringsAgain: 0, takeovers: 0 };
   const mark = { age: 0 };
   const duty = {
     isRelieved: how.isRelieved,
     isHeardFor: how.isHeardFor ?? false,
     isOn: !how.isRelieved,
+    isPresent: () => true,
     seek: () => undefined,
     check: () => undefined,
     takeOver() {
@@ -28,8 +29,9 @@ function waiting(processes: number, how: { isRelieved: boolean; isDeaf?: boolean
   const engine = {
     isCalledFor: false,
     leases: {
-      ofTheDead() {
+      ofTheDead(isPresent?: unknown) {
         did.deathsLookedFor += 1;
+        if (isPresent === undefined) did.looksUpAll += 1;
         return [];
       },
       tidy: () => undefined,
@@ -71,6 +73,18 @@ describe('a process that waits', () => {
     expect(did.ringsAgain).toBeLessThanOrEqual(MINUTE_MS / 500);
   });
 
+  it('looks up the processes that are connected to it once a second, and does not wait when a connection closes', async () => {
+    const { clock, did, sentry } = waiting(200, { isRelieved: false });
+    await clock.advance(MINUTE_MS);
+    expect(did.looksUpAll).toBeGreaterThanOrEqual(MINUTE_MS / 1125);
+    expect(did.looksUpAll).toBeLessThanOrEqual(MINUTE_MS / 1000);
+    const before = did.deathsLookedFor;
+    // Many that end at once are one reason to look.
+    for (let left = 0; left < 10; left++) sentry.hurry();
+    await clock.advance(10);
+    expect(did.deathsLookedFor).toBe(before + 1);
+  });
+
   it('looks only some times a minute while another process is on duty, the less often the more there are', async () => {
     const looks = [];
     for (const processes of [2, 30, 200]) {
@@ -79,20 +93,25 @@ describe('a process that waits', () => {
       expect(did.deathsLookedFor).toBe(0);
       looks.push(did.looks);
     }
-    expect(looks[0]).toBeGreaterThan(400);
-    expect(looks[1]).toBeLessThan(60);
-    expect(looks[2]).toBeLessThan(10);
+    // One of them looks each 200 ms or so: about a second after the process on duty is stopped, this is noticed.
+    expect(looks[0]).toBeGreaterThan(120);
+    expect(looks[1]).toBeLessThan(20);
+    expect(looks[2]).toBeLessThan(5);
   });
 
-  it('looks when it renews its lease, and is woken for nothing else', async () => {
+  it('looks when it renews its lease, if it would be woken for that soon, and is woken for nothing else', async () => {
     const { clock, did, sentry } = waiting(200, { isRelieved: true });
     await clock.advance(1000);
     did.looks = 0;
+    const looks = [];
     for (let renewal = 0; renewal < 12; renewal++) {
-      sentry.pass();
       await clock.advance(5000);
+      const before = did.looks;
+      sentry.pass();
+      looks.push(did.looks - before);
     }
-    expect(did.looks).toBe(12);
+    expect(looks.filter((count) => count === 1)).toHaveLength(did.looks);
+    expect(did.looks).toBe(2);
   });
 
   it('looks no more often where the process on duty hears its bell for it', async () => {
@@ -117,7 +136,7 @@ describe('a process that waits', () => {
     await clock.advance(1000);
     expect(did.takeovers).toBe(0);
     mark.age = 1100;
-    await clock.advance(200);
+    await clock.advance(450);
     expect(did.takeovers).toBe(1);
     expect(did.deathsLookedFor).toBeGreaterThan(0);
   });

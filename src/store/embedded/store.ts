@@ -139,11 +139,32 @@ export class EmbeddedStore implements Store {
     // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before others get in.
     if (inodeOf(this.#file) !== this.#inode) this.#removed();
     return this.#do(() => {
-      const renewed = this.#renew(Number(id));
+      this.#renewed = this.#engine.write(() => {
+        const { leases } = this.#engine;
+        const lease = leases.get(Number(id));
+        if (lease === undefined) return undefined;
+        leases.renew(lease);
+        this.#listening.stayOnListAlong();
+        return lease;
+      });
       // To be woken costs more than to look, and this process is awake.
       this.#sentry.pass();
-      return renewed === undefined ? null : { id, ttlMs: renewed.ttl_ms };
+      return this.#renewed === undefined ? null : { id, ttlMs: this.#renewed.ttl_ms };
     }, signal);
+  }
+
+  keepLeaseAliveNow(id: LeaseId): boolean {
+    const lease = this.#renewed;
+    if (lease?.id !== Number(id) || this.#closed !== undefined || this.#isRemoved) return false;
+    try {
+      if (inodeOf(this.#file) !== this.#inode) return false;
+      if (!this.#engine.leases.renewAlone(lease, () => this.#listening.stayOnListAlong())) return false;
+    } catch {
+      // It is busy, or something is wrong.
+      return false;
+    }
+    this.#sentry.pass();
+    return true;
   }
 
   async endLeaseWith(id: LeaseId, processes: readonly ProcessIdentity[], signal?: AbortSignal): Promise<void> {
@@ -205,21 +226,6 @@ export class EmbeddedStore implements Store {
     } finally {
       this.#connection.close();
     }
-  }
-
-  #renew(id: number): LeaseRow | undefined {
-    const { leases } = this.#engine;
-    const known = this.#renewed?.id === id ? this.#renewed : undefined;
-    const along = (): void => this.#listening.stayOnListAlong();
-    if (known !== undefined && leases.renewAlone(known, along)) return known;
-    this.#renewed = this.#engine.write(() => {
-      const lease = leases.get(id);
-      if (lease === undefined) return undefined;
-      leases.renew(lease);
-      along();
-      return lease;
-    });
-    return this.#renewed;
   }
 
   async #do<T>(work: () => T, signal?: AbortSignal): Promise<T> {

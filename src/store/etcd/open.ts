@@ -10,11 +10,15 @@ import { EtcdStore } from './store.ts';
 import { withoutPassword } from './url.ts';
 import { Watchdog } from './watchdog.ts';
 
+/** A server of an etcd. */
 export interface Endpoint {
+  /** Its name or address. */
   readonly host: string;
+  /** Its port. */
   readonly port: number;
 }
 
+/** How to reach an etcd. */
 export interface EtcdOptions {
   /** The servers of one cluster. One of them is used, and another one when that fails. */
   readonly endpoints: readonly Endpoint[];
@@ -24,7 +28,9 @@ export interface EtcdOptions {
   readonly plainPrefix?: string | undefined;
   /** Over TLS, with these; without, in the clear. */
   readonly tls?: TlsOptions | undefined;
+  /** The user, if it asks for one. */
   readonly user?: string | undefined;
+  /** The password of the user. */
   readonly password?: string | undefined;
   /**
    * How long a call may take, including connecting and retries; 4 s by default. That is less than `open` allows, so that the
@@ -33,6 +39,7 @@ export interface EtcdOptions {
   readonly requestTimeoutMs?: number | undefined;
   /** Whether signalbox may compact the history of the whole etcd, which other programs may need; not by default. */
   readonly compacts?: boolean | undefined;
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock | undefined;
   /** The transport; our own HTTP/2 by default. */
   readonly connect?: Connect | undefined;

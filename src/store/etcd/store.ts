@@ -31,7 +31,9 @@ import { peersMessage, transactionMessage } from './wire/transaction.ts';
 /** A key that is never written: reading it returns the revision, and shows whether history reaches back that far. */
 const NO_KEY = '\0';
 
+/** A store on an etcd. */
 export class EtcdStore implements Store {
+  /** Whether other programs use the same history. */
   readonly historyIsShared: boolean;
   readonly #calls: Calls;
   readonly #keyspace: Keyspace;
@@ -41,6 +43,7 @@ export class EtcdStore implements Store {
   /** The newest revision that this process has seen. */
   #newest: Revision = 0;
 
+  /** @internal */
   constructor(calls: Calls, keyspace: Keyspace, watchdog: Watchdog, historyIsShared: boolean) {
     this.#calls = calls;
     this.#keyspace = keyspace;
@@ -103,6 +106,7 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.KV/Range', message, decode, 'reads', undefined);
   }
 
+  /** Every change in a range: in order, none skipped, none twice. */
   async watch(range: KeyRange, since: Revision | 'now', signal: AbortSignal): Promise<EtcdWatch> {
     this.#calls.check(signal);
     checkWatch(range, since);
@@ -131,6 +135,7 @@ export class EtcdStore implements Store {
     return watch;
   }
 
+  /** Makes a lease, of two seconds at least. */
   async grantLease(ttlMs: number, signal?: AbortSignal): Promise<Lease> {
     this.#calls.check(signal);
     checkTtl(ttlMs);
@@ -138,6 +143,7 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.Lease/LeaseGrant', grantMessage(ttlMs), grantedLease, 'repeatable', signal);
   }
 
+  /** Full time again; null if the lease has ended. */
   async keepLeaseAlive(id: LeaseId, signal?: AbortSignal): Promise<Lease | null> {
     this.#calls.check(signal);
     if (!isLeaseId(id)) return null;
@@ -146,6 +152,7 @@ export class EtcdStore implements Store {
     return lease.ttlMs === 0 ? null : lease;
   }
 
+  /** Ends a lease. */
   async revokeLease(id: LeaseId, signal?: AbortSignal): Promise<void> {
     this.#calls.check(signal);
     if (!isLeaseId(id)) return;
@@ -156,6 +163,7 @@ export class EtcdStore implements Store {
     }
   }
 
+  /** A lease, or null if it has ended. */
   async leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
     this.#calls.check(signal);
     if (!isLeaseId(id)) return null;
@@ -163,12 +171,14 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.Lease/LeaseTimeToLive', leaseStateMessage(id), decode, 'reads', signal);
   }
 
+  /** Forgets the history before a revision. */
   async compact(revision: Revision, signal?: AbortSignal): Promise<void> {
     this.#calls.check(signal);
     checkCompaction(revision, Number.POSITIVE_INFINITY);
     await this.#ask('/etcdserverpb.KV/Compact', compactMessage(revision), revisionOf, 'once', signal);
   }
 
+  /** Answers if the store works, and throws if it does not. */
   async health(signal?: AbortSignal): Promise<Health> {
     this.#calls.check(signal);
     const revision = await this.#revision(0, signal);
@@ -181,6 +191,7 @@ export class EtcdStore implements Store {
     return this.#ask('/etcdserverpb.Maintenance/Status', STATUS_MESSAGE, statusOf, 'reads', signal);
   }
 
+  /** Ends its watches and connections. */
   async close(): Promise<void> {
     this.#watchdog.stop();
     for (const watch of [...this.#watches]) watch.end();

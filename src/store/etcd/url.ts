@@ -9,19 +9,31 @@ import { resolve } from 'node:path';
 import { Failure, redacted, shown } from '../../failure.ts';
 import type { Endpoint } from './open.ts';
 
+/** What the URL of an etcd says. */
 export interface EtcdPlace {
+  /** Its servers. */
   readonly endpoints: readonly Endpoint[];
+  /** Whether to use TLS. */
   readonly isSecure: boolean;
+  /** The user, if it asks for one. */
   readonly user?: string | undefined;
+  /** The password of the user. */
   readonly password?: string | undefined;
+  /** What the keys of signalbox begin with. */
   readonly prefix?: string | undefined;
+  /** What the keys that other programs share begin with. */
   readonly plainPrefix?: string | undefined;
+  /** The name in the certificates of the servers. */
   readonly serverName?: string | undefined;
+  /** Whether signalbox may compact its history. */
   readonly compacts: boolean;
   /** Files. */
   readonly ca?: string | undefined;
+  /** The file with the certificate of this client. */
   readonly cert?: string | undefined;
+  /** The file with the key of this client. */
   readonly key?: string | undefined;
+  /** The file with the password. */
   readonly passwordFile?: string | undefined;
 }
 
@@ -33,6 +45,7 @@ type Setting = (typeof SETTINGS)[number];
 const FORM = 'etcd://[USER@]HOST[:PORT][,HOST[:PORT]][/PREFIX], or etcds:// for TLS';
 const DEFAULT_PORT = 2379;
 
+/** Whether a URL names an etcd. */
 export function isEtcdUrl(url: string): boolean {
   return /^etcds?:/.test(url);
 }
@@ -60,6 +73,7 @@ function withoutUnknown(url: string): string {
   return `${url.slice(0, question)}?${kept.join('&')}`;
 }
 
+/** Reads the URL of an etcd; throws with what is wrong with it. */
 export function parseEtcdUrl(url: string): EtcdPlace {
   const match = /^(etcds?):\/\/([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/.exec(url);
   if (match === null) throw invalid(url, `accepted is ${FORM}`);

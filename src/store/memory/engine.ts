@@ -13,7 +13,9 @@ import { Keyspace } from './keyspace.ts';
 import { type HeldLease, Leases } from './leases.ts';
 import { Watches } from './watches.ts';
 
+/** How to open a store in memory. */
 export interface MemoryOptions {
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock | undefined;
   /** How many revisions watches may look back; 4,096 by default. */
   readonly historyLimit?: number | undefined;

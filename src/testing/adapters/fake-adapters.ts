@@ -6,22 +6,33 @@ import { FakeGit, type FakeGitState } from './fake-git.ts';
 import { type FakeIssue, FakeIssues } from './fake-issues.ts';
 import { FakeSessions } from './fake-sessions.ts';
 
+/** What the adapters find at first. */
 export interface FakeWorld {
+  /** Branches and worktrees. */
   readonly git?: FakeGitState;
   /** Texts by path. */
   readonly files?: Readonly<Record<string, string>>;
+  /** Names of terminal sessions that are alive. */
   readonly sessions?: readonly string[];
+  /** Issues. */
   readonly issues?: readonly FakeIssue[];
 }
 
+/** Adapters whose world a test makes up. */
 export interface FakeAdapters extends Adapters {
+  /** Branches and worktrees. */
   readonly git: FakeGit;
+  /** Files and their text. */
   readonly files: FakeFiles;
+  /** Commands and how they end. */
   readonly commands: FakeCommands;
+  /** Terminal sessions. */
   readonly sessions: FakeSessions;
+  /** Issues. */
   readonly issues: FakeIssues;
 }
 
+/** Makes adapters for a test. */
 export function fakeAdapters({ git, files, sessions, issues }: FakeWorld = {}): FakeAdapters {
   return {
     git: new FakeGit(git),

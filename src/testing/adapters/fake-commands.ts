@@ -4,8 +4,10 @@ import type { CommandLine } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Fake } from './fake.ts';
 
+/** How a command ends. */
 export type FakeRun = (signal?: AbortSignal) => Partial<CommandResult> | Promise<Partial<CommandResult>>;
 
+/** Commands that a test answers. */
 export class FakeCommands extends Fake implements Commands {
   readonly #programs = new Map<string, FakeRun>();
 

@@ -6,6 +6,7 @@ import type { InputValues } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { Fake } from './fake.ts';
 
+/** Files that exist only in a test. */
 export class FakeFiles extends Fake implements Files {
   readonly #texts = new Map<string, string>();
   readonly #directories = new Set<string>(['/']);
@@ -18,16 +19,19 @@ export class FakeFiles extends Fake implements Files {
     for (const [path, text] of Object.entries(texts)) this.write(path, text);
   }
 
+  /** Writes a file. */
   write(path: string, text: string): void {
     const place = placeOf(path);
     this.#texts.set(place, text);
     this.makeDirectory(posix.dirname(place));
   }
 
+  /** Makes a directory. */
   makeDirectory(path: string): void {
     for (let place = placeOf(path); place !== '/'; place = posix.dirname(place)) this.#directories.add(place);
   }
 
+  /** Removes a file or a directory. */
   remove(path: string): void {
     const place = placeOf(path);
     const isWithin = (each: string): boolean => each === place || each.startsWith(`${place}/`);
@@ -35,6 +39,7 @@ export class FakeFiles extends Fake implements Files {
     for (const each of [...this.#directories].filter(isWithin)) this.#directories.delete(each);
   }
 
+  /** Whether there is such a file. */
   file(path: string, signal?: AbortSignal): Promise<InputValues['file']> {
     return this.answer(['file', path], signal, () => {
       const place = placeOf(path);
@@ -43,6 +48,7 @@ export class FakeFiles extends Fake implements Files {
     });
   }
 
+  /** The text of a file; null if there is none. */
   text(path: string, signal?: AbortSignal): Promise<InputValues['fileText']> {
     return this.answer(['text', path], signal, () => {
       const place = placeOf(path);

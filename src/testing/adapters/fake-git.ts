@@ -6,7 +6,9 @@ import type { InputValues, WorktreeOperation, WorktreeState } from '../../core/i
 import { Failure, shown } from '../../failure.ts';
 import { Fake } from './fake.ts';
 
+/** A repository at the beginning of a test. */
 export interface FakeGitState {
+  /** Its branches. */
   readonly branches?: readonly string[];
   /** The branch that is checked out, by path; `clean` unless it says otherwise. `.` is the current directory. */
   readonly worktrees?: Readonly<Record<string, { readonly branch: string; readonly clean?: boolean }>>;
@@ -20,11 +22,13 @@ interface FakeWorktree {
   doing?: WorktreeOperation | undefined;
 }
 
+/** A repository that exists only in a test. */
 export class FakeGit extends Fake implements Git {
   readonly #branches = new Set<string>();
   readonly #worktrees = new Map<string, FakeWorktree>();
   readonly #merged = new Map<string, Set<string>>();
 
+  /** Begins with these branches and worktrees. */
   constructor({ branches = [], worktrees = {}, merged = [] }: FakeGitState = {}) {
     super();
     for (const name of branches) this.addBranch(name);
@@ -32,11 +36,13 @@ export class FakeGit extends Fake implements Git {
     for (const [branch, into] of merged) this.merge(branch, into);
   }
 
+  /** Adds a branch. */
   addBranch(name: string): void {
     checkBranchName(name);
     this.#branches.add(name);
   }
 
+  /** Removes a branch. */
   removeBranch(name: string): void {
     this.#branches.delete(name);
     this.#merged.delete(name);
@@ -49,10 +55,12 @@ export class FakeGit extends Fake implements Git {
     this.#worktrees.set(path, { branch, clean });
   }
 
+  /** Removes a worktree. */
   removeWorktree(path: string): void {
     this.#worktrees.delete(path);
   }
 
+  /** Makes a worktree clean, or not. */
   setClean(path: string, clean: boolean): void {
     this.#worktreeAt(path).clean = clean;
   }
@@ -81,6 +89,7 @@ export class FakeGit extends Fake implements Git {
     this.#merged.delete(branch);
   }
 
+  /** Whether there is such a branch. */
   branch(name: string, signal?: AbortSignal): Promise<InputValues['branch']> {
     return this.answer(['branch', name], signal, () => {
       checkBranchName(name);
@@ -88,6 +97,7 @@ export class FakeGit extends Fake implements Git {
     });
   }
 
+  /** The worktrees that have the branch. */
   worktrees(branch: string, signal?: AbortSignal): Promise<InputValues['worktrees']> {
     return this.answer(['worktrees', branch], signal, () => {
       checkBranchName(branch);
@@ -109,6 +119,7 @@ export class FakeGit extends Fake implements Git {
     });
   }
 
+  /** Whether everything of `branch` is in `into`. */
   merged(branch: string, into: string, signal?: AbortSignal): Promise<InputValues['branchMerged']> {
     return this.answer(['merged', branch, into], signal, () => {
       [branch, into].forEach(checkBranchName);

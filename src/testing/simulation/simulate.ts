@@ -22,12 +22,17 @@ import { kindOf, type Workload } from './workloads.ts';
 
 export type { Workload } from './workloads.ts';
 
+/** What a simulated run brought. */
 export interface SimulationReport {
+  /** Its seed. */
   readonly seed: number;
+  /** The promise that was broken, if one was. */
   readonly violation: Violation | undefined;
   /** What happened, line by line, with the virtual time. */
   readonly trace: readonly string[];
+  /** How many holds were granted. */
   readonly grants: number;
+  /** How much time passed in it. */
   readonly virtualMs: number;
   /** How often each fault happened. */
   readonly faults: ReadonlyMap<string, number>;
@@ -43,6 +48,7 @@ const LATE_MS = 6_000;
 const ADAPTERS = fakeAdapters();
 const NEVER_MS = 10 * MOST_SPELLS * CALM_MS;
 
+/** Runs one seed, and reports what went wrong. */
 export async function simulate(seed: number, workload: Workload = 'holds', isTraced = true): Promise<SimulationReport> {
   const random = new Random(seed);
   const world = new World(random, isTraced);

@@ -30,6 +30,7 @@ export const WORKLOADS = {
   many: { user: ManyWorker, rounds: [1, 3], callsPerSecond: 3000, share: 1 },
 } as const satisfies Record<string, Kind>;
 
+/** What the simulated users do. */
 export type Workload = keyof typeof WORKLOADS;
 
 export function kindOf(workload: Workload): Kind {

@@ -20,7 +20,7 @@ describe('the recipes for a queue', () => {
   afterEach(() => shop.leave());
 
   const told = (text: string): readonly string[] =>
-    shapeOf(text.replaceAll(/work:\S+/g, 'WORKER').replaceAll(/ +/g, ' '))
+    shapeOf(text.replaceAll(/\bwork:\S+/g, 'WORKER').replaceAll(/ +/g, ' '))
       .trim()
       .split('\n')
       .map((line) => line.trim())

@@ -18,12 +18,16 @@ const inside = join(work, 'inside');
 // Whatever goes wrong while it opens the store, too.
 process.on('uncaughtException', fail);
 
-const box = await open(`file:${directory}`, { sessionTtlMs: 3_000, requestTimeoutMs: 20_000 });
-const store = await openEmbedded(directory, { busyMs: 20_000 });
-const lock = box.lock('section');
-const slots = box.semaphore('slots', { capacity: 3 });
+async function hammer() {
+  const box = await open(`file:${directory}`, { sessionTtlMs: 3_000, requestTimeoutMs: 20_000 });
+  const store = await openEmbedded(directory, { busyMs: 20_000 });
+  const lock = box.lock('section');
+  const slots = box.semaphore('slots', { capacity: 3 });
+  process.send?.('ready');
+  await Promise.all([count(store), enter(lock, slots), enter(lock, slots)]);
+}
 
-async function count() {
+async function count(/** @type {import('signalbox/store').Store} */ store) {
   const { results } = await store.transaction({
     compare: [],
     success: [{ do: 'read', key: `counter/${name}` }],
@@ -41,7 +45,7 @@ async function count() {
   }
 }
 
-async function enter() {
+async function enter(/** @type {import('signalbox').Lock} */ lock, /** @type {import('signalbox').Semaphore} */ slots) {
   for (;;) {
     await lock.run((hold) => {
       const found = readFileSync(inside, 'utf8');
@@ -77,5 +81,4 @@ function fail(/** @type {any} */ error) {
   process.exit(1);
 }
 
-process.send?.('ready');
-await Promise.all([count(), enter(), enter()]).catch(fail);
+hammer().catch(fail);

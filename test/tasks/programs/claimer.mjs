@@ -1,17 +1,17 @@
 // @ts-check
-// node claimer.mjs STORE NAME CLAIMERS: claims every task that it is told of, with so many claimers at once, and tells its
-// parent what became of it. Whoever wins completes the task.
+// node claimer.mjs STORE NAME: claims every task that it is told of, with as many claimers at once as the task says, and
+// tells its parent what became of it. The claimer that wins completes the task.
 
 import { open } from 'signalbox';
 
-const [url = '', name = '', claimers = '1'] = process.argv.slice(2);
+const [url = '', name = ''] = process.argv.slice(2);
 const box = await open(url, { sessionTtlMs: 10_000, requestTimeoutMs: 20_000, maintains: false });
 
 await box.tasks.subscribe(async (notice) => {
   if (notice.why !== 'published') return;
-  const { id } = notice.task;
+  const { id, data } = notice.task;
   const answers = await Promise.all(
-    Array.from({ length: Number(claimers) }, (_, n) => box.tasks.tryClaim(id, { holder: `${name}.${n}` })),
+    Array.from({ length: Number(data) }, (_, n) => box.tasks.tryClaim(id, { holder: `${name}.${n}` })),
   );
   for (const answer of answers) {
     if (answer.kind === 'claimed') await answer.claim.complete(answer.claim.holder);

@@ -1,6 +1,6 @@
 // @ts-check
 // node drainer.mjs STORE NAME: does one task after another until there is none for a while. Tells its parent of each one
-// that the store has confirmed to be complete.
+// that the store has confirmed to be complete, and of each that it lost: on a busy machine a lease may end before its time.
 
 import { NotAcquired, open } from 'signalbox';
 
@@ -14,10 +14,11 @@ for (;;) {
     // Something takes place between claiming and completing, so that it is here that many are killed.
     await new Promise(setImmediate);
     const { kind } = await claim.complete({ by: name, token: claim.token });
-    if (kind === 'completed') process.send?.({ completed: claim.id, attempt: claim.attempt });
+    process.send?.(kind === 'completed' ? { completed: claim.id } : { lost: true });
   } catch (error) {
     if (!(error instanceof NotAcquired)) throw error;
     if (error.refusal.kind === 'timed-out') break;
+    process.send?.({ lost: true });
   }
 }
 await box.close();

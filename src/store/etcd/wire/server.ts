@@ -29,10 +29,13 @@ export function countMessage(etcdKey: string, revision: Revision): Uint8Array {
   return writer.uint32(0x48).bool(true).finish();
 }
 
+/** How a server of the etcd is. */
 export interface ServerStatus {
   /** `3.4.23`. */
   readonly version: string;
+  /** The size of its database. */
   readonly databaseBytes: number;
+  /** Whether the cluster has a leader. */
   readonly hasLeader: boolean;
   /** Alarms, such as that of a full database; empty where all is well. */
   readonly errors: readonly string[];
