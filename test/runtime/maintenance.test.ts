@@ -73,6 +73,7 @@ describe.each(transports)('maintenance on $transport', ({ atOnce }) => {
       reclaimed: 0,
       forgotten: 0,
       requeued: 0,
+      forgottenTasks: 0,
       stale: [],
       malformed: [],
     });

@@ -54,7 +54,10 @@ class TaskWorld implements World {
   }
 
   readonly #grammar: readonly [string, (parts: readonly string[]) => Omit<Telling, 'state'>][] = [
-    ['\\w+ publishes(?: needing (\\w+))?(?: after (\\w+))?(?: with (\\d+) retries)?( pausing)?', (parts) => this.#publish(parts)],
+    [
+      '\\w+ publishes(?: needing (\\w+))?(?: after (\\w+))?(?: with (\\d+) retries)?( pausing)?',
+      (parts) => this.#publish(parts),
+    ],
     ['\\w+ puts data that is no JSON', () => this.#data(undefined, 'its data is not JSON')],
     ['(\\w+) claims without a lease', ([who = '']) => this.#own(who)],
     ['(\\w+) claims(?: having (\\w+))?', ([who = '', has]) => this.#claim(who, has === '' ? [] : [has as string])],

@@ -65,6 +65,8 @@ function argumentOf(command: Command, at: string): Source {
   if (argument === undefined) return { from: 'nothing' };
   if (argument.argChoices !== undefined) return { from: 'words', words: argument.argChoices };
   if (argument.name() === 'dir') return { from: 'directories' };
+  // What to run comes after the id and two dashes.
+  if (at === '/task/run') return { from: 'tasks' };
   if (argument.name() === 'command') return { from: 'programs' };
   if (argument.name() === 'pattern') return { from: 'words', words: PATTERNS };
   // The id of a new one cannot be looked up.

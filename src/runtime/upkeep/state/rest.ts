@@ -15,10 +15,10 @@ import {
   type Transaction,
   Value,
 } from '../../../store/index.ts';
-import { encode, STATES } from '../../layout.ts';
+import { corrupt, decode, encode, STATES } from '../../layout.ts';
 import { pipelineKeys, pipelineOfState, pipelineResource } from '../../pipelines/keys.ts';
 import type { Runtime } from '../../runtime.ts';
-import { type Malformed, malformedBy } from '../../stored.ts';
+import { isObject, type Malformed, malformedBy } from '../../stored.ts';
 import { TASKS, taskKeys, taskResource } from '../../tasks/keys.ts';
 import { readAllTasks } from '../../tasks/reading.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
@@ -66,15 +66,21 @@ async function pipelinesOf(runtime: Runtime, malformed: (one: Malformed) => void
       const printed = await allPairs(runtime, prefixed(logs));
       found.push({
         id,
-        record: (pair.value.json as { record: Json }).record,
-        spec: kept === undefined ? null : (kept.value.json as Json),
-        logs: Object.fromEntries(printed.map(({ key, value }) => [key.slice(logs.length), value.json as Json])),
+        record: recordIn(pair),
+        spec: kept === undefined ? null : decode<Json>(kept),
+        logs: Object.fromEntries(printed.map((log) => [log.key.slice(logs.length), decode<Json>(log)])),
       });
     } catch (error) {
       malformed(malformedBy(pair.key, error));
     }
   }
   return found;
+}
+
+function recordIn(pair: KeyValue): Json {
+  const document = decode<unknown>(pair);
+  if (!isObject(document) || !isObject(document['record'])) throw corrupt(pair.key, 'it has no record');
+  return document['record'] as Json;
 }
 
 /** Where other programs use the same store, its plain keys are theirs as well, and are not ours to save. */
