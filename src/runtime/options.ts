@@ -57,6 +57,10 @@ export const aName: Accepted = {
   words: 'a name of 1 to 200 printable characters',
   fits: (value) => nameProblem(value) === undefined,
 };
+export const aHolder: Accepted = {
+  words: `${aName.words}, or a list of them`,
+  fits: (value) => (Array.isArray(value) ? value : [value]).every((one) => aName.fits(one)),
+};
 export const abortSignal: Accepted = { words: 'an AbortSignal', fits: (value) => value instanceof AbortSignal };
 export const milliseconds: Accepted = {
   words: 'a number of milliseconds above zero',

@@ -293,26 +293,26 @@ describe('a guard before a phase', () => {
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: block
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: block
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > nobody looks at file go
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go has not been looked at, action: block
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go has not been looked at
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go has not been checked, action: block
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go has not been checked
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
 
     > file go is there
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; begin merge
     ! guard:passed w1, go, merge
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
   `;
 
   story('that was not judged has not passed', aPipeline({ name: 'merge', pre: [quiet, go] }))`
@@ -391,8 +391,8 @@ describe('a guard that warns', () => {
 
     > w1 looks
     = ok; begin merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: warn
-    ~ running by w1 #1 before merge | merge waiting (warned: guard go: file:go could not be looked at: EACCES)
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: warn
+    ~ running by w1 #1 before merge | merge waiting (warned: guard go: file:go could not be checked: EACCES)
   `;
 
   story('lets it run although it was not judged', aPipeline({ name: 'merge', pre: [warns] }))`
@@ -503,9 +503,9 @@ describe('a guard that is retried', () => {
 
     > w1 looks
     = ok; look at the guards before merge, again after 5 s at the latest
-    ! guard:failed w1, quiet, merge, reasons: lock:main could not be looked at: no answer, action: retry
-    ! pipeline:blocked w1, merge, on: guard, reasons: lock:main could not be looked at: no answer
-    ~ blocked by w1 #1 before merge on guard quiet (unknown): lock:main could not be looked at: no answer; woken by lock:released, lock:reclaimed, lock:forced, after 5 s | merge waiting
+    ! guard:failed w1, quiet, merge, reasons: lock:main could not be checked: no answer, action: retry
+    ! pipeline:blocked w1, merge, on: guard, reasons: lock:main could not be checked: no answer
+    ~ blocked by w1 #1 before merge on guard quiet (unknown): lock:main could not be checked: no answer; woken by lock:released, lock:reclaimed, lock:forced, after 5 s | merge waiting
   `;
 
   story(
@@ -570,12 +570,12 @@ describe('a guard that fails the pipeline', () => {
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: fail
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: fail
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > file go is not there
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; leave
@@ -791,9 +791,9 @@ describe('a guard after a phase', () => {
 
     > w1 looks
     = ok; look at the guards after test
-    ! guard:failed w1, go, test, reasons: file:go could not be looked at: EACCES, action: block
-    ! pipeline:blocked w1, test, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 after test on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | test done, deploy waiting
+    ! guard:failed w1, go, test, reasons: file:go could not be checked: EACCES, action: block
+    ! pipeline:blocked w1, test, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 after test on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | test done, deploy waiting
   `;
 });
 

@@ -5,7 +5,8 @@ import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.t
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
-export interface GuardWaitOptions extends CheckOptions, WatchOptions {
+/** Commands of the guard run only once everything else passes. */
+export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, WatchOptions {
   /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
   /** Gets the outcome of every look, also of those that do not end the wait. */
@@ -17,7 +18,7 @@ export interface GuardLook {
   readonly explanation: Explanation;
 }
 
-const { isQuiet: _, ...LOOK } = CHECK;
+const { isQuiet: _, commandsLast: __, ...LOOK } = CHECK;
 const OPTIONS = { ...LOOK, ...WATCH, timeoutMs: millisecondsFromZero, onVerdict: aFunction };
 
 export async function waitFor(
@@ -35,7 +36,7 @@ export async function waitFor(
   // The watch begins before the first look, so that no change between them is missed.
   const watch = await executor.watch([guard], options);
   try {
-    let look = await executor.look(guard, options);
+    let look = await executor.look(guard, { ...options, commandsLast: true });
     for (;;) {
       onVerdict?.(look);
       if (isFinal(look.outcome)) return look.outcome;
@@ -67,7 +68,7 @@ async function lookUntil(
   over: AbortSignal | undefined,
 ): Promise<GuardLook | undefined> {
   try {
-    return await executor.look(guard, { ...options, ...(over !== undefined && { signal: over }) });
+    return await executor.look(guard, { ...options, commandsLast: true, ...(over !== undefined && { signal: over }) });
   } catch (error) {
     options.signal?.throwIfAborted();
     if (time.signal?.aborted === true) return undefined;
