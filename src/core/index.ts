@@ -190,6 +190,7 @@ export {
   type PipelineStep,
   readRecord,
   type ReadRecord,
+  reopenProblem,
   type StoredRecord,
   DEFAULT_BACKOFF_MS,
   type Phase,
@@ -198,6 +199,8 @@ export {
   type Runbook,
   conditionWithVariables,
   type Filled,
+  runbookVariables,
+  type Variable,
   waitsForItsTurn,
   withVariables,
 } from './pipeline/index.ts';

@@ -10,6 +10,81 @@ const review: Guard = { id: 'review', condition: taskDone('review') };
 const impossible: Guard = { id: 'impossible', condition: any([]) };
 
 describe('a pipeline', () => {
+  story('that has failed starts again from a phase', aPipeline({ name: 'build' }, { name: 'test' }, { name: 'push' }))`
+    > ann starts it, and w1 drives it
+    = ok; look at the guards before build
+    ! pipeline:started ann, release
+    ~ running by w1 #1 before build | build waiting, test waiting, push waiting
+
+    > w1 begins
+    = ok; run build
+    ! pipeline:phase w1, build, attempt: 1
+    ~ running by w1 #1 during build | build running, test waiting, push waiting
+
+    > w1's command succeeds with VERSION=1
+    = ok; look at the guards before test
+    ~ running by w1 #1 before test | build done, test waiting, push waiting | VERSION=1
+
+    > w1 begins
+    = ok; run test
+    ! pipeline:phase w1, test, attempt: 1
+    ~ running by w1 #1 during test | build done, test running, push waiting | VERSION=1
+
+    > ann starts it again from build
+    = misplaced; run test
+    ~ running by w1 #1 during test | build done, test running, push waiting | VERSION=1
+
+    > w1's command fails: exit code 1
+    = ok; leave
+    ! pipeline:failed w1, test, reason: phase test: exit code 1
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > w2 drives it
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from push
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from lunch
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from test
+    = ok; look at the guards before test
+    ! pipeline:resumed ann, test, why: ann starts it again
+    ~ running before test | build done, test waiting, push waiting | VERSION=1
+
+    > w2 drives it
+    = ok; look at the guards before test
+    ! pipeline:resumed w2, why: a driver took over, token: 3
+    ~ running by w2 #3 before test | build done, test waiting, push waiting | VERSION=1
+
+    > w2 begins
+    = ok; run test
+    ! pipeline:phase w2, test, attempt: 1
+    ~ running by w2 #3 during test | build done, test running, 2 runs, push waiting | VERSION=1
+
+    > w2's command succeeds
+    = ok; look at the guards before push
+    ~ running by w2 #3 before push | build done, test done, 2 runs, push waiting | VERSION=1
+
+    > w2 begins
+    = ok; run push
+    ! pipeline:phase w2, push, attempt: 1
+    ~ running by w2 #3 during push | build done, test done, 2 runs, push running | VERSION=1
+
+    > w2's command succeeds
+    = ok; leave
+    ! pipeline:done w2
+    ~ done | build done, test done, 2 runs, push done | VERSION=1
+
+    > ann starts it again from build
+    = over; leave
+    ~ done | build done, test done, 2 runs, push done | VERSION=1
+  `;
+
   story('runs its phases in order, and is done', aPipeline({ name: 'build' }, { name: 'deploy' }))`
     > ann starts it
     = started; look at the guards before build

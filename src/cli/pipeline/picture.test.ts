@@ -115,7 +115,7 @@ describe('the picture of a pipeline', () => {
       '      │ oh no',
       '  · deploy',
     ]);
-    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  running · 12 s · not driven');
+    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  stopped · 12 s · no process drives it');
   });
 
   it('keeps to the window: no line is wider, and what has no room is counted', () => {

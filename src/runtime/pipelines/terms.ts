@@ -49,6 +49,8 @@ export interface DriveOptions {
   readonly onChange?: (record: PipelineRecord) => void;
   /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
+  /** Called when it has to wait for another driver, or for the lease of one that was killed. */
+  readonly onStandBy?: (other: OtherDriver) => void;
 }
 
 export interface RunOptions extends DriveOptions {
@@ -75,6 +77,8 @@ export interface ResumeOptions extends DriveOptions {
    * is called. If another question is open once this process may drive, the decision is void.
    */
   readonly question?: number;
+  /** Starts a failed pipeline again from this phase: the one that failed, or one before it. */
+  readonly from?: string;
   readonly by?: string;
   /** The functions of its phases. */
   readonly functions?: ReadonlyMap<string, PhaseFunction>;
@@ -82,6 +86,14 @@ export interface ResumeOptions extends DriveOptions {
   readonly cwd?: string;
   /** Whether to wait while another process drives the pipeline, and to go on when that is gone. */
   readonly standsBy?: boolean;
+}
+
+export interface OtherDriver {
+  readonly holder: string;
+  /** Its process ran on this machine and has ended. What it started may still run; the lease gives that time to end. */
+  readonly isGone: boolean;
+  /** The time until its lease ends, unless it is renewed. */
+  readonly leaseEndsInMs: number | undefined;
 }
 
 export interface CancelOptions {
@@ -109,6 +121,8 @@ export type DriveOutcome =
   | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
   /** Another question is open: nothing was done. */
   | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
+  /** It cannot start again from that phase, and `why`: nothing was done. */
+  | { readonly kind: 'not-reopened'; readonly record: PipelineRecord; readonly why: string }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
@@ -120,6 +134,7 @@ export const DRIVE = {
   adapters: anObject,
   onChange: aFunction,
   onOutput: aFunction,
+  onStandBy: aFunction,
 };
 export const RUN = {
   ...DRIVE,
@@ -135,6 +150,7 @@ export const RESUME = {
   ...DRIVE,
   decision: oneOf(CHOICES),
   question: wholeNumber,
+  from: text,
   by: aName,
   functions: aMap,
   cwd: text,
