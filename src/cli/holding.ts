@@ -1,6 +1,5 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
-import type { WaitStatus } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
@@ -9,11 +8,14 @@ import type {
   HoldClaim,
   RenewOutcome,
 } from '../runtime/holds/resource.ts';
+import type { Want } from '../runtime/holds/together.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
+import { currentWait, waitTold } from './waiting.ts';
 
 export interface AcquireFlags {
   readonly holder?: string;
@@ -56,14 +58,20 @@ export function holderOf(flags: { readonly holder?: string }): string {
   throw new CliExit(EXIT.usage, `${what}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
 }
 
-/** `resource` is shown to people who wait. */
-export function detachedOptions(flags: AcquireFlags, resource: string, signal: AbortSignal): DetachedOptions {
+/** People at a terminal are told what they wait for. */
+export function detachedOptions(box: Signalbox, flags: AcquireFlags, want: Want, signal: AbortSignal): DetachedOptions {
   const { ttl, wait, priority, reason, maxHold } = flags;
   const gaveUpAtOnce = wait === false || wait === 0;
+  const holder = holderOf(flags);
+  const tellWait = async (): Promise<void> => {
+    const found = await currentWait(box, [want], (waiter) => waiter === holder);
+    if (found !== undefined) tell(printable(`signalbox: ${waitTold(found, Date.now(), 0).replace(' 0 ms', '')}`));
+  };
   return {
-    holder: holderOf(flags),
+    holder,
     signal,
-    onWaiting: (waiting) => tell(waitingText(resource, waiting)),
+    // The wait itself reports what is wrong.
+    onWaiting: () => void tellWait().catch(() => undefined),
     ...given({
       ttlMs: ttl,
       waitMs: gaveUpAtOnce || wait === undefined ? undefined : wait,
@@ -83,17 +91,6 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
     if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
     throw new NotAcquired(error.resource, { kind: 'timed-out', waitedMs: flags.wait });
   }
-}
-
-function waitingText(resource: string, { position, holders = [] }: WaitStatus): string {
-  const place = position === undefined ? '' : `, place ${position} in the queue`;
-  const held = holders.map(({ holder, acquiredAt, reason }) => {
-    const why = reason === undefined ? '' : `: ${reason}`;
-    return `${holder} (for ${spoken(Date.now() - acquiredAt)}${why})`;
-  });
-  return printable(
-    `signalbox: waiting for ${resource}${place}${held.length > 0 ? `; held by ${held.join(', ')}` : ''}`,
-  );
 }
 
 /** Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of. */

@@ -11,6 +11,7 @@ import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
+import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 
 const EXAMPLES = `
@@ -18,6 +19,7 @@ Examples:
   signalbox who
   signalbox who main-branch
   signalbox who lock/main-branch
+  signalbox who --watch
   signalbox who --json | jq '.locks[] | select(.waiting | length > 3) | .name'
 
 States of a hold:
@@ -25,13 +27,15 @@ States of a hold:
   overdue        its process should have renewed it by now; the lease still runs
   slow           it is renewed, but past its --max-hold: stale
   silent         its lease has ended, nothing is heard of it: stale
-  process gone   its process ran on this machine and has ended; its lease follows`;
+  process gone   its process ran on this machine and has ended; what it started may still run until its lease ends`;
 
 export function define(command: Command): void {
   command
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
+    .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
     .addHelpText('after', EXAMPLES)
-    .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
+    .action(async (resource: ReturnType<typeof resourceArgument> | undefined, { watch }: { watch?: true }) => {
+      if (watch) return watched(command, async (box) => shownOf(await surveyed(box, resource)));
       const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
       if (isJson(command)) return printJson(surveyJson(found));
       warnOf(found.malformed);
@@ -39,6 +43,10 @@ export function define(command: Command): void {
       if (!isInUse(found)) return print(printable(nothing(resource, url)));
       for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
     });
+}
+
+function shownOf(survey: Survey): Shown {
+  return { lines: (layout) => whoLines(survey, layout), json: () => surveyJson(survey) };
 }
 
 async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Survey> {

@@ -11,7 +11,13 @@ import { Failure } from '../failure.ts';
 
 export type Refusal =
   | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
-  | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
+  /** `behind`: there is room, but this request waits for more slots and is served first. */
+  | {
+      readonly kind: 'full';
+      readonly free: number;
+      readonly holders: readonly SemaphoreGrant[];
+      readonly behind?: { readonly holder: string; readonly weight: number };
+    }
   /** Its metadata and reason do not fit into the record with those of the other holds. */
   | TooLarge
   | { readonly kind: 'timed-out'; readonly waitedMs: number }
@@ -73,6 +79,7 @@ function explained(refusal: Refusal): string {
     case 'busy':
       return `held by ${told(refusal.holders)}`;
     case 'full':
+      if (refusal.behind !== undefined) return behindTold(refusal.behind, refusal.free);
       return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
     case 'too-large':
       return (
@@ -112,6 +119,14 @@ function explained(refusal: Refusal): string {
   }
 }
 
+/** Why a small request does not go past a large one that came before it. */
+export function behindTold(
+  { holder, weight }: { readonly holder: string; readonly weight: number },
+  free: number,
+): string {
+  return `behind ${holder}, which waits for ${weight} slots and goes first; ${free} free`;
+}
+
 function told(holders: readonly (LockGrant | SemaphoreGrant)[]): string {
   const some = holders
     .slice(0, 5)
@@ -120,10 +135,13 @@ function told(holders: readonly (LockGrant | SemaphoreGrant)[]): string {
   return (some.length === 0 ? 'nobody, but others wait' : some.join(', ')) + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** `a waits for lock/x, held by b; b waits for lock/y, held by a`. */
+/** `a waits for lock/x behind b; b waits for lock/y behind a`. A run inside another is named with the outer one. */
 function cycleTold(cycle: Cycle): string {
   return cycle
-    .map(({ holder, resource, blockedBy }) => `${holder} waits for ${resource} behind ${blockedBy}`)
+    .map(({ holder, resource, blockedBy, inside }) => {
+      const who = inside === undefined ? holder : `${holder} (inside ${inside})`;
+      return `${who} waits for ${resource} behind ${blockedBy}`;
+    })
     .join('; ');
 }
 

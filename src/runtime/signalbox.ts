@@ -19,6 +19,7 @@ import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import type { AnyOutcome } from './write/pending-command.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import { followSince, type PastListener } from './observe/past-events.ts';
 import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
@@ -181,6 +182,12 @@ export class Signalbox implements AsyncDisposable {
     refuseUnlessCondition(condition);
     refuseWrongValues(options, CHECK);
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
+  }
+
+  /** For the command line: the events since `at` that the store still has, then those that happen. */
+  async eventsSince(pattern: EventPattern, at: number, listener: PastListener, signal: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([signal, this.#runtime.stopped]);
+    await followSince(this.#runtime, pattern, at, listener, over);
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */

@@ -81,7 +81,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
     );
     shell.write(CTRL_C);
     // A shell leaves it at that if its command died of Ctrl-C, so it is asked afterwards.
-    await shell.prints(/\r\x1b\[K[^]*[$#] $/);
+    await shell.prints(/\r\x1b\[J[^]*[$#] $/);
     type('echo code $?');
     await shell.prints(/code 130/);
     expect(shell.stdout).not.toMatch(/^ran/m);

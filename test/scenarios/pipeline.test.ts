@@ -910,7 +910,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w1 cannot have lock/trunk yet
@@ -919,7 +919,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk and semaphore/agents yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk, semaphore/agents
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk, semaphore/agents
     ~ blocked by w1 #1 before merge on lock/trunk and semaphore/agents | merge waiting
 
     # What was true before the wait need not be after it.
@@ -965,7 +965,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w2 drives it
@@ -1021,7 +1021,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w1 is refused lock/trunk, because "it would deadlock"
@@ -1061,7 +1061,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting, deploy waiting
 
     > w1 is refused lock/trunk, because "it would deadlock"
@@ -2095,7 +2095,7 @@ describe('a pipeline that is cancelled', () => {
 
     > w1 cannot have lock/main yet
     = ok; acquire lock/main
-    ! pipeline:blocked w1, build, on: holds, reasons: waits for lock/main
+    ! pipeline:blocked w1, build, on: holds, reasons: waiting for lock/main
     ~ blocked by w1 #1 before build on lock/main | build waiting
 
     > ann cancels it, because "enough"

@@ -23,7 +23,7 @@ export function fit(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Breaks text between words into lines of this width. */
+/** Breaks text between words into lines of this width. A space that does not break is an ordinary one in the result. */
 export function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
@@ -34,7 +34,7 @@ export function wrapped(text: string, width: number): readonly string[] {
       line = word;
     } else line = longer;
   }
-  return [...lines, line];
+  return [...lines, line].map((one) => one.replaceAll('\u00a0', ' '));
 }
 
 /** Removes escape sequences, which move the cursor or change colours. */

@@ -125,7 +125,7 @@ function list(command: Command): void {
     });
 }
 
-function listLines(records: readonly ListedPipeline[], layout: Layout): readonly string[] {
+export function listLines(records: readonly ListedPipeline[], layout: Layout): readonly string[] {
   const now = Date.now();
   const rows = records.map((record) => {
     const { id, phases, startedBy, blocked, reason = '', isDriven } = record;
@@ -144,7 +144,7 @@ function listLines(records: readonly ListedPipeline[], layout: Layout): readonly
       spoken(lengthOf(record, now)),
       startedBy,
     ];
-    return { cells, note };
+    return { cells, note: [note] };
   });
   return tableLines(['PIPELINE', 'STATE', 'PHASE', 'DONE', 'TIME', 'STARTED BY'], rows, layout);
 }

@@ -12,7 +12,7 @@ export function blockedLines(blocked: Blocked, now: number): readonly string[] {
       return [...reasons, ...wakeLines(blocked)];
     }
     case 'holds':
-      return [`waits for ${blocked.resources.join(', ')}`, 'continues when it gets them'];
+      return [`waiting for ${blocked.resources.map((told) => told.replace(': ', '; ')).join(', ')}`];
     case 'backoff': {
       const leftMs = blocked.since + blocked.againMs - now;
       return [`${blocked.why}; again ${leftMs > 0 ? `in ${spoken(leftMs)}` : 'now'}`];

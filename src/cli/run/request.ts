@@ -78,11 +78,6 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
   };
 }
 
-/** `lock/main`, as the store and people name it. */
-export function resourceOf(want: Want): string {
-  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
-}
-
 function lockOf(text: string): Want {
   return wantOf('--lock', wantedLock(text));
 }

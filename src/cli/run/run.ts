@@ -32,7 +32,7 @@ import { leaveStreamsAlone } from './streams.ts';
 import { supervise } from './supervise.ts';
 import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
-import { currentHolders, currentWait, waitTold } from './waiting.ts';
+import { currentHolders, currentWait, waitTold } from '../waiting.ts';
 
 export const NOT_STARTED = 126;
 

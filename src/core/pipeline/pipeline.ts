@@ -536,7 +536,7 @@ function reasonsOf(blocked: BlockedOn): readonly string[] {
     case 'guard':
       return blocked.guards.flatMap(({ reasons }) => reasons);
     case 'holds':
-      return [`waits for ${blocked.resources.join(', ')}`];
+      return [`waiting for ${blocked.resources.join(', ')}`];
     case 'backoff':
     case 'person':
       return [blocked.why];
