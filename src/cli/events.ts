@@ -109,7 +109,7 @@ async function pastEvents(
 
 export function countArgument(text: string): number {
   const count = numberArgument(text);
-  if (count < 1) throw new InvalidArgumentError('Accepted is a whole number of at least 1.');
+  if (count < 1) throw new InvalidArgumentError('Expected a whole number of at least 1.');
   return count;
 }
 

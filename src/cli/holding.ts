@@ -55,7 +55,7 @@ export function holderOf(flags: { readonly holder?: string }): string {
   const holder = flags.holder ?? process.env['SIGNALBOX_HOLDER'];
   if (holder !== undefined && holder !== '') return holder;
   const what = '--holder is missing: renew and release need it to find this hold';
-  throw new CliExit(EXIT.usage, `${what}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
+  throw new CliExit(EXIT.usage, `${what}\n  use: --holder ID, or SIGNALBOX_HOLDER in the environment`);
 }
 
 /** People at a terminal are told what they wait for. */

@@ -26,7 +26,7 @@ export async function readGuard(
     const what = named === undefined ? 'the guard is missing' : 'FILE and -e name two guards';
     throw new CliExit(
       EXIT.usage,
-      `${what}; accepted is FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
+      `${what}; expected FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
     );
   }
   const file = named === undefined ? '-e' : named === '-' ? '<stdin>' : named;

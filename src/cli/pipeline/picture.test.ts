@@ -163,9 +163,9 @@ describe('text on a terminal', () => {
     expect(fit('abcd', 4)).toBe('abcd');
   });
 
-  it('is broken between words', () => {
+  it('is broken between words, and inside a word that is longer than a line', () => {
     expect(wrapped('one two three', 7)).toEqual(['one two', 'three']);
-    expect(wrapped('muchtoolong a', 4)).toEqual(['muchtoolong', 'a']);
+    expect(wrapped('muchtoolong a', 4)).toEqual(['much', 'tool', 'ong', 'a']);
   });
 
   it('is freed of what moves the cursor', () => {

@@ -55,9 +55,9 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
     throw wrong('a guard is checked while something is held; add --lock NAME or --sem NAME');
   if (wants.length === 0) throw wrong('nothing to hold is named; use --lock NAME or --sem NAME');
   const { onLost = 'term', holder, reason, store } = options;
-  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
+  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const ttlMs = duration('--ttl', options.ttl ?? '15s');
-  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; accepted is ${SHORTEST_TTL_MS}ms and more`);
+  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; expected ${SHORTEST_TTL_MS}ms and more`);
   const waitMs = waitOf(options.wait);
   const priority = options.priority === undefined ? undefined : numberOf('--priority', options.priority);
   const problem = requestProblem({ holder, reason, priority });

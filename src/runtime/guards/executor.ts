@@ -120,7 +120,7 @@ export class Executor implements GuardExecutor {
   ): Promise<GuardWatch> {
     this.#runtime.refuseIfClosed();
     if (!Number.isFinite(pollMs) || pollMs <= 0) {
-      throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
+      throw new Failure('invalid', `pollMs is ${shown(pollMs)}; expected a number of milliseconds above zero`);
     }
     return this.#wakeHub.watch(guards, { pollMs, keepsAlive, own });
   }

@@ -91,7 +91,7 @@ function retryMs(outcome: GuardOutcome): number | undefined {
 /** A bare condition is a guard without a name. */
 export function asGuard(given: Condition | Guard): Guard {
   if (typeof given !== 'object' || given === null)
-    throw new Failure('invalid', `the guard is ${shown(given)}; accepted is a condition, or a guard with a condition`);
+    throw new Failure('invalid', `the guard is ${shown(given)}; expected a condition, or a guard with a condition`);
   return 'condition' in given ? given : { id: 'condition', condition: given };
 }
 

@@ -110,7 +110,7 @@ export class Events implements FeedListener, RuntimeObserver {
     if (typeof pattern !== 'string' || !PATTERN.test(pattern)) {
       throw new Failure(
         'invalid',
-        `the pattern is ${shown(pattern)}; accepted is "*", a kind such as "lock:*", or a type such as "lock:released"`,
+        `the pattern is ${shown(pattern)}; expected "*", a kind such as "lock:*", or a type such as "lock:released"`,
       );
     }
     const subscriber = new Subscriber(pattern, handler);

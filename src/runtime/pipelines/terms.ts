@@ -175,11 +175,11 @@ export function environmentProblem(env: RunOptions['env'] = {}): string | undefi
   for (const [name, value] of Object.entries(env)) {
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;
-    if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; accepted is text`;
+    if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; expected text`;
     if (value.includes('\0')) return `env: the value of ${name} has a NUL in it, which no command can receive`;
   }
   const { length } = JSON.stringify(env);
   // The variables are stored with the runbook in one write, and a store limits the size of a write.
-  if (length > LARGEST_ENV) return `env has ${length} characters as JSON; accepted are at most ${LARGEST_ENV}`;
+  if (length > LARGEST_ENV) return `env has ${length} characters as JSON; expected at most ${LARGEST_ENV}`;
   return undefined;
 }

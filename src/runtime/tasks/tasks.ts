@@ -334,5 +334,5 @@ function inDoubt(id: string, cause: unknown): Failure {
 function statusProblem(status: unknown): string | undefined {
   const accepted: readonly unknown[] = ['pending', 'running', 'complete', 'failed'] satisfies TaskStatus[];
   if (status === undefined || accepted.includes(status)) return undefined;
-  return `status is ${shown(status)}; accepted is ${accepted.map(shown).join(' or ')}`;
+  return `status is ${shown(status)}; expected ${accepted.map(shown).join(' or ')}`;
 }
