@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { patternProblem } from '../core/index.ts';
 import { timeLimit } from '../clock.ts';
-import type { EventPattern, SignalboxEvent } from '../runtime/observe/events.ts';
+import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';

@@ -7,40 +7,46 @@ import {
   explain,
   type Explanation,
   type Inputs,
+  type Json,
   nameProblem,
   requestProblem,
+  type Settings,
   type Verdict,
 } from '../core/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import type { AnyWriter, WaitOptions } from './holds/acquisition.ts';
+import type { WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
-import type { AnyOutcome } from './write/pending-command.ts';
-import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
+import { Events } from './observe/events.ts';
 import { followSince, type PastListener } from './observe/past-events.ts';
 import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { LeftBehind } from './guards/left-behind.ts';
-import type { Hold } from './holds/hold.ts';
-import { Lock, LockHold, refuseReader } from './holds/lock.ts';
+import { ensureSlots } from './holds/ensure.ts';
+import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
+import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
 import { Members } from './members/members.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { type RequestOptions, runUnder } from './holds/resource.ts';
+import { runUnder } from './holds/resource.ts';
+import { type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import { Semaphore, SemaphoreHold } from './holds/semaphore.ts';
+import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
+import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
   type HoldSet,
+  type Parts,
   type TogetherAttempt,
   type TogetherOptions,
   tryTogether,
@@ -56,13 +62,17 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly url: string | undefined;
 }
 
+/** What `saveState` wrote. */
 export interface SavedFiles {
+  /** The paths of the files. */
   readonly files: readonly string[];
+  /** What is in them. */
   readonly state: SavedState;
   /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
 
+/** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
@@ -80,12 +90,15 @@ export class Signalbox implements AsyncDisposable {
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
+  readonly #dispatch: Dispatch;
 
+  /** @internal */
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
-    this.tasks = new Tasks(runtime, settings.maintains);
-    this.#events = new Events(runtime, this.tasks.dispatch.feed);
+    this.#dispatch = new Dispatch(runtime, settings.maintains);
+    this.tasks = new Tasks(runtime, this.#dispatch);
+    this.#events = new Events(runtime, this.#dispatch.feed);
     this.children = new Children(runtime);
     this.members = new Members(runtime);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
@@ -103,18 +116,45 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch.repairs, settings);
   }
 
-  lock(name: string): Lock {
+  /** A lock by its name; nothing is asked of the store yet. `Meta`: the type of the metadata that its holders give. */
+  lock<Meta = Json>(name: string): Lock<Meta> {
     return new Lock(this.#runtime, named(name, 'lock'));
   }
 
-  /** The capacity may be left out if another process has set it. */
-  semaphore(name: string, options: { readonly capacity?: number } = {}): Semaphore {
-    const problem = shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity });
+  /** A semaphore by its name, such as `{ capacity: 3 }`. The capacity may be left out if another process has set it. */
+  semaphore<Meta = Json>(name: string, options: { readonly capacity?: number } = {}): Semaphore<Meta> {
+    const isNumber = typeof (options as unknown) === 'number';
+    const problem = isNumber
+      ? `its second argument is ${shown(options)}; expected an object with the capacity: { capacity: ${shown(options)} }`
+      : (shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity }));
     if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
     return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
+  }
+
+  /** Makes sure that the lock has these settings, which bind every holder; its holds stay. */
+  async ensureLock<Meta = Json>(name: string, settings: Settings): Promise<Lock<Meta>> {
+    const lock = this.lock<Meta>(name);
+    await lock.configure(settings);
+    return lock;
+  }
+
+  /**
+   * Makes sure that the semaphore exists with this capacity, and with these settings, which bind every holder; its holds stay.
+   * Throws if it has another capacity: `resize` changes it.
+   */
+  async ensureSemaphore<Meta = Json>(
+    name: string,
+    options: Settings & { readonly capacity: number },
+  ): Promise<Semaphore<Meta>> {
+    const shape = shapeProblem(options, ['capacity', 'onStale', 'maxHoldMs', 'ttlMs']);
+    if (shape !== undefined) throw new Failure('invalid', `semaphore ${name}: ${shape}`);
+    const { capacity } = options;
+    const semaphore = this.semaphore<Meta>(name, { capacity });
+    await ensureSlots(this.#runtime, semaphore.resource, capacity, settingsIn(options));
+    return semaphore;
   }
 
   /** Waits until it can have all of them, or takes none. Throws `NotAcquired` if it cannot have them. */
@@ -138,16 +178,19 @@ export class Signalbox implements AsyncDisposable {
   }
 
   /** Resolves once no event can be missed. Handlers may be async; each one gets its events in order. */
-  on(pattern: EventPattern, handler: EventHandler): Promise<Subscription> {
-    return this.#events.subscribe(pattern, handler);
+  on<Pattern extends EventPattern>(pattern: Pattern, handler: EventHandler<Pattern>): Promise<Subscription> {
+    return this.#events.subscribe(pattern, handler as EventHandler);
   }
 
-  /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
-  async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
+  /** The same as an async iterator, of all events if no pattern is given; ends when `signal` aborts or the signalbox is closed. */
+  async *events<Pattern extends EventPattern = '*'>(
+    pattern: Pattern = '*' as Pattern,
+    options: { readonly signal?: AbortSignal } = {},
+  ): AsyncIterable<EventOf<Pattern>> {
     refuseWrongValues(options, { signal: abortSignal });
     const { signal } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
+    let next: { readonly event: EventOf<Pattern>; readonly taken: () => void } | undefined;
     let wake = (): void => {};
     const stop = (): void => wake();
     // Takes one event at a time: later ones wait in the queue of the subscription, which is bounded.
@@ -226,6 +269,7 @@ export class Signalbox implements AsyncDisposable {
     return probed(this.#runtime, writer.#runtime);
   }
 
+  /** Asks the store whether it works. */
   async health(): Promise<Health> {
     this.#runtime.refuseIfClosed();
     return this.#runtime.store.health();
@@ -234,24 +278,25 @@ export class Signalbox implements AsyncDisposable {
   /** Releases all holds of this process, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
-    this.tasks.dispatch.close();
+    this.#dispatch.close();
     await this.#runtime.close();
   }
 
+  /** Closes it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  readonly #parts = {
-    hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
+  readonly #parts: Parts = {
+    kept: (want, outcome, process) => {
       const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
-      const writer = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore))
-        .writer as unknown as AnyWriter;
-      const made = 'lock' in want ? LockHold : SemaphoreHold;
+      const writer = this.#runtime.writerFor('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`);
+      const made = 'lock' in want ? KeptLockHold : KeptSemaphoreHold;
       const hold = new made(this.#runtime, writer, outcome.hold as never, process, reentry);
-      if ('lock' in want) refuseReader(hold as LockHold, want.mode);
+      if ('lock' in want) refuseReader(hold as KeptLockHold, want.mode);
       return hold;
     },
+    shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {
         return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });

@@ -32,6 +32,7 @@ import { Reads } from './reads.ts';
 import type { GuardLook } from './wait.ts';
 import type { GuardWatch } from './watch.ts';
 
+/** Looks at guards. */
 export interface GuardExecutor {
   /** Gathers what all of these guards need, each input once and concurrently, and judges each guard. */
   check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]>;
@@ -39,7 +40,9 @@ export interface GuardExecutor {
   watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch>;
 }
 
+/** How to look at a condition. */
 export interface CheckOptions {
+  /** Ends the look when it aborts. */
   readonly signal?: AbortSignal;
   /** Holds of this holder, or of these, do not count: a phase may look whether its own lock is free. */
   readonly own?: Own;
@@ -51,9 +54,11 @@ export interface CheckOptions {
   readonly commandsLast?: boolean;
 }
 
+/** How to watch guards. */
 export interface WatchOptions {
   /** The interval between looks at inputs that announce no changes, such as files. */
   readonly pollMs?: number;
+  /** Without it, the adapters of the signalbox. */
   readonly adapters?: Adapters;
   /** As in `check`: holds of this holder, or of these, do not count. */
   readonly own?: Own;

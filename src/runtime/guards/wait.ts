@@ -5,7 +5,7 @@ import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.t
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
-/** Commands of the guard run only once everything else passes. */
+/** How to wait for a guard. Its commands run only once everything else passes. */
 export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, WatchOptions {
   /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
@@ -13,8 +13,11 @@ export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, Wa
   readonly onVerdict?: (look: GuardLook) => void;
 }
 
+/** One look at a guard. */
 export interface GuardLook {
+  /** What became of it. */
   readonly outcome: GuardOutcome;
+  /** The same as a tree. */
   readonly explanation: Explanation;
 }
 

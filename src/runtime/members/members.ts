@@ -12,13 +12,17 @@ import type { Session } from '../session/session.ts';
 import { checked, isObject, isTime, type ListOptions, readEach } from '../stored.ts';
 import { type NextStep, persistently, send, writeOnce } from '../write/write-once.ts';
 
+/** A process that has joined. */
 export interface Member {
+  /** Its id. */
   readonly id: string;
+  /** What it said about itself. */
   readonly metadata: Json | undefined;
   /** The time, by the clock of the process that joined. */
   readonly joinedAt: number;
 }
 
+/** What `join` answers. */
 export type JoinOutcome =
   | { readonly kind: 'joined'; readonly membership: Membership }
   /** A member of this id is alive. */
@@ -39,9 +43,11 @@ interface JoinView {
 
 const MEMBERS = `${STATES}member/`;
 
+/** The processes that have joined. */
 export class Members {
   readonly #runtime: Runtime;
 
+  /** @internal */
   constructor(runtime: Runtime) {
     this.#runtime = runtime;
   }
@@ -118,6 +124,7 @@ export class Members {
     return [...members].sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
+  /** Whether there is such a member. */
   async isAlive(id: string): Promise<boolean> {
     refuseUnlessNamed(id);
     return (await this.#read({ key: stateKey('member', id), countOnly: true })).count > 0;
@@ -129,14 +136,18 @@ export class Members {
   }
 }
 
+/** The membership of this process. */
 export class Membership implements AsyncDisposable {
+  /** Its id. */
   readonly id: string;
+  /** What it said about itself. */
   readonly metadata: Json | undefined;
   readonly #runtime: Runtime;
   readonly #session: Session;
   readonly #since: Revision;
   #hasLeft = false;
 
+  /** @internal */
   constructor(runtime: Runtime, session: Session, member: Member, since: Revision) {
     this.#runtime = runtime;
     this.#session = session;
@@ -161,6 +172,7 @@ export class Membership implements AsyncDisposable {
     );
   }
 
+  /** Leaves at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave();
   }

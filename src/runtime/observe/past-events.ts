@@ -8,14 +8,8 @@ import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { TaskEvents } from '../tasks/feed.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
-import {
-  type EventPattern,
-  publicEvents,
-  readableEvents,
-  type RecordEvent,
-  RECORD_RANGE,
-  type SignalboxEvent,
-} from './events.ts';
+import type { EventPattern, SignalboxEvent } from './event-types.ts';
+import { publicEvents, readableEvents, type RecordEvent, RECORD_RANGE } from './events.ts';
 
 export interface PastListener {
   told(event: SignalboxEvent): void;

@@ -25,7 +25,7 @@ import {
 } from '../../store/index.ts';
 import { type ChildNote, noteIn } from '../child-note.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
-import type { Hold } from '../holds/hold.ts';
+import type { Hold } from '../holds/public-hold.ts';
 import { encode, type ResourceKeys } from '../layout.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { Runtime } from '../runtime.ts';
