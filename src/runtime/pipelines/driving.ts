@@ -5,7 +5,6 @@
 import { hostname } from 'node:os';
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
-  type Choice,
   hasEnded,
   openQuestion,
   type Phase,
