@@ -6,6 +6,7 @@ import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-type
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
+import { look } from './looking.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -24,6 +25,7 @@ Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
+  addDenied(command.command('denied'));
   const tail = command.command('tail').description('print events as they happen, one per line');
   tail
     .argument('[pattern]', 'which events to print', '*')
@@ -105,6 +107,31 @@ async function pastEvents(
       limit?.cancel();
     }
   });
+}
+
+/** Counts of what no event reaches other processes about. */
+function addDenied(denied: Command): void {
+  denied
+    .description('print how often each lock and semaphore was denied, in all processes together')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox events denied
+  signalbox events denied --json | jq '.byResource["lock/main-branch"]'
+
+A request is denied that finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
+own count every 30 s and when it ends.`,
+    )
+    .action(async () => {
+      const { found, missing } = await look(denied, (box) => box.denials());
+      const { total, byResource } = found;
+      if (isJson(denied)) return printJson({ total, byResource: Object.fromEntries(byResource) });
+      if (missing !== undefined) return print(printable(missing));
+      if (total === 0) return print('No request was denied.');
+      for (const [resource, count] of byResource) print(`${String(count).padStart(8)}  ${printable(resource)}`);
+      print(`${String(total).padStart(8)}  in all`);
+    });
 }
 
 export function countArgument(text: string): number {

@@ -12,6 +12,7 @@ import type {
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
 import { type Json, spoken } from '../core/index.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
 import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
@@ -24,7 +25,8 @@ const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
 /** One hold or waiter. */
 interface Entry {
   readonly who: string;
-  readonly since: number;
+  /** Undefined if it is not known: a worker that is not signalbox leaves no time. */
+  readonly since: number | undefined;
   readonly token: string;
   readonly as: string;
   readonly state: string;
@@ -39,23 +41,31 @@ interface Entry {
 
 type Used = SurveyedLock | SurveyedSemaphore;
 
-export function whoLines(survey: Survey, layout: Layout): string[] {
-  const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
-  if (inUse.length === 0) return ['Nothing is held or waited for.'];
-  const rows = rowsOf(inUse, survey.at, layout);
-  const columns = HEADER.map((title, at) => Math.max(title.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)));
-  const isTooWide = columns.reduce((sum, one) => sum + one + 2, -2) > layout.width;
-  return isTooWide ? asList(inUse, survey.at, layout) : tableLines(HEADER, rows, layout);
+/** What is held by one name. */
+interface Group {
+  readonly resource: string;
+  readonly entries: readonly Entry[];
 }
 
-function rowsOf(inUse: readonly Used[], at: number, layout: Layout): readonly (Row & { cells: readonly string[] })[] {
-  return inUse.flatMap((one) =>
-    entriesOf(one).map((entry, place) => ({
+/** `tasks`: those that a worker has. */
+export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
+  const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
+  const all = [...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })), ...tasks.map(taskGroup)];
+  if (all.length === 0) return ['Nothing is held or waited for.'];
+  const rows = rowsOf(all, survey.at, layout);
+  const columns = HEADER.map((title, at) => Math.max(title.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)));
+  const isTooWide = columns.reduce((sum, one) => sum + one + 2, -2) > layout.width;
+  return isTooWide ? asList(all, survey.at, layout) : tableLines(HEADER, rows, layout);
+}
+
+function rowsOf(all: readonly Group[], at: number, layout: Layout): readonly (Row & { cells: readonly string[] })[] {
+  return all.flatMap((one) =>
+    one.entries.map((entry, place) => ({
       // Named once, so that the eye finds where the next resource begins.
       cells: [
         place === 0 ? one.resource : '',
         entry.who,
-        since(entry.since, at, layout),
+        entry.since === undefined ? '' : since(entry.since, at, layout),
         entry.token,
         entry.as,
         entry.state,
@@ -66,15 +76,16 @@ function rowsOf(inUse: readonly Used[], at: number, layout: Layout): readonly (R
   );
 }
 
-function asList(inUse: readonly Used[], at: number, layout: Layout): string[] {
+function asList(all: readonly Group[], at: number, layout: Layout): string[] {
   const { width, paint } = layout;
   const indented = (text: string, by: number): readonly string[] =>
     wrapped(printable(text), Math.max(20, width - by - 1)).map((line) => ' '.repeat(by) + line);
-  return inUse.flatMap((one) => [
+  return all.flatMap((one) => [
     paint('bold', cut(printable(one.resource), width)),
-    ...entriesOf(one).flatMap((entry) => {
-      const time = spoken(at - entry.since);
-      const state = entry.isWaiting ? entry.state.replace('waiting', `waiting ${time}`) : `for ${time}, ${entry.state}`;
+    ...one.entries.flatMap((entry) => {
+      const time = entry.since === undefined ? '' : spoken(at - entry.since);
+      const held = time === '' ? entry.state : `for ${time}, ${entry.state}`;
+      const state = entry.isWaiting ? entry.state.replace('waiting', `waiting ${time}`) : held;
       const head = `${entry.who}  ${state}`;
       const token = entry.token === '' ? '' : `token ${entry.token}`;
       const facts = factsTold([entry.as, ...entry.facts, token]);
@@ -85,6 +96,22 @@ function asList(inUse: readonly Used[], at: number, layout: Layout): string[] {
       ];
     }),
   ]);
+}
+
+function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: TaskView): Group {
+  const entry: Entry = {
+    who: owner,
+    since: claimedAt,
+    token: String(token ?? ''),
+    as: 'task',
+    state: isLeased ? `attempt ${Math.max(1, attempts)}` : 'no lease: stays until it is freed',
+    isWaiting: false,
+    reason: '',
+    facts: [],
+    trouble: '',
+    colour: undefined,
+  };
+  return { resource: `task/${id}`, entries: [entry] };
 }
 
 function entriesOf(one: Used): readonly Entry[] {

@@ -4,6 +4,7 @@ import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
@@ -11,6 +12,7 @@ import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
+import { taskJson } from './task/looking.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 
@@ -35,18 +37,34 @@ export function define(command: Command): void {
     .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined, { watch }: { watch?: true }) => {
-      if (watch) return watched(command, async (box) => shownOf(await surveyed(box, resource)));
-      const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
-      if (isJson(command)) return printJson(surveyJson(found));
+      if (watch) return watched(command, async (box) => shownOf(await asked(box, resource)));
+      const looked = await look(command, (box) => asked(box, resource));
+      const { url, missing } = looked;
+      const { survey: found, tasks = [] } = looked.found;
+      if (isJson(command)) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
-      if (!isInUse(found)) return print(printable(nothing(resource, url)));
-      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+      if (!isInUse(found) && tasks.length === 0) return print(printable(nothing(resource, url)));
+      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())), tasks)) print(line);
     });
 }
 
-function shownOf(survey: Survey): Shown {
-  return { lines: (layout) => whoLines(survey, layout), json: () => surveyJson(survey) };
+interface Asked {
+  readonly survey: Survey;
+  /** Undefined for a question about one lock, which is not about tasks. */
+  readonly tasks: readonly TaskView[] | undefined;
+}
+
+async function asked(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Asked> {
+  const survey = await surveyed(box, resource);
+  return { survey, tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : undefined };
+}
+
+function shownOf({ survey, tasks }: Asked): Shown {
+  return {
+    lines: (layout) => whoLines(survey, layout, tasks),
+    json: () => ({ ...surveyJson(survey), ...(tasks !== undefined && { tasks: tasks.map(taskJson) }) }),
+  };
 }
 
 async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Survey> {

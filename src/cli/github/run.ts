@@ -80,7 +80,7 @@ async function run(issue: number, given: readonly string[], options: RunOptions)
         if (!hold.isValid)
           throw new CliExit(EXIT.notAcquired, `issue #${issue}: the lock was lost before the command could begin`);
         const terms = { graceMs: parseDuration(options.grace), onLost: options.onLost as OnLost };
-        return await supervise(terms, [hold], child, signals, voice, hold.signal);
+        return await supervise(terms, [{ release: () => hold.release() }], child, signals, voice, hold.signal);
       } finally {
         await child.abandon();
       }
