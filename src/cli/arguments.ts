@@ -13,8 +13,7 @@ export interface ResourceArgument {
 export function resourceArgument(text: string): ResourceArgument | { readonly kind: undefined; readonly name: string } {
   const [, kind, name] = /^(lock|sem|semaphore)\/(.+)$/s.exec(text) ?? [];
   const problem = nameProblem(name ?? text);
-  if (problem !== undefined)
-    throw new InvalidArgumentError(`${problem}. Accepted is NAME, lock/NAME or semaphore/NAME.`);
+  if (problem !== undefined) throw new InvalidArgumentError(`${problem}. Expected NAME, lock/NAME or semaphore/NAME.`);
   if (kind === undefined || name === undefined) return { kind: undefined, name: text };
   return { kind: kind === 'lock' ? 'lock' : 'semaphore', name };
 }

@@ -22,6 +22,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'guard', summary: 'check, explain or wait for a condition', load: () => import('./guard.ts') },
   { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
+  { name: 'status', summary: 'show locks, tasks, pipelines and members', load: () => import('./status.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },

@@ -42,7 +42,7 @@ export function addConfiguring(
       const { maxHold, ttl, onStale, capacity } = flags;
       const settings: Settings = given({ maxHoldMs: limitOf(maxHold), ttlMs: limitOf(ttl), onStale });
       if (Object.keys(settings).length === 0 && capacity === undefined) {
-        throw new CliExit(EXIT.usage, 'nothing to configure\n  accepted: --max-hold, --ttl or --on-stale');
+        throw new CliExit(EXIT.usage, 'nothing to configure\n  use: --max-hold, --ttl or --on-stale');
       }
       await withBox(command, async (box) => {
         const one = await configure(box, name, settings, flags);

@@ -26,7 +26,7 @@ async function firstOf(stream: Readable): Promise<Uint8Array> {
 
 function unreadable({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'there is no such file';
-  if (code === 'EISDIR') return 'it is a directory; accepted is a file';
+  if (code === 'EISDIR') return 'it is a directory; expected a file';
   if (code === 'EACCES') return 'you have no permission to read it';
   return `it cannot be read: ${message}`;
 }

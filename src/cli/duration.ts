@@ -5,7 +5,7 @@ import { Failure, shown } from '../failure.ts';
 /** In milliseconds. */
 export function parseDuration(text: string): number {
   const ms = durationMs(text);
-  if (ms === undefined) throw new Failure('invalid', `${shown(text)} is not a duration; accepted is ${DURATIONS}`);
+  if (ms === undefined) throw new Failure('invalid', `${shown(text)} is not a duration; expected ${DURATIONS}`);
   if (ms > LONGEST_MS) throw new Failure('invalid', `${shown(text)} is longer than a hundred years`);
   return ms;
 }

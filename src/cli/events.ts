@@ -1,9 +1,11 @@
 /** `signalbox events tail`: prints events as they happen. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { patternProblem } from '../core/index.ts';
 import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
+import { CliExit, EXIT } from './exit-code.ts';
 import { look } from './looking.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
@@ -14,6 +16,8 @@ Examples:
   signalbox events tail
   signalbox events tail 'lock:*'
   signalbox events tail lock:released -n 1           until the next release of any lock
+  signalbox events tail --since 10m                  what happened in the last ten minutes, and goes on
+  signalbox events tail --since 1h --no-follow 'pipeline:*'
   signalbox events tail --json --for 1h >> events.jsonl
 
 Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
@@ -27,14 +31,82 @@ export function define(command: Command): void {
     .argument('[pattern]', 'which events to print', '*')
     .option('-n, --count <number>', 'stop after this many events', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
+    .option(
+      '--since <duration>',
+      'begin with what happened this long ago, as far as the store remembers',
+      durationArgument,
+    )
+    .option('--no-follow', 'stop after what has happened; needs --since')
     .addHelpText('after', EXAMPLES)
-    .action((pattern: string, flags: FollowFlags) =>
-      followEvents(tail, pattern as EventPattern, flags, (event) => {
+    .action((pattern: string, flags: TailFlags) => {
+      const show = (event: SignalboxEvent): boolean => {
         if (isJson(tail)) printJson(jsonOf(event));
         else print(eventLine(event));
         return true;
-      }),
-    );
+      };
+      const problem = patternProblem(pattern, 'the pattern');
+      if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
+      if (flags.since !== undefined) return pastEvents(tail, pattern as EventPattern, flags, flags.since, show);
+      if (!flags.follow)
+        throw new CliExit(EXIT.usage, '--no-follow needs --since DURATION: else there is nothing to print');
+      return followEvents(tail, pattern as EventPattern, flags, show);
+    });
+}
+
+interface TailFlags extends FollowFlags {
+  readonly since?: number;
+  readonly follow: boolean;
+}
+
+/** Nothing of the past has come for this long: it is complete. */
+const QUIET_MS = 250;
+
+/**
+ * Prints what happened since, by time, and then what happens. Two watches deliver the past, that of tasks on its own, so it
+ * is collected first.
+ */
+async function pastEvents(
+  command: Command,
+  pattern: EventPattern,
+  { count = Number.POSITIVE_INFINITY, for: forMs, follow }: TailFlags,
+  sinceMs: number,
+  show: (event: SignalboxEvent) => boolean,
+): Promise<void> {
+  await withBox(command, async (box, interrupted) => {
+    const enough = new AbortController();
+    const limit = forMs === undefined ? undefined : timeLimit(forMs);
+    const signal = AbortSignal.any([interrupted, enough.signal, ...(limit === undefined ? [] : [limit.signal])]);
+    let left = count;
+    let past: SignalboxEvent[] | undefined = [];
+    const print = (event: SignalboxEvent): void => {
+      if (left <= 0 || !show(event)) return;
+      left -= 1;
+      if (left <= 0) enough.abort();
+    };
+    const flush = (): void => {
+      const collected = past ?? [];
+      past = undefined;
+      for (const event of collected.sort((one, other) => one.at - other.at)) print(event);
+      if (follow) tell('signalbox: waiting for events; Ctrl-C stops');
+      else enough.abort();
+    };
+    let quiet: NodeJS.Timeout | undefined;
+    try {
+      const told = (event: SignalboxEvent): void => {
+        if (past === undefined) return print(event);
+        past.push(event);
+        quiet?.refresh();
+      };
+      const forgotten = (): void => tell('signalbox: the store has forgotten older events; these are all it has');
+      const caughtUp = (): void => {
+        quiet = setTimeout(flush, QUIET_MS);
+      };
+      await box.eventsSince(pattern, Date.now() - sinceMs, { told, forgotten, caughtUp }, signal);
+    } finally {
+      clearTimeout(quiet);
+      limit?.cancel();
+    }
+  });
 }
 
 /** Counts of what no event reaches other processes about. */
@@ -64,7 +136,7 @@ own count every 30 s and when it ends.`,
 
 export function countArgument(text: string): number {
   const count = numberArgument(text);
-  if (count < 1) throw new InvalidArgumentError('Accepted is a whole number of at least 1.');
+  if (count < 1) throw new InvalidArgumentError('Expected a whole number of at least 1.');
   return count;
 }
 

@@ -6,7 +6,8 @@ import { addWait } from './guard/wait.ts';
 const EXAMPLES = `
 Examples:
   signalbox guard check -e 'lockFree: main-branch'
-  signalbox guard wait before-merge.yaml --timeout 30m && git push
+  signalbox run --lock main-branch --guard before-merge.yaml -- git push   checked while the lock is held
+  signalbox guard wait before-merge.yaml --timeout 30m
   signalbox guard explain before-merge.yaml
 
 A guard in YAML:

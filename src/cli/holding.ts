@@ -1,6 +1,6 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
-import type { WaitOptions, WaitStatus } from '../runtime/holds/acquisition.ts';
+import type { WaitOptions } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
@@ -9,11 +9,14 @@ import type {
   HoldClaim,
   RenewOutcome,
 } from '../runtime/holds/terms.ts';
+import type { Want } from '../runtime/holds/together.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { type Json, spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
+import { currentWait, waitTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
 
 export interface AcquireFlags {
@@ -64,18 +67,19 @@ export function holderOf(flags: { readonly holder?: string }): string {
   const holder = flags.holder ?? process.env['SIGNALBOX_HOLDER'];
   if (holder !== undefined && holder !== '') return holder;
   const what = '--holder is missing: renew and release need it to find this hold';
-  throw new CliExit(EXIT.usage, `${what}\n  accepted: --holder ID, or SIGNALBOX_HOLDER in the environment`);
+  throw new CliExit(EXIT.usage, `${what}\n  use: --holder ID, or SIGNALBOX_HOLDER in the environment`);
 }
 
-/** `resource` is shown to people who wait. */
-export function detachedOptions(flags: AcquireFlags, resource: string, signal: AbortSignal): DetachedOptions {
+/** People at a terminal are told what they wait for. */
+export function detachedOptions(box: Signalbox, flags: AcquireFlags, want: Want, signal: AbortSignal): DetachedOptions {
   const { ttl, wait, priority, reason, metadata, maxHold } = flags;
   const gaveUpAtOnce = wait === false || wait === 0;
   const taking = takingBy(flags);
+  const holder = holderOf(flags);
   return {
-    holder: holderOf(flags),
+    holder,
     signal,
-    ...waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, resource),
+    ...waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, box, want, holder),
     ...given({
       ttlMs: ttl,
       strategy: taking ?? (gaveUpAtOnce ? ('fail-fast' as const) : undefined),
@@ -88,9 +92,19 @@ export function detachedOptions(flags: AcquireFlags, resource: string, signal: A
 }
 
 /** Without `--wait`, there is no limit. */
-export function waitOptions({ wait }: Pick<AcquireFlags, 'wait'>, resource: string): WaitOptions {
+export function waitOptions(
+  { wait }: Pick<AcquireFlags, 'wait'>,
+  box: Signalbox,
+  want: Want,
+  holder: string,
+): WaitOptions {
+  const tellWait = async (): Promise<void> => {
+    const found = await currentWait(box, [want], (waiter) => waiter === holder);
+    if (found !== undefined) tell(printable(`signalbox: ${waitTold(found, Date.now(), 0).replace(' 0 ms', '')}`));
+  };
   return {
-    onWaiting: (waiting) => tell(waitingText(resource, waiting)),
+    // The wait itself reports what is wrong.
+    onWaiting: () => void tellWait().catch(() => undefined),
     ...given({ waitMs: wait === false ? 0 : wait }),
   };
 }
@@ -114,17 +128,6 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
     if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
     throw new NotAcquired(error.resource, { ...error.refusal, waitedMs: flags.wait });
   }
-}
-
-function waitingText(resource: string, { position, holders = [] }: WaitStatus): string {
-  const place = position === undefined ? '' : `, place ${position} in the queue`;
-  const held = holders.map(({ holder, acquiredAt, reason }) => {
-    const why = reason === undefined ? '' : `: ${reason}`;
-    return `${holder} (for ${spoken(Date.now() - acquiredAt)}${why})`;
-  });
-  return printable(
-    `signalbox: waiting for ${resource}${place}${held.length > 0 ? `; held by ${held.join(', ')}` : ''}`,
-  );
 }
 
 /** Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of. */

@@ -127,7 +127,7 @@ the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 a
       await withBox(command, async (box, signal) => {
         const lock = box.lock(name);
         await refuseAttached(box, { kind: 'lock', name }, claim);
-        const options = { ...waitOptions(flags, lock.resource), signal };
+        const options = { ...waitOptions(flags, box, { lock: name }, claim.holder), signal };
         tellMode(command, lock.resource, claim, 'exclusive', await patiently(flags, lock.upgrade(claim, options)));
       });
     });

@@ -18,20 +18,23 @@ export interface Looked<T> {
   readonly missing: string | undefined;
 }
 
-type Work<T> = (box: Signalbox, signal: AbortSignal) => Promise<T>;
+type Work<T> = (box: Signalbox, signal: AbortSignal, url: string) => Promise<T>;
 
 export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T>> {
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
-  if (isThere(url)) return { found: await withBox(command, work), url: withoutPassword(url), missing: undefined };
+  if (isThere(url)) {
+    const found = await withBox(command, (box, signal) => work(box, signal, url));
+    return { found, url: withoutPassword(url), missing: undefined };
+  }
   const missing = `No store at ${url} yet: nothing is held or waited for.`;
-  return { found: await interruptible((signal) => onNothing(work, signal)), url, missing };
+  return { found: await interruptible((signal) => onNothing((box) => work(box, signal, url))), url, missing };
 }
 
 /** An empty store in memory answers like a newly created one. */
-async function onNothing<T>(work: Work<T>, signal: AbortSignal): Promise<T> {
+async function onNothing<T>(work: (box: Signalbox) => Promise<T>): Promise<T> {
   const box = await open('memory:', { maintains: false });
   try {
-    return await work(box, signal);
+    return await work(box);
   } finally {
     await box.close();
   }

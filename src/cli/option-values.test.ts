@@ -52,7 +52,7 @@ describe('a store that no other process sees', () => {
     [['who', '--store=memory:']],
     [['doctor', '--store', 'memory:']],
   ])('is refused, because it would protect nothing: %j', async (args) => {
-    expect(await mistakeIn(...args)).toMatch(/no other process sees it.*accepted is file:DIRECTORY/);
+    expect(await mistakeIn(...args)).toMatch(/no other process sees it.*expected file:DIRECTORY/);
   });
 
   it('is refused in SIGNALBOX_URL too', async () => {

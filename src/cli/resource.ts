@@ -63,7 +63,8 @@ export async function acquireByHand<One extends Resource, Hold extends DetachedH
 ): Promise<void> {
   await withBox(command, async (box, signal) => {
     const one = inBox(box);
-    const hold = await patiently(flags, acquire(one, detachedOptions(flags, one.resource, signal)));
+    const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
+    const hold = await patiently(flags, acquire(one, detachedOptions(box, flags, want, signal)));
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });

@@ -1,5 +1,10 @@
 /** `signalbox run`: acquire all or nothing, run a command, release. */
 import type { Command } from 'commander';
+import { durationArgument } from './arguments.ts';
+import { addInputOptions, type GuardFlags } from './guard/settings.ts';
+import type { Guard } from '../core/index.ts';
+import type { RunOptions } from './run/request.ts';
+import type { Guarding } from './run/guarding.ts';
 
 const EXAMPLES = `
 Examples:
@@ -8,12 +13,19 @@ Examples:
   signalbox run --sem agents/4 -- ./agent.sh            at most four at once; $SIGNALBOX_SLOT_AGENTS is 0 to 3
   signalbox run --sem ram=8/32 --wait 10m -- make -j8   eight of 32 slots, or exit 75 after ten minutes
   signalbox run --lock db --lock cache --no-wait -- ./migrate.sh
+  signalbox run --lock main --guard before-merge.yaml -- git push
+  signalbox run --lock main --guard 'fileNotExists: FREEZE' --guard 'command: {cmd: make test}' -- git push
+
+A guard is checked while the locks are held, and what this run holds does not count. While it does not pass,
+the locks are free for others: the run waits until it passes, acquires them again, and checks again.
 
 The command gets SIGNALBOX_TOKEN, SIGNALBOX_SLOT_NAME and more in its environment, and a run
 inside it re-enters these holds.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
-            64 usage · 69 store unreachable · 75 not acquired · 76 lost while running`;
+            64 usage · 69 store unreachable, or a guard cannot be judged
+            75 not begun: not acquired, or a guard does not pass
+            76 lost while running`;
 
 /** Loads modules only in the action, so that `--help` and mistakes are fast. */
 export function define(command: Command): void {
@@ -30,6 +42,12 @@ export function define(command: Command): void {
       all,
       none,
     )
+    .option(
+      '--guard <guard>',
+      'start only if this passes while everything is held: a file, or a condition (repeatable)',
+      all,
+      none,
+    )
     .option('--wait <duration>', 'give up after this time (default: no limit)')
     .option('--no-wait', 'give up at once if something is taken')
     .option('--priority <n>', 'from -100 to 100, higher goes first')
@@ -40,12 +58,24 @@ export function define(command: Command): void {
     .option('--ttl <duration>', 'the lease: how long the holds outlive this process if it vanishes', '15s')
     .option('-v, --verbose', 'report waiting even if stderr is not a terminal')
     .option('-q, --quiet', 'do not report waiting')
+    .option('--poll <duration>', 'how often a guard checks what sends no events (default: 2s)', durationArgument);
+  addInputOptions(command)
     .addHelpText('after', EXAMPLES)
     .action(async (argv: string[], _options: unknown, self: Command) => {
       const { requestOf } = await import('./run/request.ts');
-      const request = requestOf(argv, self.optsWithGlobals());
+      const options: RunOptions & GuardFlags = self.optsWithGlobals();
+      const request = requestOf(argv, options);
       const { run } = await import('./run/run.ts');
       const { endLike } = await import('./run/ended.ts');
-      endLike(await run(request, process.env));
+      const guarding = request.guards.length === 0 ? undefined : await guardingOf(self, request.guards, options);
+      endLike(await run(request, process.env, guarding));
     });
+}
+
+async function guardingOf(command: Command, guards: readonly string[], flags: GuardFlags): Promise<Guarding> {
+  const { readNamedGuard } = await import('./guard/guard-file.ts');
+  const { Guarding } = await import('./run/guarding.ts');
+  const read: Guard[] = [];
+  for (const guard of guards) read.push(await readNamedGuard(command, guard, flags.env));
+  return new Guarding(read, flags);
 }

@@ -5,7 +5,7 @@ import { isEtcdUrl, withoutPassword } from '../store/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import type { GlobalOptions } from './program.ts';
 
-const ACCEPTED = 'accepted is file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
+const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
 /** With a store in memory every command would have its own, and would protect nothing without any sign of it. */
 export function refuseUnshared(command: Command): void {

@@ -53,7 +53,21 @@ function limitsJson({ maxHoldMs, ttlMs }: SurveyedLock['limits']): object {
 }
 
 function holdJson(hold: SurveyedHold, at: number): object {
-  const { holder, token, acquiredAt, isAttached, session, health, isStale, lease, maxHoldMs, reason, metadata } = hold;
+  const {
+    holder,
+    token,
+    acquiredAt,
+    isAttached,
+    session,
+    takenBy,
+    orphans,
+    health,
+    isStale,
+    lease,
+    maxHoldMs,
+    reason,
+    metadata,
+  } = hold;
   return {
     holder,
     token,
@@ -61,6 +75,8 @@ function holdJson(hold: SurveyedHold, at: number): object {
     heldMs: Math.max(0, at - acquiredAt),
     isAttached,
     session: sessionJson(session),
+    takenBy: sessionJson(takenBy),
+    orphans,
     health,
     isStale,
     ttlMs: lease?.ttlMs ?? null,
@@ -91,7 +107,9 @@ function waiterJson(waiter: SurveyedWaiter, at: number): object {
 }
 
 function sessionJson(session: SurveyedSession | undefined): object | null {
-  return session === undefined ? null : { id: session.id, host: session.host ?? null, pid: session.pid ?? null };
+  if (session === undefined) return null;
+  const { id, host = null, pid = null, user = null, directory = null } = session;
+  return { id, host, pid, user, directory };
 }
 
 /** ISO 8601, which people and programs read; null for an impossible time. */

@@ -1,10 +1,11 @@
 /** Prints aligned columns. On a terminal they fit its width; longer cells end in an ellipsis. */
 import { printable, type Paint, unpainted } from './output.ts';
+import { wrapped } from './pipeline/columns.ts';
 
 export interface Row {
   readonly cells: readonly string[];
-  /** Printed below the row, across all columns. */
-  readonly note?: string;
+  /** Printed below the row, across all columns: one line, or several that are broken between words. */
+  readonly note?: string | readonly string[];
   readonly paint?: (text: string) => string;
 }
 
@@ -36,10 +37,19 @@ export function tableLines(header: readonly string[], rows: readonly Row[], { wi
     ...rows.flatMap((row, place) => {
       const text = line(cells[place] as readonly string[]);
       const painted = row.paint?.(text) ?? text;
-      if (row.note === undefined || row.note === '') return [painted];
-      return [painted, paint('dim', cut(`${GAP}${printable(row.note)}`, width))];
+      const { note = '' } = row;
+      const notes = typeof note === 'string' ? [cut(printable(note), width - GAP.length)] : noteLines(note, width);
+      return [painted, ...notes.filter((one) => one !== '').map((one) => paint('dim', GAP + one))];
     }),
   ];
+}
+
+/** Each part on lines of its own, none of it cut; without a limit all parts on one line. */
+function noteLines(parts: readonly string[], width: number): readonly string[] {
+  const shown = parts.filter((part) => part !== '').map(printable);
+  return Number.isFinite(width)
+    ? shown.flatMap((part) => wrapped(part, Math.max(20, width - GAP.length - 1)))
+    : [shown.join(' · ').replaceAll('\u00a0', ' ')];
 }
 
 /** Narrows the widest column until all columns fit. */

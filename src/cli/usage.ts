@@ -1,4 +1,4 @@
-/** A mistake in the call: what was wrong, what is accepted, and where to read more. */
+/** A mistake in the call: what was wrong, what is expected, and where to read more. */
 import type { Command, CommanderError } from 'commander';
 import { CliExit, EXIT } from './exit-code.ts';
 import { withoutPassword } from '../store/index.ts';
@@ -24,11 +24,11 @@ function withoutSecrets(message: string): string {
 
 function acceptedBy(command: Command, code: string): string {
   if (code === 'commander.unknownCommand') {
-    return `accepted: ${command.commands.map((inner) => inner.name()).join(', ')}`;
+    return `expected: ${command.commands.map((inner) => inner.name()).join(', ')}`;
   }
   if (code === 'commander.unknownOption') {
     const options = command.createHelp().visibleOptions(command);
-    return `accepted: ${options.map(({ long, short }) => long ?? short).join(', ')}`;
+    return `expected: ${options.map(({ long, short }) => long ?? short).join(', ')}`;
   }
   return `usage: ${pathOf(command)} ${command.usage()}`;
 }

@@ -15,7 +15,9 @@ const hold: SurveyedLockHold = {
   metadata: undefined,
   maxHoldMs: undefined,
   isAttached: true,
-  session: { id: 'p', host: 'build-3', pid: 4711, about: null },
+  session: { id: 'p', host: 'build-3', pid: 4711, user: 'ada', directory: '/srv/app', about: null },
+  takenBy: undefined,
+  orphans: [],
   health: 'renewed',
   isStale: false,
   lease: { ttlMs: 15_000, remainingMs: 12_000, renewedMs: 3000 },
@@ -62,10 +64,40 @@ describe('who', () => {
     expect(whoLines(survey, { width: 80, paint: unpainted })).toEqual([
       'RESOURCE   WHO         SINCE  TOKEN  AS         STATE',
       'lock/main  agent:7     3 min  17     exclusive  renewed 3 s ago',
-      '  merging change 42 · pid 4711 on build-3 · since 2026-01-01 11:57:00Z',
-      '           1. agent:9  40 s          exclusive  waits for agent:7',
-      `  ${'x'.repeat(35)}… · priority 5 · since 2026-01-01 11:59:20Z`,
+      '  merging change 42',
+      '  ada in /srv/app · pid 4711 on build-3',
+      '           1. agent:9  40 s          exclusive  waiting behind agent:7',
+      `  ${'x'.repeat(77)}`,
+      `  ${'x'.repeat(77)}`,
+      `  ${'x'.repeat(46)}`,
+      '  priority 5',
     ]);
+  });
+
+  it('is a list where the table would not fit, and cuts neither a name nor a reason', () => {
+    const reason = 'merging change 42, because the hotfix for the login page cannot wait';
+    const metadata = { command: 'git' };
+    const [free, main] = survey.locks;
+    if (free === undefined || main === undefined) throw new Error();
+    const locks = [{ ...main, holds: [{ ...hold, reason, metadata }], waiting: [{ ...waiter, reason: undefined }] }];
+    expect(whoLines({ ...survey, locks }, { width: 50, paint: unpainted })).toEqual([
+      'lock/main',
+      '  agent:7  for 3 min, renewed 3 s ago',
+      '    merging change 42, because the hotfix for the',
+      '    login page cannot wait',
+      '    exclusive · runs git · ada in /srv/app ·',
+      '    pid 4711 on build-3 · token 17',
+      '  1. agent:9  waiting 40 s behind agent:7',
+      '    exclusive · priority 5',
+    ]);
+  });
+
+  it('names what still runs instead of a process that is gone', () => {
+    const gone = { ...hold, health: 'process-gone' as const, orphans: [4712] };
+    const locks = [{ ...(survey.locks[1] as (typeof survey.locks)[number]), holds: [gone], waiting: [] }];
+    const text = whoLines({ ...survey, locks }, { width: 100, paint: unpainted }).join('\n');
+    expect(text).toContain('its process is gone but its command still runs (pid 4712); its lease ends in 12 s');
+    expect(text).not.toContain('4711');
   });
 
   it('cuts nothing and tells exact times where nobody looks at it', () => {

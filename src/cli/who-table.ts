@@ -1,4 +1,8 @@
-/** A survey as a table for people: one row for each hold and each waiter. */
+/**
+ * A survey for people: a table with one row for each hold and each waiter. A terminal too narrow for it gets the same as a
+ * list. What says why (the reason) and what runs where is never cut.
+ */
+import { homedir } from 'node:os';
 import type {
   Survey,
   SurveyedHold,
@@ -7,70 +11,168 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
+import { type Json, spoken } from '../core/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
-import { spoken } from '../core/index.ts';
 import { type Colour, printable } from './output.ts';
+import { wrapped } from './pipeline/columns.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
+import { commandIn, goneTold } from './waiting.ts';
 
+/** A space at which no line is broken. */
+const UNBROKEN = '\u00a0';
 const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
+
+/** One hold or waiter. */
+interface Entry {
+  readonly who: string;
+  /** Undefined if it is not known: a worker that is not signalbox leaves no time. */
+  readonly since: number | undefined;
+  readonly token: string;
+  readonly as: string;
+  readonly state: string;
+  readonly isWaiting: boolean;
+  readonly reason: string;
+  /** Small facts, shown in one line if they fit. */
+  readonly facts: readonly string[];
+  /** What a person has to know about it. */
+  readonly trouble: string;
+  readonly colour: Colour | undefined;
+}
+
+type Used = SurveyedLock | SurveyedSemaphore;
+
+/** What is held by one name. */
+interface Group {
+  readonly resource: string;
+  readonly entries: readonly Entry[];
+}
 
 /** `tasks`: those that a worker has. */
 export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
   const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
-  if (inUse.length + tasks.length === 0) return ['Nothing is held or waited for.'];
-  return tableLines(
-    HEADER,
-    [
-      ...inUse.flatMap((one) => rowsOf(one, survey.at, layout)),
-      ...tasks.map((task) => taskRow(task, survey.at, layout)),
-    ],
-    layout,
+  const all = [...inUse.map((one) => ({ resource: one.resource, entries: entriesOf(one) })), ...tasks.map(taskGroup)];
+  if (all.length === 0) return ['Nothing is held or waited for.'];
+  const rows = rowsOf(all, survey.at, layout);
+  const columns = HEADER.map((title, at) => Math.max(title.length, ...rows.map(({ cells }) => cells[at]?.length ?? 0)));
+  const isTooWide = columns.reduce((sum, one) => sum + one + 2, -2) > layout.width;
+  return isTooWide ? asList(all, survey.at, layout) : tableLines(HEADER, rows, layout);
+}
+
+function rowsOf(all: readonly Group[], at: number, layout: Layout): readonly (Row & { cells: readonly string[] })[] {
+  return all.flatMap((one) =>
+    one.entries.map((entry, place) => ({
+      // Named once, so that the eye finds where the next resource begins.
+      cells: [
+        place === 0 ? one.resource : '',
+        entry.who,
+        entry.since === undefined ? '' : since(entry.since, at, layout),
+        entry.token,
+        entry.as,
+        entry.state,
+      ],
+      note: [entry.trouble, entry.reason, factsTold(entry.facts)],
+      paint: painted(entry, layout),
+    })),
   );
 }
 
-/** A worker that is not signalbox leaves no time. */
-function taskRow(task: TaskView, at: number, layout: Layout): Row {
-  const { id, owner = '', claimedAt, token, attempts, isLeased } = task;
-  const from = claimedAt === undefined ? '' : since(claimedAt, at, layout);
-  const state = isLeased ? `attempt ${Math.max(1, attempts)}` : 'no lease: stays until it is freed';
-  return { cells: [`task/${id}`, owner, from, String(token ?? ''), 'task', state] };
+function asList(all: readonly Group[], at: number, layout: Layout): string[] {
+  const { width, paint } = layout;
+  const indented = (text: string, by: number): readonly string[] =>
+    wrapped(printable(text), Math.max(20, width - by - 1)).map((line) => ' '.repeat(by) + line);
+  return all.flatMap((one) => [
+    paint('bold', cut(printable(one.resource), width)),
+    ...one.entries.flatMap((entry) => {
+      const time = entry.since === undefined ? '' : spoken(at - entry.since);
+      const held = time === '' ? entry.state : `for ${time}, ${entry.state}`;
+      const state = entry.isWaiting ? entry.state.replace('waiting', `waiting ${time}`) : held;
+      const head = `${entry.who}  ${state}`;
+      const token = entry.token === '' ? '' : `token ${entry.token}`;
+      const facts = factsTold([entry.as, ...entry.facts, token]);
+      const notes = [entry.trouble, entry.reason, facts].filter(isSaid);
+      return [
+        ...indented(head, 2).map(painted(entry, layout)),
+        ...notes.flatMap((note) => indented(note, 4).map((line) => paint('dim', line))),
+      ];
+    }),
+  ]);
 }
 
-function rowsOf(one: SurveyedLock | SurveyedSemaphore, at: number, layout: Layout): readonly Row[] {
-  const rows = [
-    ...one.holds.map((hold) => holdRow(hold, 'capacity' in one ? one.capacity : undefined, at, layout)),
-    ...one.waiting.map((waiter) => waiterRow(waiter, at, layout)),
-  ];
-  // Named once, so that the eye finds where the next resource begins.
-  return rows.map((row, place) => ({ ...row, cells: [place === 0 ? one.resource : '', ...row.cells] }));
+function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: TaskView): Group {
+  const entry: Entry = {
+    who: owner,
+    since: claimedAt,
+    token: String(token ?? ''),
+    as: 'task',
+    state: isLeased ? `attempt ${Math.max(1, attempts)}` : 'no lease: stays until it is freed',
+    isWaiting: false,
+    reason: '',
+    facts: [],
+    trouble: '',
+    colour: undefined,
+  };
+  return { resource: `task/${id}`, entries: [entry] };
+}
+
+function entriesOf(one: Used): readonly Entry[] {
+  const capacity = 'capacity' in one ? one.capacity : undefined;
+  return [...one.holds.map((hold) => holdEntry(hold, capacity)), ...one.waiting.map(waiterEntry)];
 }
 
 type AnyHold = SurveyedHold & { mode?: string; weight?: number; slots?: readonly number[] };
 
-function holdRow(hold: AnyHold, capacity: number | undefined, at: number, layout: Layout): Row {
-  const as = capacity === undefined ? (hold.mode ?? '') : `${hold.weight} of ${capacity}`;
-  const slots = hold.slots === undefined ? '' : `slot${hold.slots.length === 1 ? '' : 's'} ${hold.slots.join(',')}`;
+function holdEntry(hold: AnyHold, capacity: number | undefined): Entry {
+  const { slots: numbers = [] } = hold;
+  const slots = numbers.length === 0 ? '' : `slot${numbers.length === 1 ? '' : 's'} ${slotRuns(numbers)}`;
+  const isGone = hold.health === 'process-gone';
+  const isLeft = isGone || hold.orphans.length > 0;
+  const where = hold.isAttached ? placeOf(hold.session, isLeft) : placeOf(hold.takenBy, true);
   return {
-    cells: [hold.holder, since(hold.acquiredAt, at, layout), String(hold.token), as, stateOf(hold)],
-    note: noteOf(hold.reason, [slots, processOf(hold), exact(hold.acquiredAt, layout)], layout),
-    paint: painted(hold, layout),
+    who: hold.holder,
+    since: hold.acquiredAt,
+    token: String(hold.token),
+    as: capacity === undefined ? (hold.mode ?? '') : `${hold.weight} of ${capacity}`,
+    state: stateOf(hold),
+    isWaiting: false,
+    reason: hold.reason ?? '',
+    facts: [slots, commandOf(hold.metadata), ...where, hold.isAttached ? '' : 'detached'],
+    trouble: isLeft ? goneTold(hold) : '',
+    colour: COLOURS[hold.health],
   };
 }
 
-function waiterRow(waiter: SurveyedWaiter, at: number, layout: Layout): Row {
-  const as = waiter.mode ?? (waiter.weight === undefined ? '' : `wants ${waiter.weight}`);
+function waiterEntry(waiter: SurveyedWaiter): Entry {
   const priority = waiter.priority === 0 ? '' : `priority ${waiter.priority}`;
   const wants = waiter.isGrowing ? 'wants more than it has' : '';
   return {
-    cells: [`${waiter.position}. ${waiter.holder}`, since(waiter.since, at, layout), '', as, waitsText(waiter)],
-    note: noteOf(waiter.reason, [priority, wants, place(waiter.session), exact(waiter.since, layout)], layout),
+    who: `${waiter.position}. ${waiter.holder}`,
+    since: waiter.since,
+    token: '',
+    as: waiter.mode ?? (waiter.weight === undefined ? '' : `wants ${waiter.weight}`),
+    state: waitingText(waiter),
+    isWaiting: true,
+    reason: waiter.reason ?? '',
+    facts: [priority, wants, commandOf(waiter.metadata), ...placeOf(waiter.session, false)],
+    trouble: '',
+    colour: undefined,
   };
 }
 
+/** `0-5,9`. */
+function slotRuns(numbers: readonly number[]): string {
+  const runs: { from: number; to: number }[] = [];
+  for (const slot of [...numbers].sort((one, other) => one - other)) {
+    const last = runs.at(-1);
+    if (last?.to === slot - 1) last.to = slot;
+    else runs.push({ from: slot, to: slot });
+  }
+  return runs.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(',');
+}
+
 /** Names the waiter directly ahead in the queue, or else the holder. */
-function waitsText({ waitsFor }: SurveyedWaiter): string {
+function waitingText({ waitsFor }: SurveyedWaiter): string {
   const nearest = waitsFor.at(-1);
-  return nearest === undefined ? 'waits' : `waits for ${nearest}`;
+  return nearest === undefined ? 'waiting' : `waiting behind ${nearest}`;
 }
 
 export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
@@ -89,24 +191,35 @@ export function stateOf({ health, lease, isAttached }: SurveyedHold): string {
   }
 }
 
-function painted({ health }: SurveyedHold, { paint }: Layout): (text: string) => string {
-  const colours: Partial<Record<SurveyedHold['health'], Colour>> = {
-    overdue: 'yellow',
-    slow: 'yellow',
-    silent: 'red',
-    'process-gone': 'red',
-  };
-  const colour = colours[health];
+const COLOURS: Partial<Record<SurveyedHold['health'], Colour>> = {
+  overdue: 'yellow',
+  slow: 'yellow',
+  silent: 'red',
+  'process-gone': 'red',
+};
+
+function painted({ colour }: Entry, { paint }: Layout): (text: string) => string {
   return (text) => (colour === undefined ? text : paint(colour, text));
 }
 
-function processOf({ isAttached, session }: SurveyedHold): string {
-  return isAttached ? place(session) : 'detached';
+/** The program that a `run` runs. */
+function commandOf(metadata: Json | undefined): string {
+  const command = commandIn(metadata);
+  return command === undefined ? '' : `runs ${command}`;
 }
 
-function place(session: SurveyedSession | undefined): string {
-  if (session?.pid === undefined) return session?.host ?? '';
-  return `pid ${session.pid}${session.host === undefined ? '' : ` on ${session.host}`}`;
+/** `ada in ~/src/app`, `pid 4711 on build-3`. The pid of a process that has ended helps no one. */
+function placeOf(session: SurveyedSession | undefined, hasEnded: boolean): readonly string[] {
+  if (session === undefined) return [];
+  const { user = '', directory, host, pid } = session;
+  const where = directory === undefined ? user : `${user} in ${short(directory)}`.trimStart();
+  const process = pid === undefined || hasEnded ? '' : `pid ${pid}`;
+  return [where, [process, host === undefined ? '' : `on ${host}`].filter(isSaid).join(' ')];
+}
+
+function short(directory: string): string {
+  const home = homedir();
+  return directory === home || directory.startsWith(`${home}/`) ? `~${directory.slice(home.length)}` : directory;
 }
 
 function since(ms: number, at: number, { width }: Layout): string {
@@ -114,18 +227,18 @@ function since(ms: number, at: number, { width }: Layout): string {
   return Number.isFinite(width) ? ago : `${iso(ms)} (${ago})`;
 }
 
-/** The full time, if the row only has room for a duration. */
-function exact(ms: number, { width }: Layout): string {
-  return Number.isFinite(width) ? `since ${iso(ms).replace('T', ' ').slice(0, 19)}Z` : '';
-}
-
 function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** A long reason is cut first. */
-function noteOf(reason: string | undefined, parts: readonly string[], { width }: Layout): string {
-  const rest = parts.filter((part) => part !== '').join(' · ');
-  if (reason === undefined || reason === '') return rest;
-  return `${cut(printable(reason), Math.max(20, width - rest.length - 5))} · ${rest}`;
+/** In a row, that breaks between facts and not inside one: a space that does not break is printed as any other. */
+function factsTold(facts: readonly string[]): string {
+  return facts
+    .filter(isSaid)
+    .map((fact) => fact.replaceAll(' ', UNBROKEN))
+    .join(`${UNBROKEN}· `);
+}
+
+function isSaid(text: string): boolean {
+  return text !== '';
 }

@@ -4,6 +4,7 @@ import { Failure } from '../failure.ts';
 import { resourceKeys } from '../runtime/layout.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
@@ -12,6 +13,7 @@ import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
 import { taskJson } from './task/looking.ts';
+import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 
 const EXAMPLES = `
@@ -19,6 +21,7 @@ Examples:
   signalbox who
   signalbox who main-branch
   signalbox who lock/main-branch
+  signalbox who --watch
   signalbox who --json | jq '.locks[] | select(.waiting | length > 3) | .name'
 
 States of a hold:
@@ -26,28 +29,42 @@ States of a hold:
   overdue        its process should have renewed it by now; the lease still runs
   slow           it is renewed, but past its --max-hold: stale
   silent         its lease has ended, nothing is heard of it: stale
-  process gone   its process ran on this machine and has ended; its lease follows`;
+  process gone   its process ran on this machine and has ended; what it started may still run until its lease ends`;
 
 export function define(command: Command): void {
   command
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
+    .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
     .addHelpText('after', EXAMPLES)
-    .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
-      const looked = await look(command, async (box) => ({
-        survey: await surveyed(box, resource),
-        // A question about one lock is not about tasks.
-        tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : [],
-      }));
+    .action(async (resource: ReturnType<typeof resourceArgument> | undefined, { watch }: { watch?: true }) => {
+      if (watch) return watched(command, async (box) => shownOf(await asked(box, resource)));
+      const looked = await look(command, (box) => asked(box, resource));
       const { url, missing } = looked;
-      const { survey: found, tasks } = looked.found;
-      if (isJson(command)) {
-        return printJson({ ...surveyJson(found), ...(resource === undefined && { tasks: tasks.map(taskJson) }) });
-      }
+      const { survey: found, tasks = [] } = looked.found;
+      if (isJson(command)) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
       if (!isInUse(found) && tasks.length === 0) return print(printable(nothing(resource, url)));
       for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())), tasks)) print(line);
     });
+}
+
+interface Asked {
+  readonly survey: Survey;
+  /** Undefined for a question about one lock, which is not about tasks. */
+  readonly tasks: readonly TaskView[] | undefined;
+}
+
+async function asked(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Asked> {
+  const survey = await surveyed(box, resource);
+  return { survey, tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : undefined };
+}
+
+function shownOf({ survey, tasks }: Asked): Shown {
+  return {
+    lines: (layout) => whoLines(survey, layout, tasks),
+    json: () => ({ ...surveyJson(survey), ...(tasks !== undefined && { tasks: tasks.map(taskJson) }) }),
+  };
 }
 
 async function surveyed(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Survey> {

@@ -18,8 +18,8 @@ export function patternProblem(pattern: unknown, what: string): string | undefin
   if (typeof pattern === 'string' && PATTERNS.includes(pattern)) return undefined;
   const meant = typeof pattern === 'string' ? nearest(pattern, PATTERNS) : undefined;
   const hint = meant === undefined ? '' : `did you mean ${meant}? `;
-  const accepted = 'an event such as lock:released, all of a kind such as task:*, or *';
-  return `${what} is ${shown(pattern)}; ${hint}${hint === '' ? 'accepted' : 'Accepted'} is ${accepted}`;
+  const expected = 'an event such as lock:released, all of a kind such as task:*, or *';
+  return `${what} is ${shown(pattern)}; ${hint}${hint === '' ? 'expected' : 'Expected'} ${expected}`;
 }
 
 function named(kind: string, words: string): readonly string[] {

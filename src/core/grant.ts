@@ -49,6 +49,7 @@ import {
   type Waiting,
   without,
   withWaiting,
+  nextInLine,
 } from './queue.ts';
 import type { TooLarge } from './record-size.ts';
 import type { Limits, Settings } from './settings.ts';
@@ -203,8 +204,8 @@ export interface Rules<S extends ResourceState, Outcome> extends Line<S, Outcome
     /** The holder has as much already. */
     reentered(hold: HoldOf<S>): Outcome;
     queued(record: S['record'], position: number): Outcome;
-    /** It is taken, and the request does not wait. */
-    taken(record: S['record']): Outcome;
+    /** It is taken, and the request does not wait. `next`: the request that is served next, if one waits. */
+    taken(record: S['record'], request: RequestOf<S>, next: RequestOf<S> | undefined): Outcome;
     /** There is no such hold. */
     absent(record: S['record']): Outcome;
     /** There is no hold to break. */
@@ -282,7 +283,9 @@ function refused<S extends ResourceState, Outcome>(
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
-  return step(state, rules.says.taken(state.record), [rules.denied(state.record, command, at)]);
+  const { record, waiting } = state;
+  const next = waiting[nextInLine(waiting, record.passed)] as RequestOf<S> | undefined;
+  return step(state, rules.says.taken(record, command, next), [rules.denied(record, command, at)]);
 }
 
 /** Grants the request if the record has room for it. Only the stale holds are in its way. */

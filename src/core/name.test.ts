@@ -19,11 +19,11 @@ describe('a name', () => {
   });
 
   it('that is empty is refused', () => {
-    expect(nameProblem('')).toBe('name is empty; accepted are 1 to 200 printable characters');
+    expect(nameProblem('')).toBe('name is empty; expected 1 to 200 printable characters');
   });
 
   it('that is too long is refused with its length in characters, not in bytes or units', () => {
-    expect(nameProblem('🚀'.repeat(201))).toMatch(/^name "🚀.*… has 201 characters; accepted are 1 to 200/u);
+    expect(nameProblem('🚀'.repeat(201))).toMatch(/^name "🚀.*… has 201 characters; expected 1 to 200/u);
   });
 
   it.each([
@@ -39,7 +39,7 @@ describe('a name', () => {
   });
 
   it.each([42, null, undefined, ['main'], { name: 'main' }, Number.NaN])('that is %j is refused', (name) => {
-    expect(nameProblem(name, 'lock')).toMatch(/^lock is .*, not a string; accepted are/u);
+    expect(nameProblem(name, 'lock')).toMatch(/^lock is .*, not a string; expected/u);
   });
 });
 

@@ -16,7 +16,7 @@ const PLAIN = /^[\x20-\x7e]+$/;
 export function nameProblem(name: unknown, what = 'name', longest = LONGEST_NAME): string | undefined {
   // Most names are these, and their check is by far the cheaper.
   if (typeof name === 'string' && name.length <= longest && PLAIN.test(name)) return undefined;
-  const accepted = `accepted are 1 to ${longest} printable characters`;
+  const accepted = `expected 1 to ${longest} printable characters`;
   if (typeof name !== 'string') return `${what} is ${shown(name)}, not a string; ${accepted}`;
   if (name.length === 0) return `${what} is empty; ${accepted}`;
   const unprintable = UNPRINTABLE.exec(name);

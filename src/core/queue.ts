@@ -30,6 +30,8 @@ export type WaitsFor = {
   readonly holder: string;
   readonly resource: string;
   readonly blockedBy: string;
+  /** The holder around this one that waits with it: an outer run waits for the runs inside it. */
+  readonly inside?: string;
 };
 
 /** Each waits for the next, and the last for the first. */

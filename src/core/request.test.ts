@@ -26,22 +26,22 @@ describe('a request', () => {
   });
 
   it.each<[Asked, string]>([
-    [{ priority: Number.NaN }, 'priority is NaN; accepted is a whole number from -100 to 100'],
-    [{ priority: 101 }, 'priority is 101; accepted is a whole number from -100 to 100'],
-    [{ priority: '5' }, 'priority is "5"; accepted is a whole number from -100 to 100'],
-    [{ weight: 1.5 }, 'weight is 1.5; accepted is a whole number of at least 1'],
-    [{ weight: 0 }, 'weight is 0; accepted is a whole number of at least 1'],
-    [{ capacity: Infinity }, 'capacity is Infinity; accepted is a whole number of at least 1'],
-    [{ ttlMs: -1 }, 'ttlMs is -1; accepted is a number of milliseconds above zero'],
-    [{ ttlMs: 0 }, 'ttlMs is 0; accepted is a number of milliseconds above zero'],
-    [{ maxHoldMs: Number.NaN }, 'maxHoldMs is NaN; accepted is a number of milliseconds above zero'],
-    [{ waitMs: -1 }, 'waitMs is -1; accepted is a number of milliseconds that is not negative'],
-    [{ mode: 'read' }, 'mode is "read"; accepted is "exclusive" or "shared"'],
-    [{ onStale: null }, 'onStale is null; accepted is "reclaim" or "alert"'],
-    [{ wait: 1 }, 'wait is 1; accepted is true or false'],
+    [{ priority: Number.NaN }, 'priority is NaN; expected a whole number from -100 to 100'],
+    [{ priority: 101 }, 'priority is 101; expected a whole number from -100 to 100'],
+    [{ priority: '5' }, 'priority is "5"; expected a whole number from -100 to 100'],
+    [{ weight: 1.5 }, 'weight is 1.5; expected a whole number of at least 1'],
+    [{ weight: 0 }, 'weight is 0; expected a whole number of at least 1'],
+    [{ capacity: Infinity }, 'capacity is Infinity; expected a whole number of at least 1'],
+    [{ ttlMs: -1 }, 'ttlMs is -1; expected a number of milliseconds above zero'],
+    [{ ttlMs: 0 }, 'ttlMs is 0; expected a number of milliseconds above zero'],
+    [{ maxHoldMs: Number.NaN }, 'maxHoldMs is NaN; expected a number of milliseconds above zero'],
+    [{ waitMs: -1 }, 'waitMs is -1; expected a number of milliseconds that is not negative'],
+    [{ mode: 'read' }, 'mode is "read"; expected "exclusive" or "shared"'],
+    [{ onStale: null }, 'onStale is null; expected "reclaim" or "alert"'],
+    [{ wait: 1 }, 'wait is 1; expected true or false'],
     [{ reason: 7 }, 'reason is 7, not a string'],
-    [{ holder: '' }, 'holder is empty; accepted are 1 to 200 printable characters'],
-    [{ token: 1e20 }, 'token is 100000000000000000000; accepted is a whole number of at least 1'],
+    [{ holder: '' }, 'holder is empty; expected 1 to 200 printable characters'],
+    [{ token: 1e20 }, 'token is 100000000000000000000; expected a whole number of at least 1'],
   ])('%j is told what is wrong and what is accepted', (asked, problem) => {
     expect(requestProblem(asked)).toBe(problem);
   });
@@ -62,8 +62,8 @@ describe('metadata', () => {
     ['a function', { call: () => 1 }, 'metadata.call is function, which JSON cannot express'],
     ['a bigint', 1n, 'metadata is 1, which JSON cannot express'],
     ['a hole in a list', [undefined], 'metadata[0] is undefined, which JSON cannot express'],
-    ['a date, which would come back as text', { at: new Date(0) }, 'metadata.at is a Date; accepted is plain JSON'],
-    ['a map, which would come back empty', new Map(), 'metadata is a Map; accepted is plain JSON'],
+    ['a date, which would come back as text', { at: new Date(0) }, 'metadata.at is a Date; expected plain JSON'],
+    ['a map, which would come back empty', new Map(), 'metadata is a Map; expected plain JSON'],
     ['a value within itself', circular, 'nested more than 100 deep, or in itself'],
     ['a value within itself 2^60 times', doubling, 'metadata has more than 65536 bytes as JSON'],
   ])('may not be %s', (_what, metadata, problem) => {

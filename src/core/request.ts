@@ -63,7 +63,7 @@ function whole(least: number, most: number): Check {
   const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
   return (value, what) => {
     const fits = Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
-    return fits ? undefined : `${what} is ${shown(value)}; accepted is a whole number ${range}`;
+    return fits ? undefined : `${what} is ${shown(value)}; expected a whole number ${range}`;
   };
 }
 
@@ -71,7 +71,7 @@ function milliseconds(zero: boolean): Check {
   return (value, what) => {
     const fits = typeof value === 'number' && Number.isFinite(value) && (value > 0 || (zero && value === 0));
     if (fits) return undefined;
-    return `${what} is ${shown(value)}; accepted is a number of milliseconds ${zero ? 'that is not negative' : 'above zero'}`;
+    return `${what} is ${shown(value)}; expected a number of milliseconds ${zero ? 'that is not negative' : 'above zero'}`;
   };
 }
 
@@ -79,7 +79,7 @@ function oneOf(...accepted: readonly (string | boolean)[]): Check {
   return (value, what) =>
     accepted.some((one) => one === value)
       ? undefined
-      : `${what} is ${shown(value)}; accepted is ${accepted.map(shown).join(' or ')}`;
+      : `${what} is ${shown(value)}; expected ${accepted.map(shown).join(' or ')}`;
 }
 
 /** A reason is kept and sent around with the metadata, so the same limit holds. */
@@ -119,7 +119,7 @@ function jsonProblem(value: unknown, where: string, depth: number, bytes: { left
   if (Array.isArray(value)) {
     return firstProblem(value.keys(), (index) => jsonProblem(value[index], `${where}[${index}]`, depth + 1, bytes));
   }
-  if (!isPlain(value)) return `${where} is a ${value.constructor?.name ?? 'class instance'}; accepted is plain JSON`;
+  if (!isPlain(value)) return `${where} is a ${value.constructor?.name ?? 'class instance'}; expected plain JSON`;
   return firstProblem(Object.entries(value), ([key, child]) =>
     child === undefined ? undefined : jsonProblem(child, `${where}.${key}`, depth + 1, bytes),
   );
@@ -145,5 +145,5 @@ function sizeProblem(value: unknown, what: string, largest = LARGEST_METADATA_BY
 }
 
 function tooLarge(what: string, bytes: string, largest: number): string {
-  return `${what} has ${bytes} bytes as JSON; accepted are at most ${largest} (${largest / 1024} KiB)`;
+  return `${what} has ${bytes} bytes as JSON; expected at most ${largest} (${largest / 1024} KiB)`;
 }

@@ -87,7 +87,13 @@ export type SemaphoreOutcome =
   | { readonly kind: 'increased'; readonly hold: SemaphoreHold }
   /** The same holder already had as much: the hold is the outer one, and only releasing that one frees its slots. */
   | { readonly kind: 'already-held'; readonly hold: SemaphoreHold }
-  | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreHold[] }
+  /** `behind`: there is room, but this request waits for more slots and is served first. */
+  | {
+      readonly kind: 'full';
+      readonly free: number;
+      readonly holders: readonly SemaphoreHold[];
+      readonly behind?: { readonly holder: string; readonly weight: number };
+    }
   | {
       readonly kind: 'queued';
       readonly position: number;
@@ -303,7 +309,11 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     enlarged: (hold) => ({ kind: 'increased', hold }),
     reentered: (hold) => ({ kind: 'already-held', hold }),
     queued: (record, position) => ({ kind: 'queued', position, free: freeIn(record), holders: record.holds }),
-    taken: (record) => ({ kind: 'full', free: freeIn(record), holders: record.holds }),
+    taken: (record, { weight }, next) => {
+      const free = freeIn(record);
+      const behind = next !== undefined && weight <= free ? { holder: next.holder, weight: next.weight } : undefined;
+      return { kind: 'full', free, holders: record.holds, ...(behind !== undefined && { behind }) };
+    },
     absent: ({ holds }) => ({ kind: 'not-holder', holders: holds }),
     unbroken: () => ({ kind: 'broken', holds: NONE }),
   },

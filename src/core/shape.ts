@@ -56,7 +56,7 @@ export function record(required: Readonly<Record<string, Shape>>, optional: Read
     if (!isRecord(value)) return [unaccepted(value, path, `an object with ${accepted}`)];
     const missing = Object.keys(required).filter((key) => !Object.hasOwn(value, key));
     return [
-      ...missing.map((key) => ({ path: [...path, key], message: `${key} is missing; accepted are ${accepted}` })),
+      ...missing.map((key) => ({ path: [...path, key], message: `${key} is missing; expected ${accepted}` })),
       ...Object.entries(value).flatMap(([key, field]) => {
         const at = [...path, key];
         const shape = fields.get(key);
@@ -73,14 +73,14 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 
 /** `whole`: what it is called if nothing is around it. */
 export function unaccepted(value: unknown, path: Path, accepted: string, whole?: string): Problem {
-  return { path, message: `${nounOf(path, whole)} is ${shown(value)}; accepted is ${accepted}` };
+  return { path, message: `${nounOf(path, whole)} is ${shown(value)}; expected ${accepted}` };
 }
 
-/** `"holdr" is unknown here; did you mean holder? Accepted are name, holder`. */
+/** `"holdr" is unknown here; did you mean holder? Expected name, holder`. */
 export function unknown(key: string, accepted: readonly string[], what = 'is unknown here'): string {
   const meant = nearest(key, accepted);
   const all = accepted.join(', ');
-  return `${shown(key)} ${what}; ${meant === undefined ? `accepted are ${all}` : `did you mean ${meant}? Accepted are ${all}`}`;
+  return `${shown(key)} ${what}; ${meant === undefined ? `expected ${all}` : `did you mean ${meant}? Expected ${all}`}`;
 }
 
 /** `into` for `['branchMerged', 'into']`, `ids[1]` for `['ids', 1]`. */

@@ -78,8 +78,7 @@ describe('several resources', () => {
     const part: Part = { name: 'semaphore/s', state: newSemaphore(2), command: slotsFor('me', 2) };
     expect(acquireTogether([part, part], at)).toEqual({
       kind: 'invalid',
-      problem:
-        '"semaphore/s" is asked for twice; accepted is each resource once, with the mode or weight wanted in all',
+      problem: '"semaphore/s" is asked for twice; expected each resource once, with the mode or weight wanted in all',
     });
   });
 

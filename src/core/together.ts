@@ -47,7 +47,7 @@ export function acquireTogether(parts: readonly Part[], at: Moment): Together {
   const sorted = parts.toSorted((one, other) => (one.name < other.name ? -1 : 1));
   const twice = sorted.find(({ name }, place) => name === sorted[place + 1]?.name);
   if (twice !== undefined) {
-    const problem = `${shown(twice.name)} is asked for twice; accepted is each resource once, with the mode or weight wanted in all`;
+    const problem = `${shown(twice.name)} is asked for twice; expected each resource once, with the mode or weight wanted in all`;
     return { kind: 'invalid', problem };
   }
   const steps = sorted.map((part): NamedStep => ({ name: part.name, step: tryOne(part, at) }));

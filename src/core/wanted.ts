@@ -65,7 +65,7 @@ export function wantedSlots(text: string): Wanted<WantedSlots> {
   );
   if (wrong !== undefined) {
     return refused(
-      `${shown(text)}: the ${wrong[0]} is ${shown(wrong[1])}; accepted is NAME, NAME=WEIGHT, NAME/CAPACITY or NAME=WEIGHT/CAPACITY, with whole numbers from 1 up`,
+      `${shown(text)}: the ${wrong[0]} is ${shown(wrong[1])}; expected NAME, NAME=WEIGHT, NAME/CAPACITY or NAME=WEIGHT/CAPACITY, with whole numbers from 1 up`,
     );
   }
   return {
@@ -84,7 +84,7 @@ function countOf(digits: string): number | undefined {
 }
 
 function misplaced(text: string, why: string): { readonly ok: false; readonly problem: string } {
-  return refused(`${shown(text)}: ${why}; accepted is NAME[=WEIGHT][/CAPACITY]`);
+  return refused(`${shown(text)}: ${why}; expected NAME[=WEIGHT][/CAPACITY]`);
 }
 
 function refused(problem: string): { readonly ok: false; readonly problem: string } {

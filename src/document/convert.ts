@@ -27,10 +27,8 @@ export class Conversion {
 
   valueOf(root: Node): unknown {
     const { value, size, height } = this.#convert(root);
-    if (size > MOST_VALUES)
-      this.#refuse(root, `its aliases expand to ${size} values; accepted are at most ${MOST_VALUES}`);
-    else if (height > DEEPEST)
-      this.#refuse(root, `its aliases are nested ${height} deep; accepted is at most ${DEEPEST}`);
+    if (size > MOST_VALUES) this.#refuse(root, `its aliases expand to ${size} values; expected at most ${MOST_VALUES}`);
+    else if (height > DEEPEST) this.#refuse(root, `its aliases are nested ${height} deep; expected at most ${DEEPEST}`);
     return value;
   }
 
@@ -81,12 +79,12 @@ export class Conversion {
     for (const { key, value } of pairsOf(map)) {
       const name = keyText(key);
       if (name === undefined) {
-        this.#refuse(key as Node, 'a key is not text; accepted are keys that are text');
+        this.#refuse(key as Node, 'a key is not text; expected keys that are text');
         continue;
       }
       if (seen.has(name)) this.#refuse(key as Node, `the key ${shown(name)} is there twice`);
       if (name === '<<' && (key as Scalar).type === Scalar.PLAIN) {
-        this.#refuse(key as Node, '<< is not part of YAML 1.2; accepted is an alias for a whole value, such as *name');
+        this.#refuse(key as Node, '<< is not part of YAML 1.2; expected an alias for a whole value, such as *name');
       }
       seen.add(name);
       keys.push(name);

@@ -61,7 +61,7 @@ describe('what is wrong is told with its line and column, in plain words', () =>
     ['nothing but a remark', '# later\n', 'f.yaml:1:1: there is nothing in it'],
     ['a key twice', 'a: 1\nb: 2\na: 3', 'f.yaml:3:1: the key "a" is there twice'],
     ['a key twice, once quoted', '{a: 1, "a": 3}', 'f.yaml:1:8: the key "a" is there twice'],
-    ['a tab', 'a:\n\tb: 1', 'f.yaml:2:1: a tab indents this line; accepted are spaces'],
+    ['a tab', 'a:\n\tb: 1', 'f.yaml:2:1: a tab indents this line; expected spaces'],
     ['an open quote', 'a: 1\nb: "x\nc: 1', 'f.yaml:2:4: the quote that begins here is not closed'],
     [
       'an open bracket',
@@ -94,7 +94,7 @@ describe('what is wrong is told with its line and column, in plain words', () =>
     [
       'a merge',
       'a: &x {b: 1}\nc:\n  <<: *x',
-      'f.yaml:3:3: << is not part of YAML 1.2; accepted is an alias for a whole value, such as *name',
+      'f.yaml:3:3: << is not part of YAML 1.2; expected an alias for a whole value, such as *name',
     ],
     ['a tag', 'a: !secret x', 'f.yaml:1:4: tags (!name) are not accepted; text that begins with ! goes between quotes'],
     [
@@ -105,10 +105,10 @@ describe('what is wrong is told with its line and column, in plain words', () =>
     [
       'another version of YAML',
       '%YAML 1.1\n---\na: yes',
-      'f.yaml:1:1: the line %YAML 1.1 is a directive; accepted is YAML 1.2 without any',
+      'f.yaml:1:1: the line %YAML 1.1 is a directive; expected YAML 1.2 without any',
     ],
-    ['two documents', 'a: 1\n---\nb: 2', 'f.yaml:3:1: a second document begins; accepted is one'],
-    ['a list as a key', '? [a]\n: b', 'f.yaml:1:3: a key is no text; accepted are keys that are text'],
+    ['two documents', 'a: 1\n---\nb: 2', 'f.yaml:3:1: a second document begins; expected one'],
+    ['a list as a key', '? [a]\n: b', 'f.yaml:1:3: a key is no text; expected keys that are text'],
     [
       'a number with a zero before it',
       'a: 0755',
@@ -129,7 +129,7 @@ describe('what is wrong is told with its line and column, in plain words', () =>
     [
       'the line ends of a dead system',
       'a: 1\rb: 2',
-      'f.yaml:1:5: a line ends with CR alone; accepted is LF, or CR and LF',
+      'f.yaml:1:5: a line ends with CR alone; expected LF, or CR and LF',
     ],
     [
       'a bad escape',
@@ -142,7 +142,7 @@ describe('what is wrong is told with its line and column, in plain words', () =>
 
   test('another encoding', async () => {
     expect(await toldOf(new Uint8Array([0xff, 0xfe, 0x61, 0]))).toEqual([
-      'f.yaml:1:1: it is not UTF-8; accepted is text in UTF-8',
+      'f.yaml:1:1: it is not UTF-8; expected text in UTF-8',
     ]);
   });
 
@@ -172,14 +172,14 @@ describe('a file that was made to do harm', () => {
       );
     }
     const [told] = await toldOf(laughs.join('\n'));
-    expect(told).toMatch(/^f\.yaml:1:1: its aliases expand to [\d.e+]+ values; accepted are at most 50000$/);
+    expect(told).toMatch(/^f\.yaml:1:1: its aliases expand to [\d.e+]+ values; expected at most 50000$/);
   });
 
   test('cannot be deep by aliases', async () => {
     const chain = ['a0: &a0 [x]'];
     for (let level = 1; level < 310; level++) chain.push(`a${level}: &a${level} [*a${level - 1}]`);
     expect(await toldOf(chain.join('\n'))).toEqual([
-      'f.yaml:1:1: its aliases are nested 312 deep; accepted is at most 300',
+      'f.yaml:1:1: its aliases are nested 312 deep; expected at most 300',
     ]);
   });
 

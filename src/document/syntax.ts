@@ -24,7 +24,7 @@ const BY_MESSAGE: readonly (readonly [RegExp, Words])[] = [
     /^Implicit keys need to be on a single line/,
     'a line without "key:"; or the line before it is one that nothing can follow',
   ],
-  [/^Implicit map keys need to be followed by map values/, 'a key without ":"; accepted is "key: value"'],
+  [/^Implicit map keys need to be followed by map values/, 'a key without ":"; expected "key: value"'],
   [
     /^Plain value cannot start with .*character (.)$/,
     (found) => `text cannot begin with ${found.at(-1)}; it goes between quotes`,
@@ -41,10 +41,10 @@ const BY_MESSAGE: readonly (readonly [RegExp, Words])[] = [
 
 /** The message if the parser gives no better one. */
 const BY_CODE: Readonly<Record<string, string>> = {
-  TAB_AS_INDENT: 'a tab indents this line; accepted are spaces',
+  TAB_AS_INDENT: 'a tab indents this line; expected spaces',
   BAD_INDENT: 'this line is not indented like those it belongs to',
-  NON_STRING_KEY: 'a key is no text; accepted are keys that are text',
-  MULTIPLE_ANCHORS: 'two anchors (&name) for one value; accepted is one',
+  NON_STRING_KEY: 'a key is no text; expected keys that are text',
+  MULTIPLE_ANCHORS: 'two anchors (&name) for one value; expected one',
   MULTIPLE_TAGS: 'tags (!name) are not accepted; text that begins with ! goes between quotes',
   TAG_RESOLVE_FAILED: 'tags (!name) are not accepted; text that begins with ! goes between quotes',
   BAD_ALIAS: 'an alias (*name) has no name; text that begins with * goes between quotes',

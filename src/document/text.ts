@@ -17,7 +17,7 @@ export function readText(given: string | Uint8Array): ReadText {
   }
   // A half of a character would become another one, if it were encoded before it is looked for.
   const decoded = typeof given === 'string' ? given : decode(given);
-  if (decoded === undefined) return refused(1, 1, 'it is not UTF-8; accepted is text in UTF-8');
+  if (decoded === undefined) return refused(1, 1, 'it is not UTF-8; expected text in UTF-8');
   const text = decoded.startsWith('\ufeff') ? decoded.slice(1) : decoded;
   const unseen = UNSEEN.exec(text);
   if (unseen === null) return { ok: true, text };
@@ -34,7 +34,7 @@ function decode(bytes: Uint8Array): string | undefined {
 }
 
 function unseenTold(character: string): string {
-  if (character === '\r') return 'a line ends with CR alone; accepted is LF, or CR and LF';
+  if (character === '\r') return 'a line ends with CR alone; expected LF, or CR and LF';
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
   return `here is the character U+${code}, which nobody can see; in text it is written as an escape between double quotes`;
 }

@@ -33,7 +33,7 @@ export function readYaml(text: string): ReadYaml {
   if (document === undefined) return refused(0, NOTHING);
   const problems = syntaxProblems(document, text, lines);
   if (second !== undefined) {
-    problems.push({ ...lines.placeOf(startOf(second, text)), message: 'a second document begins; accepted is one' });
+    problems.push({ ...lines.placeOf(startOf(second, text)), message: 'a second document begins; expected one' });
   }
   if (problems.length > 0) return { ok: false, problems };
   if (document.contents === null || isNothing(document.contents)) return refused(0, NOTHING);
@@ -54,7 +54,7 @@ function parse(text: string): Parsed {
   const directive = /^%.*$/m.exec(text.slice(0, /^---/m.exec(text)?.index ?? 0));
   if (directive !== null) {
     return {
-      refused: `the line ${directive[0]} is a directive; accepted is YAML 1.2 without any`,
+      refused: `the line ${directive[0]} is a directive; expected YAML 1.2 without any`,
       at: directive.index,
     };
   }

@@ -91,7 +91,7 @@ export class OctokitClient implements GitHubClient {
     if (!isName(owner) || !isName(repo) || more.length > 0)
       throw new Failure(
         'invalid',
-        `the repository is ${shown(this.repository)}; accepted is owner/name, as githubRepo or in GITHUB_REPO`,
+        `the repository is ${shown(this.repository)}; expected owner/name, as githubRepo or in GITHUB_REPO`,
       );
     this.#owner = owner;
     this.#repo = repo;

@@ -130,19 +130,19 @@ export function settingsOf(options: LockManagerOptions): Settings {
 export function problemWith(issues: readonly number[], options: AcquireOptions): string | undefined {
   if (issues.length === 0) return 'no issue is named';
   const bad = issues.find((issue) => !Number.isSafeInteger(issue) || issue < 1);
-  if (bad !== undefined) return `the issue is ${shown(bad)}; accepted is a whole number from 1`;
+  if (bad !== undefined) return `the issue is ${shown(bad)}; expected a whole number from 1`;
   for (const name of ['workerId', 'nodeId'] as const) {
     const value: unknown = options[name];
     if (typeof value !== 'string' || value === '' || value.length > LONGEST_NAME || /\p{Cc}/u.test(value))
-      return `${name} is ${shown(value)}; accepted are 1 to ${LONGEST_NAME} printable characters`;
+      return `${name} is ${shown(value)}; expected 1 to ${LONGEST_NAME} printable characters`;
   }
   const { conflictStrategy = ConflictStrategy.RETRY, reason, taskInfo } = options;
   if (!Object.values<string>(ConflictStrategy).includes(conflictStrategy))
-    return `conflictStrategy is ${shown(conflictStrategy)}; accepted are ${Object.values(ConflictStrategy).join(', ')}`;
+    return `conflictStrategy is ${shown(conflictStrategy)}; expected ${Object.values(ConflictStrategy).join(', ')}`;
   if (conflictStrategy === ConflictStrategy.FORCE_ACQUIRE && (reason === undefined || reason.trim() === ''))
     return 'FORCE_ACQUIRE needs a reason, which is shown on the issue';
   if (options.priority !== undefined && !isPriority(options.priority))
-    return `priority is ${shown(options.priority)}; accepted are high, medium, low, and numbers from -100 to 100`;
+    return `priority is ${shown(options.priority)}; expected high, medium, low, and numbers from -100 to 100`;
   if (reason !== undefined && reason.length > 1_000) return 'the reason is longer than 1,000 characters';
   if (taskInfo !== undefined && JSON.stringify(taskInfo).length > LARGEST_INFO)
     return `taskInfo is larger than ${LARGEST_INFO} characters`;

@@ -9,6 +9,12 @@ export function userShown(uid: number): string {
   return named('/etc/passwd', uid, 'uid');
 }
 
+/** The name of the user that this process acts as; undefined where the system knows no users. */
+export function ownUser(): string | undefined {
+  const uid = process.geteuid?.();
+  return uid === undefined ? undefined : (nameIn('/etc/passwd', uid) ?? `uid ${uid}`);
+}
+
 /** `devs (gid 100)`. */
 export function groupShown(gid: number): string {
   return named('/etc/group', gid, 'gid');

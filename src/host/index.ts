@@ -1,4 +1,4 @@
-export { groupShown, isTrustedOwner, userShown } from './accounts.ts';
+export { groupShown, isTrustedOwner, ownUser, userShown } from './accounts.ts';
 export { identityFrom, offspringFrom } from './claims.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';

@@ -4,7 +4,7 @@ import type { Adapters } from '../adapters/adapters.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Json } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { thisProcess, randomHex } from '../host/index.ts';
+import { ownUser, thisProcess, randomHex } from '../host/index.ts';
 import {
   isEtcdUrl,
   openEmbedded,
@@ -71,7 +71,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     clock = systemClock,
     newId = () => randomHex(8),
     // Identifies the process, so that a reader on the same machine can see whether it still runs.
-    about = { host: hostname(), pid: process.pid, ...thisProcess() },
+    about = aboutThisProcess(),
   } = options;
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
@@ -141,5 +141,27 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
       `${error.message}. This is the store that everybody here shares; from inside a sandbox ${wayOut}`,
       { cause: error },
     );
+  }
+}
+
+/** Shown to people who ask what holds a lock: where it runs, as which user, in which directory. */
+function aboutThisProcess(): Json {
+  const user = ownUser();
+  const directory = workingDirectory();
+  return {
+    host: hostname(),
+    pid: process.pid,
+    ...(user !== undefined && { user }),
+    ...(directory !== undefined && { directory }),
+    ...thisProcess(),
+  };
+}
+
+/** Undefined if it was deleted. */
+function workingDirectory(): string | undefined {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined;
   }
 }

@@ -23,7 +23,7 @@ export function optionsProblem(options: unknown): string | undefined {
   if (shape !== undefined) return shape;
   const { strategy, reason, signal, onWaiting } = options as Readonly<Record<string, unknown>>;
   if (strategy !== undefined && !STRATEGIES.includes(strategy as Strategy)) {
-    return `strategy is ${shown(strategy)}; accepted is ${STRATEGIES.map(shown).join(' or ')}`;
+    return `strategy is ${shown(strategy)}; expected ${STRATEGIES.map(shown).join(' or ')}`;
   }
   if (strategy === 'force' && (reason ?? '') === '') return 'strategy is "force", which has to give a reason';
   if (signal !== undefined && !(signal instanceof AbortSignal)) return `signal is ${shown(signal)}, not an AbortSignal`;
@@ -57,6 +57,10 @@ export const aName: Accepted = {
   words: 'a name of 1 to 200 printable characters',
   fits: (value) => nameProblem(value) === undefined,
 };
+export const aHolder: Accepted = {
+  words: `${aName.words}, or a list of them`,
+  fits: (value) => (Array.isArray(value) ? value : [value]).every((one) => aName.fits(one)),
+};
 export const abortSignal: Accepted = { words: 'an AbortSignal', fits: (value) => value instanceof AbortSignal };
 export const milliseconds: Accepted = {
   words: 'a number of milliseconds above zero',
@@ -88,7 +92,7 @@ export function valuesProblem(options: unknown, accepted: Readonly<Record<string
   if (shape !== undefined) return shape;
   for (const [name, value] of Object.entries(options as object) as [string, unknown][]) {
     const { words, fits } = accepted[name] as Accepted;
-    if (value !== undefined && !fits(value)) return `${name} is ${shown(value)}; accepted is ${words}`;
+    if (value !== undefined && !fits(value)) return `${name} is ${shown(value)}; expected ${words}`;
   }
   return undefined;
 }

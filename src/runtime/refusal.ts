@@ -28,7 +28,13 @@ export interface HeldBy {
 /** Why there is no hold. */
 export type Refusal =
   | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
-  | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
+  /** `behind`: there is room, but this request waits for more slots and is served first. */
+  | {
+      readonly kind: 'full';
+      readonly free: number;
+      readonly holders: readonly SemaphoreGrant[];
+      readonly behind?: { readonly holder: string; readonly weight: number };
+    }
   /** Its metadata and reason do not fit into the record with those of the other holds. */
   | TooLarge
   /** `holders`: who held it when the time was over; none if that is not known, or if others were to get it first. */
@@ -105,6 +111,7 @@ function explained(refusal: Refusal): string {
     case 'busy':
       return `held by ${told(refusal.holders)}`;
     case 'full':
+      if (refusal.behind !== undefined) return behindTold(refusal.behind, refusal.free);
       return `only ${refusal.free} free; held by ${told(refusal.holders)}`;
     case 'too-large':
       return (
@@ -146,6 +153,14 @@ function explained(refusal: Refusal): string {
   }
 }
 
+/** Why a small request does not go past a large one that came before it. */
+export function behindTold(
+  { holder, weight }: { readonly holder: string; readonly weight: number },
+  free: number,
+): string {
+  return `behind ${holder}, which waits for ${weight} slots and goes first; ${free} free`;
+}
+
 function told(holders: readonly HeldBy[]): string {
   const some = holders
     .slice(0, 5)
@@ -154,10 +169,13 @@ function told(holders: readonly HeldBy[]): string {
   return (some.length === 0 ? 'nobody, but others wait' : some.join(', ')) + (more > 0 ? ` and ${more} more` : '');
 }
 
-/** `a waits for lock/x, held by b; b waits for lock/y, held by a`. */
+/** `a waits for lock/x behind b; b waits for lock/y behind a`. A run inside another is named with the outer one. */
 function cycleTold(cycle: Cycle): string {
   return cycle
-    .map(({ holder, resource, blockedBy }) => `${holder} waits for ${resource} behind ${blockedBy}`)
+    .map(({ holder, resource, blockedBy, inside }) => {
+      const who = inside === undefined ? holder : `${holder} (inside ${inside})`;
+      return `${who} waits for ${resource} behind ${blockedBy}`;
+    })
     .join('; ');
 }
 

@@ -22,6 +22,7 @@ import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
 import { Events } from './observe/events.ts';
+import { followSince, type PastListener } from './observe/past-events.ts';
 import type { Subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
@@ -138,7 +139,7 @@ export class Signalbox implements AsyncDisposable {
   semaphore<Meta = Json>(name: string, options: { readonly capacity?: number } = {}): Semaphore<Meta> {
     const isNumber = typeof (options as unknown) === 'number';
     const problem = isNumber
-      ? `its second argument is ${shown(options)}; accepted is an object with the capacity: { capacity: ${shown(options)} }`
+      ? `its second argument is ${shown(options)}; expected an object with the capacity: { capacity: ${shown(options)} }`
       : (shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity }));
     if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
     return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
@@ -235,6 +236,12 @@ export class Signalbox implements AsyncDisposable {
     refuseUnlessCondition(condition);
     refuseWrongValues(options, CHECK);
     return evaluate(condition, await this.#executor.inputsFor([condition], options, given));
+  }
+
+  /** For the command line: the events since `at` that the store still has, then those that happen. */
+  async eventsSince(pattern: EventPattern, at: number, listener: PastListener, signal: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([signal, this.#runtime.stopped]);
+    await followSince(this.#runtime, pattern, at, listener, over);
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf: `renderExplanation` makes lines of it. */

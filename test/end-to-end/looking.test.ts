@@ -1,6 +1,8 @@
 // Looking: who holds what, what happens, and whether all is well.
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { open } from 'signalbox';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openEmbedded, openEtcdUrl, Value } from 'signalbox/store';
@@ -40,11 +42,69 @@ describe.each(stores)('on $on', ({ kind }) => {
       ]);
       const { stdout } = await scratch.run('who', 'lock/main');
       expect(stdout).toMatch(
-        /^RESOURCE .*\nlock\/main +worker:1 .* renewed \d+ m?s ago\n {2}merging · pid \d+ on .*\n +1\. agent:9 /,
+        /^RESOURCE .*\nlock\/main +worker:1 .* renewed \d+ m?s ago\n {2}merging · \S+ in \S+ · pid \d+ on .*\n +1\. agent:9 .* waiting behind worker:1\n/,
       );
       expect(stdout).not.toContain('docs');
       waiting.child.kill('SIGINT');
       await waiting.ended;
+    });
+
+    it('names the command, the user and the directory of a run, and what it left running when it is gone', async () => {
+      const command = ['sh', '-c', 'echo $$ > pid; echo on; exec sleep 1000'];
+      const run = scratch.start('run', '--lock', 'main', '--reason', 'deploying', '--', ...command);
+      await run.printed('on\n');
+      const pid = readFileSync(scratch.path('pid'), 'utf8').trim();
+      const held = (await scratch.run('who')).stdout;
+      expect(held).toContain(
+        `deploying · runs sh · ${userInfo().username} in ${scratch.dir} · pid ${run.child.pid} on `,
+      );
+      run.child.kill('SIGKILL');
+      await once(run.child, 'exit');
+      const left = (await scratch.run('who')).stdout;
+      expect(left).toMatch(
+        /process gone\n {2}its process is gone but its command still runs \(pid \d+\); its lease ends in /,
+      );
+      expect(left).toContain(`(pid ${pid})`);
+      expect(left).not.toContain(`pid ${run.child.pid}`);
+      const waits = scratch.start('run', '-v', '--lock', 'main', '--', 'echo', 'next');
+      await waits.complained(`(deploying) since `);
+      await waits.complained(`its process is gone but its command still runs (pid ${pid}); its lease ends soon`);
+      process.kill(Number(pid), 'SIGKILL');
+      expect(await waits.ended).toMatchObject({ code: 0, stdout: 'next\n' });
+    });
+
+    it('and status show the same again whenever it changes, with --watch', async () => {
+      const lines = scratch.start('who', '--watch', '--json');
+      const screen = scratch.start('status', '--watch');
+      await lines.printed('"locks":[]');
+      await screen.printed('Locks and slots: none\n\nTasks: none\n\nPipelines: none\n\nMembers: none\n');
+      await using box = await open(scratch.store);
+      await box.lock('main').acquire({ holder: 'worker:1' });
+      await lines.printed('"holder":"worker:1"');
+      await screen.printed('lock/main  worker:1');
+      for (const { child } of [lines, screen]) child.kill('SIGINT');
+      expect([(await lines.ended).code, (await screen.ended).code]).toEqual([130, 130]);
+    });
+
+    it('is part of status, with tasks, pipelines and members', async () => {
+      await using box = await open(scratch.store);
+      await box.lock('main').acquire({ holder: 'worker:1', reason: 'merging' });
+      await box.tasks.publish('one', {});
+      await box.tasks.publish('two', {});
+      await box.tasks.claim('one', { holder: 'worker:2' });
+      await box.members.join('alpha', { zone: 'b' });
+      await box.pipelines.run({ name: 'r', phases: [{ name: 'a', run: 'exit 3' }] }, { id: 'r-1' });
+      const { stdout } = await scratch.run('status');
+      expect(stdout).toMatch(/^Locks and slots\n {2}RESOURCE .*\n {2}lock\/main +worker:1 .*\n {4}merging · /);
+      expect(stdout).toMatch(/\nTasks: 1 pending, 1 running\n {2}TASK .*\n {2}one +running +0 +worker:2 /);
+      expect(stdout).toMatch(/\nPipelines: 1 failed\n {2}PIPELINE .*\n {2}r-1 +failed .*\n {4}phase a: exit code 3\n/);
+      expect(stdout).toMatch(/\nMembers\n {2}MEMBER .*\n {2}alpha .*\{"zone":"b"\}\n$/);
+      expect(await scratch.json('status')).toMatchObject({
+        locks: [{ name: 'main' }, { name: 'pipeline:r-1' }],
+        tasks: { counts: { pending: 1, running: 1, complete: 0, failed: 0 }, running: [{ task: 'one' }] },
+        pipelines: [{ pipeline: 'r-1', state: 'failed', isDriven: false }],
+        members: [{ id: 'alpha', metadata: { zone: 'b' } }],
+      });
     });
 
     it('fits a terminal, in colour unless NO_COLOR says otherwise', async () => {
@@ -59,7 +119,9 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(plain.filter((line) => [...line].length > 80)).toEqual([]);
       expect(plain.join('\n')).toContain('x…');
       expect(plain.join('\n')).not.toContain('\x1b');
-      expect((await onTerminal({})).join('\n')).toContain('\x1b[1mRESOURCE');
+      const reason = plain.join('').match(/z{20,}/g) ?? [];
+      expect(reason.join(''), 'the reason is never cut').toHaveLength(300);
+      expect((await onTerminal({})).join('\n')).toContain('\x1b[1mlock/xxx');
     });
 
     it('and lists make no session and write nothing', async () => {
@@ -114,6 +176,28 @@ describe.each(stores)('on $on', ({ kind }) => {
   });
 
   describe('events', () => {
+    it('begin in the past with --since, by time and with reasons', async () => {
+      await using box = await open(scratch.store);
+      await using hold = await box.lock('main').acquire({ holder: 'worker:1', reason: 'merging change 42' });
+      // On etcd tasks have keys that all stores of a server share.
+      const task = `since-${process.pid}`;
+      await box.tasks.publish(task, {});
+      const waits = scratch.start('lock', 'acquire', 'main', '--holder', 'agent:9', '--reason', 'a hotfix');
+      const queued = scratch.start('events', 'tail', 'lock:queued', '--since', '1h', '-n', '1');
+      expect((await queued.ended).stdout).toMatch(/lock:queued .*agent:9 .*reason="a hotfix"\n$/);
+      await hold.release();
+      await waits.ended;
+      const { code, stdout } = await scratch.run('events', 'tail', '--since', '1h', '--no-follow');
+      expect(code).toBe(0);
+      const lines = stdout.split('\n').filter((line) => line.includes(' lock/main ') || line.includes(` task/${task}`));
+      const types = lines.map((line) => line.split(/ +/)[1]);
+      expect(types).toEqual(['lock:acquired', 'task:published', 'lock:queued', 'lock:released', 'lock:acquired']);
+      expect(stdout).toMatch(/lock:acquired .*worker:1 .*reason="merging change 42"\n/);
+      expect((await scratch.run('events', 'tail', '--since', '1ms', '--no-follow')).stdout).toBe('');
+      expect((await scratch.run('events', 'tail', '--no-follow')).code).toBe(64);
+      expect((await scratch.run('events', 'tail', 'lock:aquired')).stderr).toContain('did you mean lock:acquired?');
+    });
+
     it('are printed as they happen, one in a line, until as many have come as were asked for', async () => {
       await using box = await open(scratch.store);
       const plain = scratch.start('events', 'tail', 'lock:*', '-n', '2');

@@ -78,7 +78,7 @@ phases:
     });
     expect(await pipeline('resume', 'r7')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('it is done and cannot be resumed') as string,
+      stderr: expect.stringContaining('pipeline/r7: it is done\n  free its id') as string,
     });
     expect(await pipeline('resume', 'r7', '--skip')).toMatchObject({ code: 1 });
     expect(await pipeline('forget', 'r7')).toMatchObject({ code: 0, stdout: 'pipeline/r7: deleted\n' });
@@ -142,7 +142,9 @@ phases:
     expect(left.stderr).toBe(
       'signalbox: pipeline/n: left blocked; it can be resumed\n  continue it: signalbox pipeline resume n\n  or end it for good: signalbox pipeline cancel n\n',
     );
-    expect((await pipeline('status', 'n')).stdout).toMatch(/not driven[^]*continue it: signalbox pipeline resume n/);
+    expect((await pipeline('status', 'n')).stdout).toMatch(
+      /no process drives it[^]*continue it: signalbox pipeline resume n/,
+    );
     write('', 'go');
     const resumed = await pipeline('resume', 'n');
     expect(resumed.stdout).toMatch(/^pipeline\/n: driven from here, at a\n[^]*a \| ran\n/);
@@ -159,6 +161,36 @@ phases:
     expect(existsSync(scratch.path('ran'))).toBe(false);
   });
 
+  it('that has failed starts again from a phase, with what the phases before it passed on', async () => {
+    const file = write(`
+name: r
+phases:
+  - { name: build, run: 'echo x >> built; echo "VERSION=2" >> "$SIGNALBOX_OUTPUT"' }
+  - { name: test, run: 'test -e fixed' }
+  - { name: push, run: 'echo pushed $VERSION' }
+`);
+    expect((await pipeline('run', file, '--id', 'again')).code).toBe(1);
+    expect((await pipeline('status', 'again')).stdout).toContain(
+      'start it again: signalbox pipeline resume again --from test\n',
+    );
+    expect(await pipeline('resume', 'again')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('signalbox pipeline resume again --from test') as string,
+    });
+    expect(await pipeline('resume', 'again', '--from', 'push')).toMatchObject({
+      code: 1,
+      stderr:
+        'signalbox: pipeline/again: phase "push" comes after the one that failed; it can start again from build, test\n',
+    });
+    write('', 'fixed');
+    const again = await pipeline('resume', 'again', '--from', 'test');
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('push | pushed 2\n') as string });
+    expect(read('built')).toBe('x\n');
+    expect((await pipeline('resume', 'again', '--from', 'test')).stderr).toContain(
+      'pipeline/again is done; only a failed',
+    );
+  });
+
   it('asks a person when its driver was killed during a phase that is not idempotent', async () => {
     const file = write(
       'name: r\nphases:\n  - { name: a, run: "echo $$ >> runs; echo begun; test $(wc -l < runs) -gt 1 || exec sleep 100" }\n',
@@ -170,7 +202,10 @@ phases:
     expect(early.stderr).toContain('nothing was done, because no phase waits for a decision: it is running');
     child.kill('SIGKILL');
     await ended;
-    const asked = await pipeline('resume', 'k', '--wait');
+    // What `status` recommends works at once, although the lease of the killed driver has not ended.
+    expect((await pipeline('status', 'k')).stdout).toContain('continue it: signalbox pipeline resume k\n');
+    const asked = await pipeline('resume', 'k');
+    expect(asked.stderr).toContain("waiting for pipeline/k; its driver's process is gone; its lease ends in ");
     expect(asked.code).toBe(75);
     const [, question = ''] =
       /run the phase again: signalbox pipeline resume k --rerun --question (\d+)/.exec(asked.stderr) ?? [];
@@ -219,7 +254,7 @@ phases:
     const refused = await pipeline('resume', 'sb');
     expect(refused).toMatchObject({
       code: 75,
-      stderr: expect.stringMatching(/^signalbox: pipeline\/.*: driver:.* drives it, .* resume .* --wait$/m) as string,
+      stderr: expect.stringMatching(/^signalbox: pipeline\/sb: driven by driver:.*\n.* resume sb --wait$/m) as string,
     });
     const second = scratch.start('pipeline', 'resume', 'sb', '--wait');
     first.child.kill('SIGKILL');
@@ -245,6 +280,10 @@ phases:
     expect(stdout).toContain('a | ending');
     expect(stderr).toMatch(/^signalbox: stopping its command[^]*stopped; it can be resumed\n {2}continue it: /);
     expect(code).toBe(130);
+    expect((await pipeline('status', 's')).stdout).toMatch(
+      /^s {2}stopped · .* · no process drives it\n[^]*continue it/,
+    );
+    expect((await pipeline('list')).stdout).toMatch(/s +stopped +a .*\n {2}no process drives it; continue it: /);
     expect(await pipeline('resume', 's')).toMatchObject({ code: 0 });
   });
 

@@ -81,7 +81,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
     );
     shell.write(CTRL_C);
     // A shell leaves it at that if its command died of Ctrl-C, so it is asked afterwards.
-    await shell.prints(/\r\x1b\[K[^]*[$#] $/);
+    await shell.prints(/\r\x1b\[J[^]*[$#] $/);
     type('echo code $?');
     await shell.prints(/code 130/);
     expect(shell.stdout).not.toMatch(/^ran/m);
@@ -156,7 +156,7 @@ describe.skipIf(hasNoTerminals)('a run on a terminal', () => {
     while ((await box.lock('a').inspect()).waiting.length === 0)
       await new Promise((resolve) => setTimeout(resolve, 20));
     await hold.release();
-    await shell.prints(/\x1b\[Kran\s+code 0/);
+    await shell.prints(/\x1b\[Jran\s+code 0/);
   });
 
   it('passes on a signal that was sent to it alone', async () => {

@@ -8,8 +8,8 @@ afterAll(() => scratch.remove());
 
 describe.concurrent('a mistake in the call', () => {
   it.each([
-    [['lok'], "unknown command 'lok' (did you mean lock?)", 'accepted: run, lock, sem'],
-    [['lock', 'aquire', 'x'], "unknown command 'aquire' (did you mean acquire?)", 'accepted: acquire, renew'],
+    [['lok'], "unknown command 'lok' (did you mean lock?)", 'expected: run, lock, sem'],
+    [['lock', 'aquire', 'x'], "unknown command 'aquire' (did you mean acquire?)", 'expected: acquire, renew'],
     [['lock', 'acquire', 'x', '--hodler', 'a'], "unknown option '--hodler' (did you mean --holder?)", '--shared'],
     [['lock', 'acquire'], "missing required argument 'name'", 'usage: signalbox lock acquire'],
     [['lock', 'acquire', 'x', '--ttl', '5q', '--holder', 'a'], '"5q" is not a duration', '250ms, 60s, 5m'],
@@ -24,13 +24,13 @@ describe.concurrent('a mistake in the call', () => {
     [['sem', 'acquire', 'never-used', '--holder', 'a'], 'its capacity must be named', ''],
     [['sem', 'resize', 'x', '--capacity', '0'], 'capacity is 0', 'at least 1'],
     [['who', ''], 'lock/NAME or semaphore/NAME', ''],
-    [['who', '--store', 'memory:'], 'no other process sees it', 'accepted is file:DIRECTORY'],
+    [['who', '--store', 'memory:'], 'no other process sees it', 'expected file:DIRECTORY'],
     [['run', '--lock', '--', 'true'], '--lock needs a name', 'see: signalbox run --help'],
-    [['events', 'tail', 'nonsense'], 'pattern is "nonsense"', 'accepted is'],
+    [['events', 'tail', 'nonsense'], 'pattern is "nonsense"', 'expected'],
     [['events', 'tail', '-n', '0'], 'at least 1', ''],
     [['completion', 'tcsh'], 'bash, zsh, fish', ''],
     [['export'], "missing required argument 'dir'", ''],
-    [['who', '--store', 'carrier-pigeon:7'], 'the store is "carrier-pigeon:7"', 'accepted is'],
+    [['who', '--store', 'carrier-pigeon:7'], 'the store is "carrier-pigeon:7"', 'expected'],
   ] as const)('is told with what is accepted, and nothing is done: %j', async (args, problem, hint) => {
     const { code, stdout, stderr } = await scratch.run(...args);
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });

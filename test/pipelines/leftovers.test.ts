@@ -10,7 +10,7 @@ import { openEmbedded, prefixed, type ReadResult, type Store } from 'signalbox/s
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MARK, type Offspring } from '../../src/host/index.ts';
 import { offspringOf } from '../../src/host/offspring.ts';
-import type { ChildNote } from '../../src/runtime/processes/children.ts';
+import type { ChildNote } from '../../src/runtime/child-note.ts';
 import { keysOf } from '../../src/runtime/holds/held-records.ts';
 import { encode } from '../../src/runtime/layout.ts';
 import { isAlive } from '../support/run-processes.ts';

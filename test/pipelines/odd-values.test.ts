@@ -166,7 +166,7 @@ describe('a decision that is none', () => {
       await run([{ name: 'pay', onFailure: 'block', run: 'echo paid >> paid; exit 1' }], { cwd: directory });
       const resuming = box.pipelines.resume('p', { decision: decision as never });
       await expect(resuming).rejects.toMatchObject({ code: 'invalid' });
-      await expect(resuming).rejects.toThrow('accepted is "rerun" or "skip"');
+      await expect(resuming).rejects.toThrow('expected "rerun" or "skip"');
       expect(readFileSync(join(directory, 'paid'), 'utf8')).toBe('paid\n');
     },
   );

@@ -34,8 +34,8 @@ describe('a runbook in TypeScript', () => {
   it('is refused with everything that is wrong with it', () => {
     const definition = { name: 'r', phases: [{ name: 'p', run: 5, timeout: 5000 }] } as unknown as RunbookDefinition;
     const problems = [
-      'phases[0].run: run is 5; accepted is a line for the shell, of 1 to 65536 characters without NUL, or a function; quote it: run: "5"',
-      'phases[0].timeout: timeout is 5000; accepted is text such as "30s" or "5m"; milliseconds go under timeoutMs',
+      'phases[0].run: run is 5; expected a line for the shell, of 1 to 65536 characters without NUL, or a function; quote it: run: "5"',
+      'phases[0].timeout: timeout is 5000; expected text such as "30s" or "5m"; milliseconds go under timeoutMs',
     ];
     expect(() => defineRunbook(definition)).toThrow(new Failure('invalid', problems.join('\n')));
   });

@@ -100,7 +100,7 @@ describe('where nothing is named', () => {
     { IF_ETCD_PORT: 'many' },
     { IF_ETCD_PORT: '65536' },
   ])('an etcd that cannot be one is refused: %j', (environment) => {
-    expect(() => urlAt('/', { ...NOBODY, ...environment })).toThrow(/IF_ETCD_(HOST|PORT) is .*; accepted is/);
+    expect(() => urlAt('/', { ...NOBODY, ...environment })).toThrow(/IF_ETCD_(HOST|PORT) is .*; expected/);
   });
 });
 

@@ -18,17 +18,13 @@ describe('what makes no sense is told, with what is accepted, and never taken fo
     [
       'a strategy that nobody knows',
       (box) => box.lock('a').acquire({ strategy: 'steal' }),
-      /"steal"; accepted is "retry" or/,
+      /"steal"; expected "retry" or/,
     ],
     ['work that is none', (box) => box.lock('a').run({ waitMs: 5 }), /the work is .*, not a function/],
-    ['a pattern that nothing matches', (box) => box.on('lok:*', () => {}), /the pattern is "lok:\*"; accepted is/],
+    ['a pattern that nothing matches', (box) => box.on('lok:*', () => {}), /the pattern is "lok:\*"; expected/],
     ['a handler that is none', (box) => box.on('*'), /the handler is undefined, not a function/],
-    [
-      'one thing that is two',
-      (box) => box.acquireAll([{ lock: 'a', semaphore: 'b' }]),
-      /accepted is \{ lock: NAME \} or/,
-    ],
-    ['a misspelt kind', (box) => box.acquireAll([{ lok: 'a' }]), /accepted is \{ lock: NAME \} or/],
+    ['one thing that is two', (box) => box.acquireAll([{ lock: 'a', semaphore: 'b' }]), /expected \{ lock: NAME \} or/],
+    ['a misspelt kind', (box) => box.acquireAll([{ lok: 'a' }]), /expected \{ lock: NAME \} or/],
     ['several that are no list', (box) => box.acquireAll({ lock: 'a' }), /what is wanted is .*, not a list/],
     [
       'a misspelt setting',

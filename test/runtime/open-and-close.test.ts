@@ -77,7 +77,7 @@ describe('a session', () => {
     async (sessionTtlMs) => {
       const error = await errorOf(open('memory:', { sessionTtlMs }));
       expect(error).toMatchObject({ code: 'invalid' });
-      expect((error as Error).message).toContain(`sessionTtlMs is ${sessionTtlMs}; accepted is`);
+      expect((error as Error).message).toContain(`sessionTtlMs is ${sessionTtlMs}; expected`);
     },
   );
 

@@ -295,7 +295,7 @@ describe.each(transports)('a semaphore on $transport', ({ atOnce }) => {
 
     it.each([0, -1, 2.5, Number.NaN, '3' as never])('cannot be %s', async (capacity) => {
       const { box, pool: slots } = await pool(3);
-      expect(() => box.semaphore('other', { capacity })).toThrow(/capacity.*accepted is a whole number/);
+      expect(() => box.semaphore('other', { capacity })).toThrow(/capacity.*expected a whole number/);
       expect(await errorOf(slots.resize(capacity))).toMatchObject({ code: 'invalid' });
     });
   });

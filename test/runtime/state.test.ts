@@ -261,9 +261,9 @@ describe('a file that is not as it should be', () => {
       'version: version 2, and this signalbox reads 1',
     ],
     ['of no version', { locks: [] }, 'version is missing'],
-    ['a list', [], 'accepted is an object'],
+    ['a list', [], 'expected an object'],
     ['with an unknown key', { version: 1, locks: [], extra: 1 }, 'extra: nobody knows this key'],
-    ['with a lock that is none', { version: 1, locks: [7] }, 'locks[0]: 7; accepted is an object'],
+    ['with a lock that is none', { version: 1, locks: [7] }, 'locks[0]: 7; expected an object'],
     [
       'with a misspelt key',
       { version: 1, locks: [{ ...lock, onstale: 1 }] },
@@ -311,7 +311,7 @@ describe('a file that is not as it should be', () => {
 
   it.each([
     ['with a slot twice', [slots, { ...slots, holder: 'b', token: 2 }], 'holds[1].slots: slot 0 is held already'],
-    ['with fewer slots than weight', [{ ...slots, weight: 2 }], 'holds[0].slots: [0]; accepted are'],
+    ['with fewer slots than weight', [{ ...slots, weight: 2 }], 'holds[0].slots: [0]; expected'],
     ['with a bad weight', [{ ...slots, weight: 0 }], 'weight is 0'],
     ['with a holder twice', [slots, { ...slots, token: 2, slots: [1] }], 'holds[1].holder: "a" has a hold already'],
   ])('is refused before anything is written: a semaphore %s', async (_, holds, message) => {

@@ -191,7 +191,7 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
   it.each([
     ['{not json', 'its data is not JSON'],
     ['{"dependsOn":"b"}', 'dependsOn is "b", not a list of names'],
-    ['{"priority":"high"}', 'priority is "high"; accepted is a whole number from -100 to 100'],
+    ['{"priority":"high"}', 'priority is "high"; expected a whole number from -100 to 100'],
   ])('that publishes %s is told what is wrong with it, and nobody claims it', async (data, problem) => {
     const fleet = new Fleet(atOnce);
     const { box } = await fleet.start('process');

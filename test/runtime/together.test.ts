@@ -58,7 +58,7 @@ describe.each(transports)('several at once on $transport', ({ atOnce }) => {
     await fleet.advance(1_600);
     expect((await here.tryAcquireAll(many(50))).kind).toBe('acquired');
     const error = await errorOf(here.tryAcquireAll(many(51)));
-    expect(error).toMatchObject({ code: 'invalid', message: '51 are wanted at once; accepted are at most 50' });
+    expect(error).toMatchObject({ code: 'invalid', message: '51 are wanted at once; expected at most 50' });
   });
 
   it('are waited for, and had once all are free', async () => {

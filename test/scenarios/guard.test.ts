@@ -902,8 +902,8 @@ describe('an explanation', () => {
     +   ✓ lock "main" is free
     +   ? any of
     +     ✗ branch "wip" does not exist
-    +     ? fileExists: file:go.txt could not be looked at: EACCES
-    +     ? sessionAlive: session:agent has not been looked at
+    +     ? fileExists: file:go.txt could not be checked: EACCES
+    +     ? sessionAlive: session:agent has not been checked
     +   ✗ not
     +     ✓ task "42" is complete
     +   ✓ all of nothing
@@ -912,7 +912,7 @@ describe('an explanation', () => {
 
     > explain {"lockFree":"main"}
     = needsInput
-    + ? lockFree: lock:main has not been looked at
+    + ? lockFree: lock:main has not been checked
     ~ asks for lock:main; woken by lock:released, lock:reclaimed, lock:forced
 
     > explain {"not":{"not":{"lockFree":"main"}}} | lock:main = {"holders":[{"holder":"ci","stale":false}]}

@@ -10,6 +10,81 @@ const review: Guard = { id: 'review', condition: taskDone('review') };
 const impossible: Guard = { id: 'impossible', condition: any([]) };
 
 describe('a pipeline', () => {
+  story('that has failed starts again from a phase', aPipeline({ name: 'build' }, { name: 'test' }, { name: 'push' }))`
+    > ann starts it, and w1 drives it
+    = ok; look at the guards before build
+    ! pipeline:started ann, release
+    ~ running by w1 #1 before build | build waiting, test waiting, push waiting
+
+    > w1 begins
+    = ok; run build
+    ! pipeline:phase w1, build, attempt: 1
+    ~ running by w1 #1 during build | build running, test waiting, push waiting
+
+    > w1's command succeeds with VERSION=1
+    = ok; look at the guards before test
+    ~ running by w1 #1 before test | build done, test waiting, push waiting | VERSION=1
+
+    > w1 begins
+    = ok; run test
+    ! pipeline:phase w1, test, attempt: 1
+    ~ running by w1 #1 during test | build done, test running, push waiting | VERSION=1
+
+    > ann starts it again from build
+    = misplaced; run test
+    ~ running by w1 #1 during test | build done, test running, push waiting | VERSION=1
+
+    > w1's command fails: exit code 1
+    = ok; leave
+    ! pipeline:failed w1, test, reason: phase test: exit code 1
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > w2 drives it
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from push
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from lunch
+    = over; leave
+    ~ failed during test: phase test: exit code 1 | build done, test failed, push waiting | VERSION=1
+
+    > ann starts it again from test
+    = ok; look at the guards before test
+    ! pipeline:resumed ann, test, why: ann starts it again
+    ~ running before test | build done, test waiting, push waiting | VERSION=1
+
+    > w2 drives it
+    = ok; look at the guards before test
+    ! pipeline:resumed w2, why: a driver took over, token: 3
+    ~ running by w2 #3 before test | build done, test waiting, push waiting | VERSION=1
+
+    > w2 begins
+    = ok; run test
+    ! pipeline:phase w2, test, attempt: 1
+    ~ running by w2 #3 during test | build done, test running, 2 runs, push waiting | VERSION=1
+
+    > w2's command succeeds
+    = ok; look at the guards before push
+    ~ running by w2 #3 before push | build done, test done, 2 runs, push waiting | VERSION=1
+
+    > w2 begins
+    = ok; run push
+    ! pipeline:phase w2, push, attempt: 1
+    ~ running by w2 #3 during push | build done, test done, 2 runs, push running | VERSION=1
+
+    > w2's command succeeds
+    = ok; leave
+    ! pipeline:done w2
+    ~ done | build done, test done, 2 runs, push done | VERSION=1
+
+    > ann starts it again from build
+    = over; leave
+    ~ done | build done, test done, 2 runs, push done | VERSION=1
+  `;
+
   story('runs its phases in order, and is done', aPipeline({ name: 'build' }, { name: 'deploy' }))`
     > ann starts it
     = started; look at the guards before build
@@ -293,26 +368,26 @@ describe('a guard before a phase', () => {
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: block
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: block
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > nobody looks at file go
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go has not been looked at, action: block
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go has not been looked at
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go has not been checked, action: block
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go has not been checked
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
 
     > file go is there
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; begin merge
     ! guard:passed w1, go, merge
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been looked at; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go has not been checked; woken by looking at file:go | merge waiting
   `;
 
   story('that was not judged has not passed', aPipeline({ name: 'merge', pre: [quiet, go] }))`
@@ -391,8 +466,8 @@ describe('a guard that warns', () => {
 
     > w1 looks
     = ok; begin merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: warn
-    ~ running by w1 #1 before merge | merge waiting (warned: guard go: file:go could not be looked at: EACCES)
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: warn
+    ~ running by w1 #1 before merge | merge waiting (warned: guard go: file:go could not be checked: EACCES)
   `;
 
   story('lets it run although it was not judged', aPipeline({ name: 'merge', pre: [warns] }))`
@@ -503,9 +578,9 @@ describe('a guard that is retried', () => {
 
     > w1 looks
     = ok; look at the guards before merge, again after 5 s at the latest
-    ! guard:failed w1, quiet, merge, reasons: lock:main could not be looked at: no answer, action: retry
-    ! pipeline:blocked w1, merge, on: guard, reasons: lock:main could not be looked at: no answer
-    ~ blocked by w1 #1 before merge on guard quiet (unknown): lock:main could not be looked at: no answer; woken by lock:released, lock:reclaimed, lock:forced, after 5 s | merge waiting
+    ! guard:failed w1, quiet, merge, reasons: lock:main could not be checked: no answer, action: retry
+    ! pipeline:blocked w1, merge, on: guard, reasons: lock:main could not be checked: no answer
+    ~ blocked by w1 #1 before merge on guard quiet (unknown): lock:main could not be checked: no answer; woken by lock:released, lock:reclaimed, lock:forced, after 5 s | merge waiting
   `;
 
   story(
@@ -570,12 +645,12 @@ describe('a guard that fails the pipeline', () => {
 
     > w1 looks
     = ok; look at the guards before merge
-    ! guard:failed w1, go, merge, reasons: file:go could not be looked at: EACCES, action: fail
-    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ! guard:failed w1, go, merge, reasons: file:go could not be checked: EACCES, action: fail
+    ! pipeline:blocked w1, merge, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > file go is not there
-    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | merge waiting
+    ~ blocked by w1 #1 before merge on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | merge waiting
 
     > w1 looks
     = ok; leave
@@ -791,9 +866,9 @@ describe('a guard after a phase', () => {
 
     > w1 looks
     = ok; look at the guards after test
-    ! guard:failed w1, go, test, reasons: file:go could not be looked at: EACCES, action: block
-    ! pipeline:blocked w1, test, on: guard, reasons: file:go could not be looked at: EACCES
-    ~ blocked by w1 #1 after test on guard go (unknown): file:go could not be looked at: EACCES; woken by looking at file:go | test done, deploy waiting
+    ! guard:failed w1, go, test, reasons: file:go could not be checked: EACCES, action: block
+    ! pipeline:blocked w1, test, on: guard, reasons: file:go could not be checked: EACCES
+    ~ blocked by w1 #1 after test on guard go (unknown): file:go could not be checked: EACCES; woken by looking at file:go | test done, deploy waiting
   `;
 });
 
@@ -835,7 +910,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w1 cannot have lock/trunk yet
@@ -844,7 +919,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk and semaphore/agents yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk, semaphore/agents
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk, semaphore/agents
     ~ blocked by w1 #1 before merge on lock/trunk and semaphore/agents | merge waiting
 
     # What was true before the wait need not be after it.
@@ -890,7 +965,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w2 drives it
@@ -946,7 +1021,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting
 
     > w1 is refused lock/trunk, because "it would deadlock"
@@ -986,7 +1061,7 @@ describe('what a phase holds', () => {
 
     > w1 cannot have lock/trunk yet
     = ok; acquire lock/trunk and semaphore/agents
-    ! pipeline:blocked w1, merge, on: holds, reasons: waits for lock/trunk
+    ! pipeline:blocked w1, merge, on: holds, reasons: waiting for lock/trunk
     ~ blocked by w1 #1 before merge on lock/trunk | merge waiting, deploy waiting
 
     > w1 is refused lock/trunk, because "it would deadlock"
@@ -2020,7 +2095,7 @@ describe('a pipeline that is cancelled', () => {
 
     > w1 cannot have lock/main yet
     = ok; acquire lock/main
-    ! pipeline:blocked w1, build, on: holds, reasons: waits for lock/main
+    ! pipeline:blocked w1, build, on: holds, reasons: waiting for lock/main
     ~ blocked by w1 #1 before build on lock/main | build waiting
 
     > ann cancels it, because "enough"

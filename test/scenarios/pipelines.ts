@@ -15,6 +15,7 @@
  *     w1's pause is over
  *     ann decides through w1: rerun             (or skip)
  *     ann cancels it, because "enough"
+ *     ann starts it again from build            after it has failed
  *
  * and of the world that guards look at:
  *
@@ -114,6 +115,7 @@ class PipelineWorld implements World {
         this.#driven(who, { kind: 'decided', question: Number(question), choice, by }),
     ],
     ['(\\w+) cancels it, because "(.*)"', ([by = '', reason = '']) => this.#ask({ kind: 'cancel', by, reason })],
+    ['(\\w+) starts it again from (\\w+)', ([by = '', from = '']) => this.#ask({ kind: 'reopen', by, from })],
     ['nobody looks at (\\w+) (\\w+)', ([kind, name]) => this.#fact(`${kind}:${name}`, undefined)],
     ['(\\w+) (\\w+) cannot be looked at: (.+)', ([kind, name, error = '']) => this.#fact(`${kind}:${name}`, { error })],
     ['lock (\\w+) is free', ([name]) => this.#fact(`lock:${name}`, { value: null })],

@@ -85,7 +85,7 @@ export class RuntimeWorld implements World {
     }
     const told: Telling = {
       ...(outcome !== undefined && { outcome: this.#shown(outcome) }),
-      events: events.map(({ resource: _, id: __, ...event }) => showEvent(event, this.#tokens)),
+      events: events.map(({ resource: _, id: __, ...event }) => showEvent(withoutHoldReason(event), this.#tokens)),
       answers: await this.#answers(after.state),
       losses: await this.#losses(events),
       state:
@@ -391,4 +391,9 @@ export function isForPrograms(transcript: string): boolean {
     dead.add(who);
   }
   return true;
+}
+
+/** A reader adds to an event why its holder wants the lock, as the hold says; the bare machine does not repeat it. */
+function withoutHoldReason<Told extends { readonly type: string }>(event: Told): Told {
+  return /:(acquired|queued|stale)$/.test(event.type) ? { ...event, reason: '' } : event;
 }

@@ -19,7 +19,8 @@ import {
 } from '../../src/host/index.ts';
 import { offspringOf } from '../../src/host/offspring.ts';
 import { thisHost, thisProcess } from '../../src/host/process.ts';
-import type { Children, ChildNote } from '../../src/runtime/processes/children.ts';
+import type { ChildNote } from '../../src/runtime/child-note.ts';
+import type { Children } from '../../src/runtime/processes/children.ts';
 import { clearLeftovers } from '../../src/runtime/processes/leftovers.ts';
 import { built, ENTRY, isAlive } from '../support/run-processes.ts';
 

@@ -101,8 +101,8 @@ describe('share=group', () => {
     expect(storeUrl(`${url}?share=group`)).toBe(`${url}?share=group`);
     expect(storeUrl('file:.?share=group&durability=full', {}, dir)).toBe(`${url}?durability=full&share=group`);
     expect(storeUrl(undefined, { SIGNALBOX_URL: 'file:.?share=none' }, dir)).toBe(`${url}?share=none`);
-    expect(() => storeUrl(`${url}?share=everybody`)).toThrow('share is "everybody"; accepted is group or none');
-    expect(() => storeUrl(`${url}?shared=group`)).toThrow('"shared" is no setting; accepted are durability and share');
+    expect(() => storeUrl(`${url}?share=everybody`)).toThrow('share is "everybody"; expected group or none');
+    expect(() => storeUrl(`${url}?shared=group`)).toThrow('"shared" is no setting; expected durability and share');
   });
 });
 

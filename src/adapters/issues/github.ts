@@ -158,7 +158,7 @@ function isOpenEnded({ body, next }: Page): boolean {
 
 function checkRepository(name: string): void {
   if (/^[\w.-]+\/[\w.-]+$/.test(name) && !name.split('/').some((part) => /^\.\.?$/.test(part))) return;
-  throw new Failure('invalid', `${shown(name)} is not a GitHub repository: accepted is OWNER/NAME`);
+  throw new Failure('invalid', `${shown(name)} is not a GitHub repository: expected OWNER/NAME`);
 }
 
 /** To GitHub `*` means any assignee and `none` no assignee. */
@@ -171,5 +171,5 @@ function isAssignedTo({ assignees }: Matchable, assignee: string | undefined): b
 
 function numberOf(id: string): string {
   if (/^[1-9]\d{0,14}$/.test(id)) return id;
-  throw new Failure('invalid', `${shown(id)} is not a GitHub issue: accepted is a number`);
+  throw new Failure('invalid', `${shown(id)} is not a GitHub issue: expected a number`);
 }

@@ -139,7 +139,7 @@ function checkIssue({ id, title, status, labels, assignee, milestone }: Partial<
   check(title === undefined || typeof title === 'string', `${shown(title)} is not a title`);
   check(
     status === undefined || isStatus(status),
-    `${shown(status)} is not a status; accepted is ${issueStatuses.join(', ')}`,
+    `${shown(status)} is not a status; expected ${issueStatuses.join(', ')}`,
   );
   check(
     labels === undefined || (Array.isArray(labels) && labels.every((label) => typeof label === 'string')),

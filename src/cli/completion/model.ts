@@ -1,5 +1,6 @@
 /** What can be typed where, read off the commands themselves: so that no completion lags behind them. */
 import type { Command, Option } from 'commander';
+import { eventNames } from '../../core/index.ts';
 import { EVENT_KINDS } from '../../runtime/observe/event-kinds.ts';
 
 /** What is offered for an argument or for the value of an option. */
@@ -44,6 +45,7 @@ function completed(option: Option): CompletedOption {
 }
 
 const VALUES: Readonly<Record<string, Source>> = {
+  '--guard': { from: 'files' },
   '--lock': { from: 'locks' },
   '--sem': { from: 'semaphores' },
   '--depends-on': { from: 'tasks' },
@@ -57,8 +59,7 @@ function valueOf({ long, argChoices }: Option): Source {
   return VALUES[long ?? ''] ?? { from: 'nothing' };
 }
 
-const KINDS = EVENT_KINDS.map((kind) => `${kind}:*`);
-const PATTERNS = ['*', ...KINDS, 'lock:acquired', 'lock:released', 'lock:stale'];
+const PATTERNS = ['*', ...EVENT_KINDS.map((kind) => `${kind}:*`), ...eventNames];
 
 function argumentOf(command: Command, at: string): Source {
   const [argument] = command.registeredArguments;

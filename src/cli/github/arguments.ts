@@ -24,8 +24,7 @@ export interface AskOptions extends PlaceOptions {
 
 export function issueNumber(text: string): number {
   const number = Number(text.replace(/^#/, ''));
-  if (!Number.isSafeInteger(number) || number < 1)
-    throw new InvalidArgumentError('accepted is the number of an issue.');
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError('expected the number of an issue.');
   return number;
 }
 

@@ -43,7 +43,7 @@ export function addRun(command: Command): void {
 }
 
 async function run(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
-  if (!ON_LOST.includes(options.onLost)) throw new Failure('invalid', `--on-lost: accepted is ${ON_LOST.join(', ')}`);
+  if (!ON_LOST.includes(options.onLost)) throw new Failure('invalid', `--on-lost: expected ${ON_LOST.join(', ')}`);
   const [name, ...args] = given;
   if (name === undefined) throw new Failure('invalid', 'there is no command to run; it goes after --');
   leaveStreamsAlone();

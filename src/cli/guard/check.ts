@@ -6,6 +6,7 @@ import { look } from '../looking.ts';
 import { type Paint, paintFor, print, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { readGuard } from './guard-file.ts';
+import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
 import { exitCodeOf, treeLines, verdictJson, verdictLines } from './told.ts';
 
@@ -19,10 +20,12 @@ export function addCheck(command: Command): void {
       `
 Examples:
   signalbox guard check -e 'lockFree: main'
-  signalbox guard check before-merge.yaml && git push
+  signalbox guard check before-merge.yaml
   signalbox guard check -e '{"all":[{"branchClean":"main"},{"not":{"sessionAlive":"agent-3"}}]}'
   signalbox guard check - --json < guard.json | jq -r .verdict
 
+The answer is about now. To act on it, use signalbox run --guard: it checks while it holds the lock. Inside a
+run, what that run holds does not count.
 ${CODES}`,
     )
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, checked));
@@ -54,7 +57,10 @@ async function show(
 ): Promise<void> {
   const guard = await readGuard(command, file, flags.expression, flags.env);
   const adapters = await adaptersFor(flags);
-  const { found } = await look(command, (box, signal) => box.explain(guard.condition, {}, { adapters, signal }));
+  const { found } = await look(command, async (box, signal, url) => {
+    const own = await ownHolders(box, url, process.env);
+    return box.explain(guard.condition, {}, { adapters, signal, own });
+  });
   tellVerdict(command, guard, found, lines(found, paintFor(screen())));
 }
 

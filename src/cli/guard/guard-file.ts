@@ -1,4 +1,6 @@
 /** Reads a guard from a YAML or JSON file, from stdin, or from the command line. */
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
 import type { Command } from 'commander';
 import { conditionWithVariables, type Guard, parseGuard } from '../../core/index.ts';
 import { placed, readDocument, toldAll } from '../../document/index.ts';
@@ -7,7 +9,10 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { pathOf } from '../option-values.ts';
 import { complain, printable } from '../output.ts';
 import { isJson } from '../store.ts';
+import { cut } from '../table.ts';
 
+/** Of a condition, in place of a name. */
+const LONGEST_NAME = 60;
 /** The name of a guard that has none. */
 export const UNNAMED = 'guard';
 
@@ -21,7 +26,7 @@ export async function readGuard(
     const what = named === undefined ? 'the guard is missing' : 'FILE and -e name two guards';
     throw new CliExit(
       EXIT.usage,
-      `${what}; accepted is FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
+      `${what}; expected FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
     );
   }
   const file = named === undefined ? '-e' : named === '-' ? '<stdin>' : named;
@@ -36,6 +41,20 @@ export async function readGuard(
   // Taken literally, the name would match nothing, and a guard that forbids something would pass.
   const names = filled.unknown.map((name) => `\${${name}}`).join(', ');
   throw wrong(command, [`${file}: ${names} has no value: set it with --env NAME=VALUE, or write $\${ for a plain \${`]);
+}
+
+/** `run --guard`: a file if there is one, else a condition if it looks like one. Messages name it by what was typed. */
+export function readNamedGuard(
+  command: Command,
+  text: string,
+  env: Readonly<Record<string, string>> | undefined,
+): Promise<Guard> {
+  const isCondition = /^\s*[{[]|:(\s|$)/.test(text) && !existsSync(text);
+  const named = (guard: Guard): Guard => {
+    if (guard.id !== UNNAMED) return guard;
+    return { ...guard, id: isCondition ? cut(printable(text.trim()), LONGEST_NAME) : basename(text) };
+  };
+  return readGuard(command, isCondition ? undefined : text, isCondition ? text : undefined, env).then(named);
 }
 
 /** In the form that compilers use, so that editors find the places. */

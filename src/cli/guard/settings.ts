@@ -17,16 +17,26 @@ export interface GuardFlags {
 }
 
 export function addGuardOptions(command: Command): Command {
-  return command
+  const asked = command
     .argument('[file]', 'YAML or JSON with a condition or a guard; - is stdin')
     .option('-e, --expression <text>', 'the condition itself, such as "lockFree: main"')
-    .option('--root <dir>', 'the directory for files, git and commands (default: here)')
+    .option('--root <dir>', 'the directory for files, git and commands (default: here)');
+  return addInputOptions(asked);
+}
+
+/** The options that `run --guard` has too. */
+export function addInputOptions(command: Command): Command {
+  return command
     .option('--issues <tracker>', 'the issue tracker: path of a JSON file, or github:OWNER/NAME')
     .option('--env <name=value>', 'the value of ${NAME} in the guard and in its commands (repeatable)', variable)
     .option('--command-timeout <duration>', 'time limit of a command (default: 60s)', durationArgument);
 }
 
-export async function adaptersFor({ root = '.', issues, commandTimeout, env = {} }: GuardFlags): Promise<Adapters> {
+/** `around`: the environment of commands. */
+export async function adaptersFor(
+  { root = '.', issues, commandTimeout, env = {} }: GuardFlags,
+  around: NodeJS.ProcessEnv = process.env,
+): Promise<Adapters> {
   const directory = resolve(root);
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw new CliExit(EXIT.usage, `--root ${shown(root)} is not a directory`);
@@ -34,7 +44,7 @@ export async function adaptersFor({ root = '.', issues, commandTimeout, env = {}
   const { localAdapters } = await import('../../adapters/index.ts');
   return localAdapters({
     root: directory,
-    env: { ...process.env, ...env },
+    env: { ...around, ...env },
     ...(issues !== undefined && { issues }),
     ...(commandTimeout !== undefined && { commandTimeoutMs: commandTimeout }),
   });

@@ -4,11 +4,14 @@ import type { Command } from 'commander';
 import { type Guard, polledInputs, spoken, wakesOn, wakingOf } from '../../core/index.ts';
 import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
 import { durationArgument } from '../arguments.ts';
 import { complain, paintFor, printable, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { tellVerdict } from './check.ts';
+import type { GlobalOptions } from '../program.ts';
 import { readGuard, UNNAMED } from './guard-file.ts';
+import { ownHolders } from './own-holders.ts';
 import { adaptersFor, addGuardOptions, type GuardFlags } from './settings.ts';
 import { treeLines, verdictLines } from './told.ts';
 
@@ -27,12 +30,14 @@ export function addWait(command: Command): void {
       'after',
       `
 Examples:
-  signalbox guard wait -e 'lockFree: main' && git push
   signalbox guard wait before-deploy.yaml --timeout 10m
+  signalbox guard wait -e 'taskDone: build-7'
   signalbox guard wait -e 'fileExists: build/done' --poll 500ms
 
-Locks, slots, tasks, pipelines and members are waited for by their events; files, git, commands, sessions and
-issues are looked at again every --poll. What it waits for is told on stderr. What can never pass ends it.
+Locks, slots, tasks, pipelines and members wake it by their events; files, git, sessions and issues are checked
+every --poll, and commands too, once everything else passes. It prints what it waits for to stderr, and ends at
+once if the guard can never pass. The answer may be old a moment later: to act on it, use signalbox run --guard,
+which checks while it holds the lock. Inside a run, what that run holds does not count.
 Exit code 0 once it passes; after the timeout 1, or 69 if something could not be checked.`,
     )
     .action(async (file: string | undefined, flags: WaitFlags) => {
@@ -45,7 +50,10 @@ Exit code 0 once it passes; after the timeout 1, or 69 if something could not be
       // A waiting command may run for long, so it does maintenance too: it frees the locks of dead holders.
       const outcome = await withBox(
         command,
-        (box, signal) => box.guards.wait(guard, { ...wait, signal, onVerdict: (look) => voice.looked(look) }),
+        async (box, signal) => {
+          const own = await ownHolders(box, storeUrl(command.optsWithGlobals<GlobalOptions>().store), process.env);
+          return box.guards.wait(guard, { ...wait, own, signal, onVerdict: (look) => voice.looked(look) });
+        },
         { maintains: true },
       );
       const { explanation } = voice.last as GuardLook;

@@ -25,9 +25,9 @@ export type Variables = Readonly<Record<string, string>>;
 /** `NAME=VALUE`, any number of times. */
 export function variable(text: string, before: Variables = {}): Variables {
   const equals = text.indexOf('=');
-  if (equals < 0) throw new InvalidArgumentError(`${shown(text)} has no =. Accepted is NAME=VALUE.`);
+  if (equals < 0) throw new InvalidArgumentError(`${shown(text)} has no =. Expected NAME=VALUE.`);
   const name = text.slice(0, equals);
   const problem = outputNameProblem(name);
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}. Accepted is NAME=VALUE.`);
+  if (problem !== undefined) throw new InvalidArgumentError(`${problem}. Expected NAME=VALUE.`);
   return { ...before, [name]: text.slice(equals + 1) };
 }

@@ -23,18 +23,30 @@ export function fit(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Breaks text between words into lines of this width. */
+/** Breaks text between words into lines of this width. A space that does not break is an ordinary one in the result. */
 export function wrapped(text: string, width: number): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  for (const word of text.split(' ')) {
+  for (const word of text.split(' ').flatMap((one) => piecesOf(one, width))) {
     const longer = line === '' ? word : `${line} ${word}`;
     if (line !== '' && columnsOf(longer) > width) {
       lines.push(line);
       line = word;
     } else line = longer;
   }
-  return [...lines, line];
+  return [...lines, line].map((one) => one.replaceAll('\u00a0', ' '));
+}
+
+/** A word that is longer than a line. */
+function piecesOf(word: string, width: number): readonly string[] {
+  if (columnsOf(word) <= width) return [word];
+  const pieces: string[] = [''];
+  for (const letter of word) {
+    const piece = pieces.at(-1) as string;
+    if (columnsOf(piece + letter) > width) pieces.push(letter);
+    else pieces[pieces.length - 1] = piece + letter;
+  }
+  return pieces;
 }
 
 /** Removes escape sequences, which move the cursor or change colours. */

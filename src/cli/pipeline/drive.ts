@@ -1,7 +1,7 @@
 /** Drives a pipeline from the command line: shows it, stops it on Ctrl-C, and turns its outcome into an exit code. */
 import type { Command } from 'commander';
-import { hasEnded, type PipelineRecord } from '../../core/index.ts';
-import type { DriveOptions, DriveOutcome } from '../../runtime/pipelines/terms.ts';
+import { hasEnded, type PipelineRecord, spoken } from '../../core/index.ts';
+import type { DriveOptions, DriveOutcome, OtherDriver } from '../../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
@@ -10,7 +10,7 @@ import { pipelineJson } from './json.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 
-export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput'>>;
+export type Driven = Required<Pick<DriveOptions, 'signal' | 'hurrying' | 'onChange' | 'onOutput' | 'onStandBy'>>;
 /** Which pipeline to drive, and the caller's answer to its question. */
 export interface Asked {
   readonly id: string;
@@ -58,6 +58,7 @@ async function shown(
       hurrying,
       onChange: (changed) => safely(() => show.changed((record = changed))),
       onOutput: (phase, text) => safely(() => show.printed(phase, text)),
+      onStandBy: (other) => safely(() => show.say(standByTold(asked.id, other))),
     });
     if (broken.signal.aborted) throw broken.signal.reason;
     if (outcome.kind !== 'left') throw refusalOf(asked.id, outcome);
@@ -83,6 +84,7 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
     for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   } else if (state === 'failed' && screen().isTTY === true) {
     complain(`  its output: signalbox pipeline status ${quoted(id)} --log`);
+    for (const line of howToGoOn(record)) complain(`  ${printable(line)}`);
   }
   if (state === 'done') return;
   // The signal decides the exit code then.
@@ -90,10 +92,20 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 
+function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {
+  const lease = leaseEndsInMs === undefined ? '' : `; its lease ends in ${spoken(leaseEndsInMs)}`;
+  const who = isGone ? `its driver's process is gone${lease}` : `driven by ${holder}`;
+  return `waiting for pipeline/${id}; ${who}`;
+}
+
 /** A decision that comes too late has no effect, even if the pipeline ended well. */
-function overAlready({ id, state, reason = '' }: PipelineRecord, hasDecided: boolean): CliExit {
+function overAlready(record: PipelineRecord, hasDecided: boolean): CliExit {
+  const { id, state, reason = '' } = record;
   const why = reason === '' ? '' : ` (${reason})`;
-  const message = `pipeline/${id}: it is ${state}${why} and cannot be resumed. Start another one with another id, or free this id: signalbox pipeline forget ${quoted(id)}`;
+  const again = state === 'failed' ? howToGoOn(record) : [];
+  const free = `free its id for another one: signalbox pipeline forget ${quoted(id)}`;
+  const told = `pipeline/${id}: it ${state === 'failed' ? 'has failed' : `is ${state}`}${why}`;
+  const message = [told, ...again, again.length === 0 ? free : `or ${free}`].join('\n  ');
   return new CliExit(state === 'done' && !hasDecided ? EXIT.ok : EXIT.no, message);
 }
 
@@ -106,7 +118,7 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
     case 'driven':
       return new CliExit(
         EXIT.notAcquired,
-        `pipeline/${id}: ${outcome.by} drives it, or was killed and its lease has not ended yet. To take over when it has: signalbox pipeline resume ${quoted(id)} --wait`,
+        `pipeline/${id}: driven by ${outcome.by}\n  take over when that process ends: signalbox pipeline resume ${quoted(id)} --wait`,
         {
           outcome: 'driven',
           by: outcome.by,
@@ -116,7 +128,7 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       const { state } = outcome.record;
       const next = hasEnded(outcome.record)
         ? ''
-        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)} --wait, which asks you if a phase cannot simply be repeated`;
+        : `. If its driver was killed: signalbox pipeline resume ${quoted(id)}, which asks you if a phase cannot simply be repeated`;
       const message = `pipeline/${id}: nothing was done, because no phase waits for a decision: it is ${state}${next}`;
       return new CliExit(EXIT.no, message, { outcome: 'nothing-to-decide', pipeline: id });
     }
@@ -138,6 +150,8 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       ].join('\n');
       return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
     }
+    case 'not-reopened':
+      return new CliExit(EXIT.no, outcome.why, { outcome: 'not-reopened', pipeline: id });
     case 'missing':
       return noSuchPipeline(id);
   }

@@ -16,7 +16,7 @@ import { withoutEscapes } from './columns.ts';
 import { noSuchPipeline } from './drive.ts';
 import { pipelineJson } from './json.ts';
 import { pictureOf } from './picture.ts';
-import { blockedLines, howToGoOn, lengthOf } from './words.ts';
+import { blockedLines, howToGoOn, lengthOf, shownState } from './words.ts';
 
 export function addLooking(command: Command): void {
   status(command.command('status'));
@@ -81,7 +81,8 @@ function printStatus(view: PipelineView): void {
     paint('dim', printable(`started by ${view.startedBy}, ${new Date(view.startedAt).toISOString()}, in ${view.cwd}`)),
   );
   if (view.driver !== undefined && view.isDriven) print(paint('dim', printable(`driven by ${view.driver.holder}`)));
-  if (view.endedAt === undefined && !view.isDriven) for (const line of howToGoOn(view)) print(printable(line));
+  const canGoOn = view.state === 'failed' || (view.endedAt === undefined && !view.isDriven);
+  if (canGoOn) for (const line of howToGoOn(view)) print(printable(line));
 }
 
 /** Prints logs unchanged into a file, and without control characters on a terminal. */
@@ -124,23 +125,26 @@ function list(command: Command): void {
     });
 }
 
-function listLines(records: readonly ListedPipeline[], layout: Layout): readonly string[] {
+export function listLines(records: readonly ListedPipeline[], layout: Layout): readonly string[] {
   const now = Date.now();
   const rows = records.map((record) => {
-    const { id, state, phases, startedBy, blocked, reason = '', isDriven } = record;
+    const { id, phases, startedBy, blocked, reason = '', isDriven } = record;
     const over = phases.filter((phase) => phase.state === 'done' || phase.state === 'skipped').length;
     const why = blocked === undefined ? reason : (blockedLines(blocked, now)[0] ?? '');
     const isLeft = !isDriven && !hasEnded(record);
-    const note = [...(isLeft ? ['not driven'] : []), ...(why === '' ? [] : [why])].join('; ');
+    const note = [
+      ...(why === '' ? [] : [why]),
+      ...(isLeft ? [`no process drives it; ${howToGoOn(record)[0]}`] : []),
+    ].join('; ');
     const cells = [
       id,
-      state,
+      shownState(record, isDriven),
       currentPhase(record) ?? '',
       `${over}/${phases.length}`,
       spoken(lengthOf(record, now)),
       startedBy,
     ];
-    return { cells, note };
+    return { cells, note: [note] };
   });
   return tableLines(['PIPELINE', 'STATE', 'PHASE', 'DONE', 'TIME', 'STARTED BY'], rows, layout);
 }

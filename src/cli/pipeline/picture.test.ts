@@ -115,7 +115,7 @@ describe('the picture of a pipeline', () => {
       '      │ oh no',
       '  · deploy',
     ]);
-    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  running · 12 s · not driven');
+    expect(drawn(record({}), { isDriven: false })[0]).toBe('release-7  stopped · 12 s · no process drives it');
   });
 
   it('keeps to the window: no line is wider, and what has no room is counted', () => {
@@ -163,9 +163,9 @@ describe('text on a terminal', () => {
     expect(fit('abcd', 4)).toBe('abcd');
   });
 
-  it('is broken between words', () => {
+  it('is broken between words, and inside a word that is longer than a line', () => {
     expect(wrapped('one two three', 7)).toEqual(['one two', 'three']);
-    expect(wrapped('muchtoolong a', 4)).toEqual(['muchtoolong', 'a']);
+    expect(wrapped('muchtoolong a', 4)).toEqual(['much', 'tool', 'ong', 'a']);
   });
 
   it('is freed of what moves the cursor', () => {

@@ -11,7 +11,7 @@
 import { hasEnded, type PhaseRecord, type PipelineRecord, spoken } from '../../core/index.ts';
 import { type Colour, type Paint, printable } from '../output.ts';
 import { columnsOf, fit, withoutEscapes, wrapped } from './columns.ts';
-import { blockedLines, lengthOf } from './words.ts';
+import { blockedLines, lengthOf, shownState } from './words.ts';
 
 export interface Frame {
   readonly width: number;
@@ -40,6 +40,7 @@ const COLOURS: Readonly<Record<string, Colour>> = {
   failed: 'red',
   cancelled: 'red',
   blocked: 'yellow',
+  stopped: 'yellow',
   pending: 'dim',
 };
 
@@ -53,12 +54,12 @@ export function pictureOf(record: PipelineRecord, frame: Frame): readonly Pictur
 function headerOf(record: PipelineRecord, frame: Frame): readonly PictureLine[] {
   const { id, state, reason = '', cancel } = record;
   const isLeft = !frame.isDriven && !hasEnded(record);
-  const told = cancel !== undefined && !hasEnded(record) ? 'cancelling' : state;
+  const told = cancel !== undefined && !hasEnded(record) ? 'cancelling' : shownState(record, frame.isDriven);
   const name = fit(printable(id), Math.max(8, frame.width - 40));
-  const rest = `${told} · ${spoken(lengthOf(record, frame.now))}${isLeft ? ' · not driven' : ''}`;
+  const rest = `${told} · ${spoken(lengthOf(record, frame.now))}${isLeft ? ' · no process drives it' : ''}`;
   const { paint } = frame;
   const first = {
-    text: `${paint('bold', name)}  ${painted(paint, COLOURS[state], rest)}`,
+    text: `${paint('bold', name)}  ${painted(paint, COLOURS[told], rest)}`,
     columns: columnsOf(`${name}  ${rest}`),
   };
   const why = reason === '' ? [] : wrapped(printable(reason), frame.width - 4).slice(0, MOST_REASON_LINES);
@@ -72,7 +73,7 @@ function phaseLines(record: PipelineRecord, phase: PhaseRecord, at: number, fram
   const name = fit(printable(phase.name), longest);
   const padded = name + ' '.repeat(Math.max(0, longest - columnsOf(name)));
   const [mark, colour] = markOf(record, phase, isCurrent);
-  const note = noteOf(record, phase, isCurrent, frame.now);
+  const note = noteOf(record, phase, isCurrent, frame);
   const body = fit(`${padded}  ${note}`.trimEnd(), frame.width - 4);
   const { paint } = frame;
   const isQuiet = phase.state === 'waiting' && !isCurrent;
@@ -95,12 +96,13 @@ function markOf(record: PipelineRecord, { state }: PhaseRecord, isCurrent: boole
   return ['·', 'dim'];
 }
 
-function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, now: number): string {
+function noteOf(record: PipelineRecord, phase: PhaseRecord, isCurrent: boolean, { now, isDriven }: Frame): string {
   const { state, runs, ended = '' } = phase;
   const again = runs > 1 ? `run ${runs}` : '';
   if (isCurrent && record.blocked !== undefined) {
     return joined('blocked', spoken(now - record.blocked.since), runs > 0 ? `after run ${runs}` : '');
   }
+  if (isCurrent && !isDriven) return joined('stopped', runs > 0 ? `after run ${runs}` : '');
   if (isCurrent && record.step.when !== 'during')
     return record.step.when === 'after' ? 'checks its last guards' : 'checks its guards';
   switch (state) {

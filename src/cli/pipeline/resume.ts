@@ -13,6 +13,7 @@ interface Flags {
   readonly rerun?: true;
   readonly skip?: true;
   readonly question?: number;
+  readonly from?: string;
   readonly wait?: true;
   readonly runbook?: string;
   readonly dir?: string;
@@ -22,16 +23,17 @@ interface Flags {
 
 export function addResume(command: Command): void {
   command
-    .description('continue a pipeline whose driver died, was stopped, or left it blocked')
+    .description('continue a pipeline whose driver died, was stopped or left it blocked, or start a failed one again')
     .argument('<id>', 'of the pipeline', pipelineId)
-    .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts('skip'))
-    .option('--skip', 'treat that phase as done')
+    .addOption(new Option('--rerun', 'run the interrupted or failed phase again').conflicts(['skip', 'from']))
+    .addOption(new Option('--skip', 'treat that phase as done').conflicts('from'))
     .addOption(
       new Option(
         '--question <number>',
         'the question that --rerun or --skip answers (default: the open one)',
       ).argParser(questionArgument),
     )
+    .option('--from <phase>', 'start a failed pipeline again from this phase: the one that failed, or one before it')
     .option('--wait', 'stand by while another process drives it, and take over when that process is gone')
     .option('--runbook <file>', 'the program that defines the functions of its phases')
     .option('-C, --dir <dir>', 'where its commands run (default: where it was started)')
@@ -47,11 +49,15 @@ export function addResume(command: Command): void {
 Examples:
   signalbox pipeline resume release-7
   signalbox pipeline resume release-7 --rerun
+  signalbox pipeline resume release-7 --from test   it has failed: begins again with the phase test
   signalbox pipeline resume release-7 --wait        stands by, in case its driver dies
 
 A phase that had begun is run again by itself only if it is marked idempotent. Otherwise nobody knows how far it came:
 look, then say --rerun or --skip. That answers the question that is open when you say it (or the one of --question),
 never one that comes up later: if it was answered meanwhile, nothing is done, with 1.
+
+--from runs the named phase and all after it again; what earlier phases passed on is kept. If the driver was
+killed a moment ago, resume waits until its lease has ended, and says so.
 
 Exit codes: 0 done · 1 failed, cancelled, or not found · 69 store unreachable
             75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
@@ -66,7 +72,7 @@ Exit codes: 0 done · 1 failed, cancelled, or not found · 69 store unreachable
       const by = askedBy(flags.holder);
       await drive(command, { id, hasDecided: decision !== undefined }, (box, driven) =>
         box.pipelines.resume(id, {
-          ...given({ decision, question: flags.question, functions, cwd, graceMs: flags.grace }),
+          ...given({ decision, question: flags.question, from: flags.from, functions, cwd, graceMs: flags.grace }),
           ...driven,
           by,
           standsBy: flags.wait === true,

@@ -38,7 +38,7 @@ async function fromDocument(named: string, file: string): Promise<DefinedRunbook
 async function fromProgram(named: string): Promise<DefinedRunbook | readonly FileProblem[]> {
   const isTypeScript = /\.[mc]?ts$/.test(named);
   if (isTypeScript && !('typescript' in process.features && process.features.typescript)) {
-    const message = `Node ${process.versions.node} cannot read TypeScript; accepted is Node 22.18 or later, or JavaScript (.mjs)`;
+    const message = `Node ${process.versions.node} cannot read TypeScript; expected Node 22.18 or later, or JavaScript (.mjs)`;
     return [{ message }];
   }
   try {
@@ -50,7 +50,7 @@ async function fromProgram(named: string): Promise<DefinedRunbook | readonly Fil
   }
 }
 
-const EXPORT = 'its default export is not a runbook; accepted is: export default defineRunbook({ name, phases })';
+const EXPORT = 'its default export is not a runbook; expected: export default defineRunbook({ name, phases })';
 
 /** The result of `defineRunbook`, possibly of another installed signalbox, or its plain argument. */
 function definedIn(exported: unknown): DefinedRunbook | readonly FileProblem[] {

@@ -1,6 +1,8 @@
 /** `signalbox pipeline validate`: checks runbooks and reports every mistake with its place. */
 import type { Command } from 'commander';
+import { runbookVariables, type Variable } from '../../core/index.ts';
 import { MOST_TOLD } from '../../document/index.ts';
+import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, print, printable, printJson } from '../output.ts';
 import { isJson } from '../store.ts';
@@ -19,7 +21,8 @@ Examples:
   signalbox pipeline validate - < release.yaml
   signalbox pipeline validate release.mjs --json
 
-It prints every mistake as FILE:LINE:COLUMN: what is wrong; what is accepted. Nothing of the runbook runs, but a
+It prints every mistake as FILE:LINE:COLUMN: what is wrong; what is expected. If there is none, it prints the
+phases and the variables. Nothing of the runbook runs, but a
 program is loaded. Exit code 64 if any file is wrong.`,
     )
     .action(async (files: readonly string[]) => {
@@ -28,7 +31,7 @@ program is loaded. Exit code 64 if any file is wrong.`,
         const loaded = await loadRunbook(file);
         isWrong ||= !loaded.ok;
         if (isJson(command)) printJson(jsonOf(loaded));
-        else if (loaded.ok) print(summaryOf(loaded));
+        else if (loaded.ok) for (const line of summaryOf(loaded)) print(printable(line));
         else complainOf(loaded);
       }
       if (isWrong) throw new CliExit(EXIT.usage, '');
@@ -42,14 +45,30 @@ export function complainOf({ file, problems }: Extract<LoadedRunbook, { ok: fals
   if (more > 0) complain(`${file}: and ${more} more`);
 }
 
-function summaryOf({ file, defined }: Extract<LoadedRunbook, { ok: true }>): string {
+function summaryOf({ file, defined }: Extract<LoadedRunbook, { ok: true }>): readonly string[] {
   const { name, phases } = defined.runbook;
   const names = phases.map((phase) => phase.name).join(' → ');
-  return printable(`${file}: ${name} is fine: ${phases.length} ${phases.length === 1 ? 'phase' : 'phases'}: ${names}`);
+  const found = runbookVariables(defined.runbook);
+  const widest = Math.max(0, ...found.map(({ name }) => name.length));
+  const variables = found.map((variable) => `${variable.name.padEnd(widest)}  ${toldVariable(variable)}`);
+  return [
+    `${file}: ${name} is fine: ${phases.length} ${phases.length === 1 ? 'phase' : 'phases'}: ${names}`,
+    ...(variables.length === 0 ? [] : ['  variables:', ...variables.map((line) => `    ${line}`)]),
+  ];
+}
+
+function toldVariable({ name, value, isRequired }: Variable): string {
+  if (value !== undefined) return `is ${shown(value)} unless --env gives another`;
+  return isRequired ? `has to be given: --env ${name}=VALUE` : 'its commands read it; the runbook sets no value';
 }
 
 export function jsonOf(loaded: LoadedRunbook): object {
   if (!loaded.ok) return { file: loaded.file, ok: false, problems: loaded.problems };
   const { name, phases } = loaded.defined.runbook;
-  return { file: loaded.file, ok: true, name, phases: phases.map((phase) => phase.name) };
+  const variables = runbookVariables(loaded.defined.runbook).map(({ name: one, value, isRequired }) => ({
+    name: one,
+    value: value ?? null,
+    isRequired,
+  }));
+  return { file: loaded.file, ok: true, name, phases: phases.map((phase) => phase.name), variables };
 }

@@ -37,12 +37,7 @@ describe('changes in words', () => {
       record({ step: { when: 'during', phase: 0, attempt: 2 } }, { state: 'running', runs: 2 }),
       ['a: begins (run 2)'],
     ],
-    [
-      'it waits',
-      free,
-      record({ state: 'blocked', blocked: holds }),
-      ['a: blocked: waits for lock/m', 'a:   continues when it gets them'],
-    ],
+    ['it waits', free, record({ state: 'blocked', blocked: holds }), ['a: blocked: waiting for lock/m']],
     [
       'it still waits for the same',
       record({ state: 'blocked', blocked: holds }),

@@ -12,7 +12,7 @@ export function blockedLines(blocked: Blocked, now: number): readonly string[] {
       return [...reasons, ...wakeLines(blocked)];
     }
     case 'holds':
-      return [`waits for ${blocked.resources.join(', ')}`, 'continues when it gets them'];
+      return [`waiting for ${blocked.resources.map((told) => told.replace(': ', '; ')).join(', ')}`];
     case 'backoff': {
       const leftMs = blocked.since + blocked.againMs - now;
       return [`${blocked.why}; again ${leftMs > 0 ? `in ${spoken(leftMs)}` : 'now'}`];
@@ -83,14 +83,20 @@ function endOf(before: PipelineRecord | undefined, after: PipelineRecord, name: 
   return [`${name}: ${state} after ${spoken(endedAt - startedAt)}${why}`];
 }
 
+/** A pipeline that could go on, but has no driver, does not run. */
+export function shownState(record: PipelineRecord, isDriven: boolean): string {
+  return record.state === 'running' && !isDriven ? 'stopped' : record.state;
+}
+
 /** How long it ran, or has run so far. */
 export function lengthOf({ startedAt, endedAt }: { startedAt?: number; endedAt?: number }, now: number): number {
   return startedAt === undefined ? 0 : (endedAt ?? now) - startedAt;
 }
 
-/** Commands that continue or end a pipeline that no process drives. */
-export function howToGoOn({ id, blocked }: PipelineRecord): readonly string[] {
+/** Commands that continue, restart or end a pipeline that no process drives. */
+export function howToGoOn({ id, blocked, state, phases, step }: PipelineRecord): readonly string[] {
   const resume = `signalbox pipeline resume ${quoted(id)}`;
+  if (state === 'failed') return [`start it again: ${resume} --from ${quoted(phases[step.phase]?.name ?? '')}`];
   const cancel = `or end it for good: signalbox pipeline cancel ${quoted(id)}`;
   if (blocked?.on !== 'person') return [`continue it: ${resume}`, cancel];
   // With the question's number: typed later, the command cannot answer a newer question by mistake.

@@ -8,7 +8,7 @@ import type { RequestOptions } from '../../runtime/holds/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/holds/together.ts';
 import { asTold, type OuterHolds } from '../../runtime/processes/environment.ts';
-import { resourceOf } from './request.ts';
+import { resourceOf } from '../waiting.ts';
 
 /** `holder` holds what no outer run holds. */
 export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata' | 'within'> &

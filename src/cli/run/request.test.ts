@@ -44,7 +44,7 @@ describe('what a run holds', () => {
   it.each(['', '=1', '/4', 'a=', 'a=x', 'a=0', 'a=-1', 'a=1.5', 'a/0', 'a=0/4', 'a=99999999999999999999'])(
     'cannot be slots such as %j, and the message says what is accepted',
     (text) => {
-      expect(() => request({ lock: [], sem: [text] })).toThrow(/--sem .*(accepted|name)/);
+      expect(() => request({ lock: [], sem: [text] })).toThrow(/--sem .*(expected|name)/);
     },
   );
 
@@ -66,11 +66,11 @@ describe('what a run holds', () => {
     ['builds/8x', '"8x" is no capacity'],
   ])('is not a semaphore that nobody else uses, by a slip such as %s', (text, why) => {
     expect(() => request({ lock: [], sem: [text] })).toThrow(why);
-    expect(() => request({ lock: [], sem: [text] })).toThrow('accepted is NAME[=WEIGHT][/CAPACITY]');
+    expect(() => request({ lock: [], sem: [text] })).toThrow('expected NAME[=WEIGHT][/CAPACITY]');
   });
 
   it('has to be something', () => {
-    expect(() => requestOf(['true'], {})).toThrow('nothing to hold is named; accepted are --lock NAME and --sem NAME');
+    expect(() => requestOf(['true'], {})).toThrow('nothing to hold is named; use --lock NAME or --sem NAME');
   });
 });
 
@@ -89,8 +89,8 @@ describe('the options of a run', () => {
   it.each([
     [{ wait: 'soon' }, /^--wait: "soon"/],
     [{ grace: '-1' }, /^--grace: "-1"/],
-    [{ ttl: '0' }, /^--ttl is "0"; accepted is 100ms and more/],
-    [{ onLost: 'hope' }, /^--on-lost is "hope"; accepted is term, kill, warn/],
+    [{ ttl: '0' }, /^--ttl is "0"; expected 100ms and more/],
+    [{ onLost: 'hope' }, /^--on-lost is "hope"; expected term, kill, warn/],
     [{ priority: 'high' }, /^--priority is "high"/],
     [{ priority: '101' }, /priority/],
     [{ holder: '' }, /holder/],

@@ -9,6 +9,8 @@ export type OnLost = 'term' | 'kill' | 'warn';
 export interface RunRequest {
   /** In the order of the command line, locks first. */
   readonly wants: readonly Want[];
+  /** Files and conditions, as they were given. */
+  readonly guards: readonly string[];
   readonly argv: readonly [string, ...string[]];
   readonly store?: string;
   /** Undefined: no limit. */
@@ -26,6 +28,7 @@ export interface RunRequest {
 export interface RunOptions {
   readonly lock?: readonly string[];
   readonly sem?: readonly string[];
+  readonly guard?: readonly string[];
   /** `false` for `--no-wait`. */
   readonly wait?: string | boolean;
   readonly priority?: string;
@@ -47,17 +50,21 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
   const [program, ...args] = argv;
   if (program === undefined || program === '') throw wrong('the command is missing; write it after --');
   const wants = [...(options.lock ?? []).map(lockOf), ...(options.sem ?? []).map(semaphoreOf)];
-  if (wants.length === 0) throw wrong('nothing to hold is named; accepted are --lock NAME and --sem NAME');
+  const { guard: guards = [] } = options;
+  if (wants.length === 0 && guards.length > 0)
+    throw wrong('a guard is checked while something is held; add --lock NAME or --sem NAME');
+  if (wants.length === 0) throw wrong('nothing to hold is named; use --lock NAME or --sem NAME');
   const { onLost = 'term', holder, reason, store } = options;
-  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
+  if (!ON_LOST.includes(onLost)) throw wrong(`--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const ttlMs = duration('--ttl', options.ttl ?? '15s');
-  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; accepted is ${SHORTEST_TTL_MS}ms and more`);
+  if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; expected ${SHORTEST_TTL_MS}ms and more`);
   const waitMs = waitOf(options.wait);
   const priority = options.priority === undefined ? undefined : numberOf('--priority', options.priority);
   const problem = requestProblem({ holder, reason, priority });
   if (problem !== undefined) throw wrong(problem);
   return {
     wants,
+    guards,
     argv: [program, ...args],
     onLost: onLost as OnLost,
     graceMs: duration('--grace', options.grace ?? '5s'),
@@ -69,11 +76,6 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
     ...(holder !== undefined && { holder }),
     ...(reason !== undefined && { reason }),
   };
-}
-
-/** `lock/main`, as the store and people name it. */
-export function resourceOf(want: Want): string {
-  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
 }
 
 function lockOf(text: string): Want {

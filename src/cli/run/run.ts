@@ -9,7 +9,7 @@
 import { BytesLost, GatedChild, NotStarted, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
-import { timeLimit } from '../../clock.ts';
+import { systemClock, timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
@@ -21,21 +21,27 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { holdersOf } from '../guard/own-holders.ts';
 import { acquire } from './acquire.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
+import type { Blocking, Guarding } from './guarding.ts';
 import { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Attention, type Releasable, supervise } from './supervise.ts';
 import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
-import { currentHolders, currentWait, waitTold } from './waiting.ts';
+import { currentHolders, currentWait, waitTold } from '../waiting.ts';
 
 export const NOT_STARTED = 126;
 
-export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+export async function run(
+  request: RunRequest,
+  env: NodeJS.ProcessEnv,
+  guarding: Guarding | undefined,
+): Promise<RunEnded> {
   leaveStreamsAlone();
   const given = givenDescriptors();
   const argv = originalArgv(request.argv);
@@ -52,13 +58,22 @@ export async function run(request: RunRequest, env: NodeJS.ProcessEnv): Promise<
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
       const late = request.waitMs === undefined ? undefined : timeLimit(request.waitMs).signal;
-      const holds = await acquired(box, request, holder, outer, signals, voice);
-      const mark = randomHex(8);
-      const held = holds.map(told);
-      const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
-      const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
-      const child = await GatedChild.start(program, argv, environment, gate);
-      return await begun(box, request, holds, outer, child, signals, voice, late);
+      const since = systemClock.monotonic();
+      for (;;) {
+        const holds = await acquired(box, request, holder, outer, signals, voice, leftOf(request, since));
+        const mark = randomHex(8);
+        const held = holds.map(told);
+        const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
+        const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
+        const child = await GatedChild.start(program, argv, environment, gate);
+        const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
+        const ended = await begun(box, request, holds, outer, child, signals, voice, late, guarded);
+        if (!('guard' in ended)) return ended;
+        // Others must be able to get what the guard waits for.
+        await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
+        const around = { own: await holdersOf(box, outer), env, signal: signals.leaving };
+        await guarding?.wait(box, ended, around, request, leftOf(request, since), voice);
+      }
     } finally {
       await box.close();
     }
@@ -80,8 +95,9 @@ async function acquired(
   outer: OuterHolds,
   signals: Signals,
   voice: Voice,
+  waitMs: number | undefined,
 ): Promise<readonly Hold[]> {
-  const { wants, argv, waitMs, priority, reason } = request;
+  const { wants, argv, priority, reason } = request;
   const holders = new Set([holder, ...Object.values(outer).map((hold) => hold.holder)]);
   const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
     const wait = await currentWait(box, wants, (waiting) => holders.has(waiting));
@@ -127,6 +143,30 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
 /** What a command works under. */
 export type Held = Ground & Releasable & { readonly signal: AbortSignal };
 
+/** Checks the guards; aborts with the signal. */
+type Guarded = (signal: AbortSignal) => Promise<Blocking | undefined>;
+
+/** The guards' commands get the environment of the command, so that a run inside one of them re-enters our holds. */
+function guardedBy(
+  guarding: Guarding,
+  box: Signalbox,
+  holds: readonly Hold[],
+  outer: OuterHolds,
+  env: NodeJS.ProcessEnv,
+  voice: Voice,
+): Guarded {
+  return async (signal) => {
+    const own = [...new Set([...holds.map((hold) => hold.holder), ...(await holdersOf(box, outer))])];
+    return guarding.check(box, { own, env, signal }, voice);
+  };
+}
+
+/** What is left of the time that the user gave; at least 1, because 0 means not to wait at all. */
+function leftOf({ waitMs }: RunRequest, since: number): number | undefined {
+  if (waitMs === undefined || waitMs === 0) return waitMs;
+  return Math.max(1, waitMs - (systemClock.monotonic() - since));
+}
+
 /** Lets the child go, once its note is written and nothing of an earlier holder runs. */
 export async function begun(
   box: Signalbox,
@@ -137,7 +177,8 @@ export async function begun(
   signals: Pick<Signals, 'left' | 'leaving'> & Attention,
   voice: Voice,
   late: AbortSignal | undefined,
-): Promise<RunEnded> {
+  guarded: Guarded | undefined,
+): Promise<RunEnded | Blocking> {
   const { graceMs, onLost } = request;
   try {
     const lost = AbortSignal.any(holds.map((hold) => hold.signal));
@@ -146,6 +187,9 @@ export async function begun(
     if (entered.kind === 'lost') throw tooLate(entered.resource);
     try {
       const cut = AbortSignal.any([lost, signals.leaving, ...(late === undefined ? [] : [late])]);
+      // With --no-wait the guards are still checked, once.
+      const inTime = request.waitMs === 0 ? undefined : late;
+      const judging = AbortSignal.any([lost, signals.leaving, ...(inTime === undefined ? [] : [inTime])]);
       // Without a limit it would wait for ever for a process that it may not end; the lease's time is the limit.
       const unendableMs = request.waitMs === undefined ? request.ttlMs : Number.POSITIVE_INFINITY;
       const clearing = { children: box.children, graceMs, unendableMs, tell: voice.say, cut };
@@ -153,6 +197,14 @@ export async function begun(
       if (signals.left !== undefined) throw new Failure('closed', 'left');
       if (left !== undefined && late?.aborted === true)
         throw new CliExit(EXIT.notAcquired, `${left}; given up${within(request)}`);
+      const open = left === undefined ? await guarded?.(judging).catch(unless(judging)) : undefined;
+      if (signals.left !== undefined) throw new Failure('closed', 'left');
+      if (open === 'aborted' && inTime?.aborted === true)
+        throw new CliExit(
+          EXIT.notAcquired,
+          `the guards were not checked${within(request)}; the command was not started`,
+        );
+      if (open !== undefined && open !== 'aborted') return open;
       // The last check before the child starts. If we are stopped here, the next run finds the note and ends the child.
       const gone = holds.find((hold) => !hold.isValid);
       if (gone !== undefined) throw tooLate(gone.resource);
@@ -165,6 +217,14 @@ export async function begun(
   } finally {
     await child.abandon();
   }
+}
+
+/** The abort of the check is no failure of its own. */
+function unless(aborted: AbortSignal): (error: unknown) => 'aborted' {
+  return (error) => {
+    if (!aborted.aborted) throw error;
+    return 'aborted';
+  };
 }
 
 function within({ waitMs = 0 }: Pick<RunRequest, 'waitMs'>): string {

@@ -1,5 +1,5 @@
 /**
- * Prints the messages of `run` to stderr, never to stdout. On a terminal a wait is one line that is kept up to date and
+ * Prints the messages of `run` to stderr, never to stdout. On a terminal a wait is a text that is kept up to date and
  * removed when the command begins. Elsewhere a wait is not reported, or with --verbose by a line per change.
  *
  * It writes straight to the descriptor: Node's streams would make it non-blocking for the command as well.
@@ -8,17 +8,21 @@ import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { systemClock } from '../../clock.ts';
 import { complain, printable } from '../output.ts';
+import { fit, wrapped } from '../pipeline/columns.ts';
 
 const STDERR = 2;
 /** A shorter wait is not reported, because no one could read the line. */
 const UNTOLD_MS = 150;
 const UPDATE_MS = 1000;
 const FALLBACK_COLUMNS = 80;
+/** On a narrow terminal the text about a wait takes several lines; it names the reason, which must not be cut off. */
+const MOST_LINES = 4;
 
 export class Voice {
   readonly #onTerminal: boolean;
   readonly #tellsWaits: boolean;
-  #line = false;
+  /** How many lines the text about the wait takes now. */
+  #lines = 0;
   #timer: NodeJS.Timeout | undefined;
   #since = 0;
 
@@ -63,14 +67,20 @@ export class Voice {
 
   #rewrite(text: string): void {
     const columns = columnsOf() - 1;
-    const line = `signalbox: ${printable(text)}`;
-    write(`\r${line.length > columns ? `${line.slice(0, columns - 1)}…` : line}\x1b[K`);
-    this.#line = true;
+    const all = wrapped(`signalbox: ${printable(text)}`, columns);
+    const lines = all.length > MOST_LINES ? [...all.slice(0, MOST_LINES - 1), `${all[MOST_LINES - 1]} …`] : all;
+    write(`${this.#back()}${lines.map((line) => fit(line, columns)).join('\x1b[K\n')}\x1b[J`);
+    this.#lines = lines.length;
   }
 
   #erase(): void {
-    if (this.#line) write('\r\x1b[K');
-    this.#line = false;
+    if (this.#lines > 0) write(`${this.#back()}\x1b[J`);
+    this.#lines = 0;
+  }
+
+  /** Moves to where the text began. */
+  #back(): string {
+    return this.#lines > 1 ? `\x1b[${this.#lines - 1}A\r` : '\r';
   }
 }
 

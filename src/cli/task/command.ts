@@ -29,9 +29,9 @@ export function programOf(command: Command, words: readonly string[], flags: Com
   if (name === undefined || name === '') throw new CliExit(EXIT.usage, 'the command is missing; write it after --');
   const { onLost, ttl, grace } = flags;
   if (!ON_LOST.includes(onLost))
-    throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
+    throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   if (ttl < SHORTEST_TTL_MS)
-    throw new CliExit(EXIT.usage, `--ttl is too short; accepted is ${SHORTEST_TTL_MS}ms and more`);
+    throw new CliExit(EXIT.usage, `--ttl is too short; expected ${SHORTEST_TTL_MS}ms and more`);
   const given = stillOpen(givenDescriptors());
   const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);

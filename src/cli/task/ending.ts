@@ -33,7 +33,7 @@ function claimOf(id: string, { holder, token }: ClaimFlags): ClaimName {
   const fromEnvironment = token === undefined ? process.env['SIGNALBOX_HOLDER'] || undefined : undefined;
   const claim = given({ holder: holder ?? fromEnvironment, token });
   if (Object.keys(claim).length > 0) return claim;
-  const accepted = 'accepted: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
+  const accepted = 'use: --token NUMBER, --holder ID, or SIGNALBOX_HOLDER in the environment';
   throw new CliExit(
     EXIT.usage,
     `task/${id}: --token or --holder is missing: it says which claim is meant\n  ${accepted}`,

@@ -131,7 +131,8 @@ async function runWith(
     },
   };
   try {
-    const ended = await begun(box, terms, [held], terms.outer, child, signals, voice, undefined);
+    const ended = await begun(box, terms, [held], terms.outer, child, signals, voice, undefined, undefined);
+    if ('guard' in ended) throw new TypeError('a task has no guard');
     return { ended, outcome, ...(error !== undefined && { error }) };
   } catch (thrown) {
     // The command has run, and the claim was lost or had to be given up meanwhile.

@@ -86,8 +86,8 @@ describe('holders within others, who go on only when those have come to their en
     );
     expect(found.map(({ cycle }) => cycle)).toEqual([
       [
-        { holder: 'in b', resource: 'x', blockedBy: 'a' },
-        { holder: 'in a', resource: 'y', blockedBy: 'b' },
+        { holder: 'in b', resource: 'x', blockedBy: 'a', inside: 'b' },
+        { holder: 'in a', resource: 'y', blockedBy: 'b', inside: 'a' },
       ],
     ]);
   });
@@ -97,7 +97,7 @@ describe('holders within others, who go on only when those have come to their en
       resourcesOf(world({ x: freeLock }, { holder: 'a', of: 'x' }, { holder: 'in a', of: 'x', within: ['b', 'a'] })),
       at,
     );
-    expect(found.map(({ cycle }) => cycle)).toEqual([[{ holder: 'in a', resource: 'x', blockedBy: 'a' }]]);
+    expect(found.map(({ cycle }) => cycle)).toEqual([[{ holder: 'in a', resource: 'x', blockedBy: 'a', inside: 'a' }]]);
   });
 
   it('are in none if they wait for each other one after another, or for somebody else who is running', () => {

@@ -84,6 +84,7 @@ function breakAt(links: readonly Link[], arrival: (requestId: string) => number 
       holder: link.demand.holder,
       resource: link.pool.name,
       blockedBy: link.blockedBy,
+      ...(link.waiter !== link.demand.holder && { inside: link.waiter }),
     })),
     victim: { resource: pool.name, request: demand.request },
   };

@@ -5,7 +5,7 @@
  *       ✓ lock "main" is free
  *       ✗ any of
  *         ✗ branch "feature" does not exist
- *         ? fileExists: file:go.txt could not be looked at: EACCES
+ *         ? fileExists: file:go.txt could not be checked: EACCES
  */
 import { childrenOf, type Condition, entryOf, isLeaf, type Leaf } from './condition.ts';
 import { judge, type Verdict } from './evaluate.ts';
@@ -61,5 +61,5 @@ function leafText(leaf: Leaf, verdict: Verdict): string {
 }
 
 function missingText(key: string, error: string | undefined): string {
-  return error === undefined ? `${key} has not been looked at` : `${key} could not be looked at: ${error}`;
+  return error === undefined ? `${key} has not been checked` : `${key} could not be checked: ${error}`;
 }

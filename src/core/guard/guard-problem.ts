@@ -8,12 +8,12 @@ import { parseCondition } from './parse.ts';
 
 /** Undefined if nothing is. */
 export function guardProblem(guard: Guard): string | undefined {
-  if (!isRecord(guard)) return `the guard is ${shown(guard)}; accepted is { id, condition, onFailure, wakeOn }`;
+  if (!isRecord(guard)) return `the guard is ${shown(guard)}; expected { id, condition, onFailure, wakeOn }`;
   const { id, condition, onFailure = 'block', wakeOn = [] } = guard;
   const problem = conditionProblem(condition) ?? nameProblem(id, 'id');
   if (problem !== undefined) return problem;
   if (!Array.isArray(wakeOn)) {
-    return `wakeOn is ${shown(wakeOn)}; accepted is a list of event patterns such as lock:released, task:* and *`;
+    return `wakeOn is ${shown(wakeOn)}; expected a list of event patterns such as lock:released, task:* and *`;
   }
   const odd = wakeOn.map((pattern, at) => patternProblem(pattern, `wakeOn[${at}]`)).find((told) => told !== undefined);
   return odd ?? (isAction(onFailure) ? undefined : `onFailure is ${shown(onFailure)}; ${ACTIONS}`);
@@ -25,7 +25,7 @@ export function conditionProblem(condition: unknown): string | undefined {
   return parsed.problems.map(({ path, message }) => `${['condition', ...path].join('.')}: ${message}`).join('; ');
 }
 
-const ACTIONS = 'accepted are "block", "warn", { retry: MILLISECONDS } and { fail: MESSAGE }';
+const ACTIONS = 'expected "block", "warn", { retry: MILLISECONDS } and { fail: MESSAGE }';
 
 function isAction(value: OnFailure): boolean {
   if (typeof value !== 'object' || value === null) return value === 'block' || value === 'warn';

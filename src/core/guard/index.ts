@@ -37,6 +37,7 @@ export { evaluate, type Missing, type Verdict } from './evaluate.ts';
 export { explain, type Explanation, renderExplanation } from './explain.ts';
 export type { Outlook } from './findings.ts';
 export { checkGuard, type Guard, type GuardOutcome, type OnFailure, wakesOn } from './guard.ts';
+export { needsCommands } from './commands-last.ts';
 export { conditionProblem, guardProblem } from './guard-problem.ts';
 export type {
   Gathered,
@@ -53,4 +54,4 @@ export { type RegexSearch, regexSearches } from './regex-searches.ts';
 export { requiredInputs } from './required-inputs.ts';
 export type { Path, Problem } from '../shape.ts';
 export { matches, polledInputs, wakePatterns, type Waking, wakingOf } from './wake.ts';
-export type { ToldEvent } from './wakes.ts';
+export { isOwn, type Own, type ToldEvent } from './wakes.ts';

@@ -11,9 +11,9 @@ function nested(depth: number): unknown {
   return depth === 1 ? { lockFree: 'm' } : { not: nested(depth - 1) };
 }
 
-const oneCondition = 'accepted is one condition such as {"lockFree":"main"}; several go into a list under "all"';
-const tree = 'accepted is a tree of at most 1000 conditions, nested at most 64 deep';
-const printable = 'accepted are 1 to 200 printable characters';
+const oneCondition = 'expected one condition such as {"lockFree":"main"}; several go into a list under "all"';
+const tree = 'expected a tree of at most 1000 conditions, nested at most 64 deep';
+const printable = 'expected 1 to 200 printable characters';
 
 describe('a mistake is told with where it is, what is wrong and what is accepted', () => {
   test.each<[string, unknown, Problem['path'], string]>([
@@ -25,7 +25,7 @@ describe('a mistake is told with where it is, what is wrong and what is accepted
       'a key that is missing',
       { all: [{ lockFree: 'm' }, { branchMerged: { branch: 'x' } }] },
       ['all', 1, 'branchMerged', 'into'],
-      'into is missing; accepted are branch, into',
+      'into is missing; expected branch, into',
     ],
     ['a wrong type', { lockFree: 7 }, ['lockFree'], `lockFree is 7, not a string; ${printable}`],
     ['an empty name', { not: { taskDone: '' } }, ['not', 'taskDone'], `taskDone is empty; ${printable}`],
@@ -45,62 +45,62 @@ describe('a mistake is told with where it is, what is wrong and what is accepted
       'an unknown key',
       { lockHeld: { name: 'm', holder: 'x' } },
       ['lockHeld', 'holder'],
-      '"holder" is unknown here; accepted are name, by',
+      '"holder" is unknown here; expected name, by',
     ],
     [
       'no slots',
       { semaphoreAvailable: { name: 's', slots: 0 } },
       ['semaphoreAvailable', 'slots'],
-      'slots is 0; accepted is a whole number of at least 1',
+      'slots is 0; expected a whole number of at least 1',
     ],
     [
       'half a slot',
       { semaphoreAvailable: { name: 's', slots: 1.5 } },
       ['semaphoreAvailable', 'slots'],
-      'slots is 1.5; accepted is a whole number of at least 1',
+      'slots is 1.5; expected a whole number of at least 1',
     ],
     [
       'an unknown status',
       { issueStatus: { id: 1, expected: 'closed' } },
       ['issueStatus', 'expected'],
-      'expected is "closed"; accepted is "todo" or "in-progress" or "blocked" or "done"',
+      'expected is "closed"; expected "todo" or "in-progress" or "blocked" or "done"',
     ],
     [
       'fields beside a query',
       { issuesComplete: { query: 'q', labels: ['x'] } },
       ['issuesComplete', 'labels'],
-      '"labels" is unknown here; accepted are query, min',
+      '"labels" is unknown here; expected query, min',
     ],
     [
       'a search by another name',
       { issuesComplete: { serch: 'q' } },
       ['issuesComplete', 'serch'],
-      '"serch" is unknown here; accepted are labels, ids, assignee, status, milestone, min, query',
+      '"serch" is unknown here; expected labels, ids, assignee, status, milestone, min, query',
     ],
     [
       'an empty list of labels',
       { noBlockedIssues: { labels: [] } },
       ['noBlockedIssues', 'labels'],
-      'labels is []; accepted is a list of at least one label',
+      'labels is []; expected a list of at least one label',
     ],
     [
       'a wrong id in a list',
       { issuesComplete: { ids: ['1', -1] } },
       ['issuesComplete', 'ids', 1],
-      'ids[1] is -1; accepted is the name of an issue, or its number of at least 1',
+      'ids[1] is -1; expected the name of an issue, or its number of at least 1',
     ],
-    ['no list', { all: { lockFree: 'm' } }, ['all'], 'all is {"lockFree":"m"}; accepted is a list of conditions'],
+    ['no list', { all: { lockFree: 'm' } }, ['all'], 'all is {"lockFree":"m"}; expected a list of conditions'],
     [
       'a program without a name',
       { command: { cmd: [''] } },
       ['command', 'cmd', 0],
-      'cmd[0] is ""; accepted is a program of 1 to 4096 characters without NUL',
+      'cmd[0] is ""; expected a program of 1 to 4096 characters without NUL',
     ],
     [
       'a word for a truth',
       { command: { cmd: 'make', expectSuccess: 'no' } },
       ['command', 'expectSuccess'],
-      'expectSuccess is "no"; accepted is true or false',
+      'expectSuccess is "no"; expected true or false',
     ],
   ])('%s', (_, value, path, message) => {
     expect(problemsOf(value)).toEqual([{ path, message }]);
@@ -110,7 +110,7 @@ describe('a mistake is told with where it is, what is wrong and what is accepted
     for (const pattern of ['/(/', '/ready/x']) {
       const [problem] = problemsOf({ fileContains: { path: 'p', pattern } });
       expect(problem?.path).toEqual(['fileContains', 'pattern']);
-      expect(problem?.message).toContain(`pattern is "${pattern}"; accepted is a valid regular expression (Invalid`);
+      expect(problem?.message).toContain(`pattern is "${pattern}"; expected a valid regular expression (Invalid`);
     }
   });
 

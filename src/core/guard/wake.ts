@@ -7,7 +7,7 @@
 import { childrenOf, type Condition, isLeaf, leavesOf } from './condition.ts';
 import type { Input } from './inputs.ts';
 import { inputOf, requiredInputs } from './required-inputs.ts';
-import { type ToldEvent, type Wake, type Wakes, wakesOf } from './wakes.ts';
+import { type Own, type ToldEvent, type Wake, type Wakes, wakesOf } from './wakes.ts';
 
 /** The events after which the condition may have come to pass: `lock:released`, `member:joined`. Each once. */
 export function wakePatterns(condition: Condition): readonly string[] {
@@ -39,7 +39,7 @@ export interface Waking {
  * from the condition wake for events about what it asks for, and only if these can have made a difference: a lock that is
  * released and given to the next one in the same write was never free; unless that is `own`, whose holds do not count.
  */
-export function wakingOf(condition: Condition, wakeOn: readonly string[] = [], own?: string): Waking {
+export function wakingOf(condition: Condition, wakeOn: readonly string[] = [], own?: Own): Waking {
   if (wakeOn.length > 0) {
     const isMatch = ({ type }: ToldEvent): boolean => wakeOn.some((pattern) => matches(pattern, type));
     return { resources: undefined, isWokenBy: (events) => events.some(isMatch) };

@@ -10,6 +10,13 @@ export interface ToldEvent extends Event {
   readonly isNew?: true;
 }
 
+/** A holder, or several, whose holds do not count. */
+export type Own = string | readonly string[];
+
+export function isOwn(own: Own | undefined, holder: string): boolean {
+  return typeof own === 'string' ? own === holder : own?.includes(holder) === true;
+}
+
 /** What may have made a leaf come to hold, and what may have made it cease to. */
 export interface Wakes {
   readonly holds: Wake;
@@ -18,8 +25,8 @@ export interface Wakes {
 
 export interface Wake {
   readonly patterns: readonly string[];
-  /** `events`: those of one revision about the resource of the leaf, in their order. `own`: a holder that does not count. */
-  wakes(events: readonly ToldEvent[], own?: string): boolean;
+  /** `events`: those of one revision about the resource of the leaf, in their order. `own`: holders that do not count. */
+  wakes(events: readonly ToldEvent[], own?: Own): boolean;
 }
 
 export function wakesOf(leaf: Leaf): Wakes | 'polled' {
@@ -45,7 +52,7 @@ const lockLeftFree: Wake = {
     let isFree = false;
     for (const { type, holder } of events) {
       if (lockFreed.includes(type)) isFree = true;
-      if (lockTaken.includes(type) && holder !== own) isFree = false;
+      if (lockTaken.includes(type) && !isOwn(own, holder)) isFree = false;
     }
     return isFree;
   },
@@ -66,7 +73,8 @@ const slotsLeftFree: Wake = {
       if (!isSlots(slots)) continue;
       // Which slots, and not how many: the event of a hold that grows lists all its slots.
       if (slotsFreed.includes(type)) for (const slot of slotNumbers(slots)) free.add(slot);
-      if (type === 'semaphore:acquired' && holder !== own) for (const slot of slotNumbers(slots)) free.delete(slot);
+      if (type !== 'semaphore:acquired' || isOwn(own, holder)) continue;
+      for (const slot of slotNumbers(slots)) free.delete(slot);
     }
     return free.size > 0;
   },

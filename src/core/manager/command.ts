@@ -68,7 +68,7 @@ export type Renew =
 
 /** Says what is wrong with a command; undefined if nothing is. */
 export function commandProblem(command: ManagerCommand): string | undefined {
-  if (!isRecord(command as unknown)) return `command is ${shown(command)}; accepted is an object`;
+  if (!isRecord(command as unknown)) return `command is ${shown(command)}; expected an object`;
   if (command.kind === 'renew') return requestProblem(command, 'lease' in command ? ['lease'] : ['holder']);
   if (command.kind === 'acquire-together') return togetherProblem(command);
   return resourceProblem(command.resource) ?? askProblem(command);
@@ -77,7 +77,7 @@ export function commandProblem(command: ManagerCommand): string | undefined {
 export function clockProblem(clock: ManagerClock): string | undefined {
   return isRecord(clock) && Number.isFinite(clock.now)
     ? undefined
-    : `clock is ${shown(clock)}; accepted is { now: MILLISECONDS }`;
+    : `clock is ${shown(clock)}; expected { now: MILLISECONDS }`;
 }
 
 export function kindOf(resource: ResourceName): 'lock' | 'semaphore' {
@@ -111,15 +111,15 @@ const needs: { readonly lock: Needs<LockAsk>; readonly semaphore: Needs<Semaphor
 function resourceProblem(resource: unknown): string | undefined {
   const [, name] = /^(?:lock|semaphore)\/(.*)$/su.exec(String(resource)) ?? [];
   if (typeof resource === 'string' && name !== undefined) return nameProblem(name, 'the name of the resource');
-  return `resource is ${shown(resource)}; accepted is lock/NAME or semaphore/NAME`;
+  return `resource is ${shown(resource)}; expected lock/NAME or semaphore/NAME`;
 }
 
 function askProblem(command: ResourceCommand): string | undefined {
   const accepted: Readonly<Record<string, readonly (keyof Asked)[]>> = needs[kindOf(command.resource)];
   const required = Object.hasOwn(accepted, command.kind) ? accepted[command.kind] : undefined;
-  if (required === undefined) return `kind is ${shown(command.kind)}; accepted are ${Object.keys(accepted).join(', ')}`;
+  if (required === undefined) return `kind is ${shown(command.kind)}; expected ${Object.keys(accepted).join(', ')}`;
   if (command.kind === 'extend' && command.ttlMs === undefined && command.maxHoldMs === undefined) {
-    return 'extend has neither ttlMs nor maxHoldMs; accepted is either of them, or both';
+    return 'extend has neither ttlMs nor maxHoldMs; expected either of them, or both';
   }
   if (command.kind === 'configure') {
     const { resource: _resource, kind: _kind, ...settings } = command;
@@ -129,9 +129,9 @@ function askProblem(command: ResourceCommand): string | undefined {
 }
 
 function togetherProblem(command: AcquireTogether): string | undefined {
-  if (!Array.isArray(command.parts)) return `parts is ${shown(command.parts)}; accepted is a list`;
+  if (!Array.isArray(command.parts)) return `parts is ${shown(command.parts)}; expected a list`;
   for (const part of command.parts) {
-    if (!isRecord(part)) return `a part is ${shown(part)}; accepted is an object with a resource`;
+    if (!isRecord(part)) return `a part is ${shown(part)}; expected an object with a resource`;
     const problem = resourceProblem(part.resource) ?? requestProblem(withoutWeight(part));
     if (problem !== undefined) return problem;
   }

@@ -150,12 +150,12 @@ function askingProblem(turn: Turn, resource: ResourceName, asked: Asking): strin
  */
 function idProblem(turn: Turn, resource: ResourceName, id: string | undefined, holder: string): string | undefined {
   if (id === undefined) return undefined;
-  if (id.startsWith(OWN_NAME)) return `id is ${shown(id)}; accepted are those that do not begin with ${OWN_NAME}`;
+  if (id.startsWith(OWN_NAME)) return `id is ${shown(id)}; expected those that do not begin with ${OWN_NAME}`;
   const { record, waiting } = stateOf(turn, resource);
   const here = [...record.holds, ...waiting].find((one) => one.id === id);
   if (here?.holder === holder) return undefined;
   const taken = here !== undefined || lookUp(turn.manager.arrivals, id) !== undefined;
-  return taken ? `id is ${shown(id)}, which is that of another request; accepted is one that nobody uses` : undefined;
+  return taken ? `id is ${shown(id)}, which is that of another request; expected one that nobody uses` : undefined;
 }
 
 function leaseProblem(turn: Turn, { lease, ttlMs }: Asking): string | undefined {
@@ -165,7 +165,7 @@ function leaseProblem(turn: Turn, { lease, ttlMs }: Asking): string | undefined 
     return lease.startsWith(OWN_NAME) ? `lease is ${shown(lease)}, and there is none of that name` : undefined;
   }
   // What hangs on it would be lost from the start; and to renew it would bring lost holds back to life.
-  if (isGone(known, turn.at.now)) return `lease is ${shown(lease)}, which has ended; accepted is a new name`;
+  if (isGone(known, turn.at.now)) return `lease is ${shown(lease)}, which has ended; expected a new name`;
   if (known.fixed === true) return `lease is ${shown(lease)}, which only limits a hold`;
   if (ttlMs === undefined || ttlMs === known.ttlMs) return undefined;
   return `ttlMs is ${shown(ttlMs)}, but the lease ${shown(lease)} lives for ${known.ttlMs}`;

@@ -347,7 +347,7 @@ describe('a lease that several share', () => {
     world.pass(15_001);
     expect(world.acquire('lock/new', 'a', { lease: 'session' }).outcome).toMatchObject({
       kind: 'invalid',
-      problem: 'lease is "session", which has ended; accepted is a new name',
+      problem: 'lease is "session", which has ended; expected a new name',
     });
     const { outcome } = world.maintain();
     expect(outcome).toMatchObject({ reclaimed: [{ resource: 'lock/main' }, { resource: 'lock/docs' }] });
@@ -405,10 +405,10 @@ describe('a guard', () => {
 
 describe('a command that makes no sense', () => {
   it.each<[unknown, string]>([
-    [{ resource: 'main', kind: 'acquire', holder: 'a' }, 'resource is "main"; accepted is lock/NAME or semaphore/NAME'],
+    [{ resource: 'main', kind: 'acquire', holder: 'a' }, 'resource is "main"; expected lock/NAME or semaphore/NAME'],
     [{ resource: 'lock/', kind: 'acquire', holder: 'a' }, 'the name of the resource is empty'],
     [{ resource: 'lock/a\nb', kind: 'tick' }, 'U+000A'],
-    [{ resource: 'lock/main', kind: 'grab', holder: 'a' }, 'kind is "grab"; accepted are acquire, release'],
+    [{ resource: 'lock/main', kind: 'grab', holder: 'a' }, 'kind is "grab"; expected acquire, release'],
     [{ resource: 'lock/main', kind: 'constructor' }, 'kind is "constructor"'],
     [{ resource: 'lock/main', kind: 'acquire' }, 'holder is undefined'],
     [{ resource: 'lock/main', kind: 'acquire', holder: 'a', ttlMs: -5 }, 'ttlMs is -5'],

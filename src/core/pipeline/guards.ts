@@ -31,7 +31,7 @@ export function guards(prefix: string, defaults: GuardDefaults): Read<readonly P
     if (isRecord(value)) return present([one(value, path, 0)]);
     if (!Array.isArray(value)) return reading.unaccepted(value, path, GUARD);
     if (value.length > MOST_ITEMS) {
-      return reading.refuse(path, `${value.length} guards are too many; accepted are at most ${MOST_ITEMS}`);
+      return reading.refuse(path, `${value.length} guards are too many; expected at most ${MOST_ITEMS}`);
     }
     return present(Array.from(value, (item, place) => one(item, [...path, place], place)));
   };
@@ -53,7 +53,7 @@ export function guardOf(
   if (beside !== undefined && !Object.hasOwn(value, 'condition')) {
     return reading.refuse(
       [...path, beside],
-      `${shown(beside)} is next to ${shown(BESIDES.find((key) => Object.hasOwn(value, key)))}; accepted is {condition: {${beside}: …}, …}`,
+      `${shown(beside)} is next to ${shown(BESIDES.find((key) => Object.hasOwn(value, key)))}; expected {condition: {${beside}: …}, …}`,
     );
   }
   const fields = reading.fields(value, path, ['condition'], BESIDES);

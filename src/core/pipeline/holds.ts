@@ -112,7 +112,7 @@ function placed<Want>(reading: Reading, wanted: Wanted<Want>, at: Path): Placed<
 function refuseTwice(reading: Reading, named: readonly { readonly name: string; readonly at: Path }[]): void {
   const seen = new Set<string>();
   for (const { name, at } of named) {
-    if (seen.has(name)) reading.refuse(at, `the ${name} is held twice by this phase; accepted is once`);
+    if (seen.has(name)) reading.refuse(at, `the ${name} is held twice by this phase; expected once`);
     seen.add(name);
   }
 }

@@ -27,5 +27,6 @@ export {
   type ReadRecord,
   type StoredRecord,
 } from './record.ts';
+export { reopenProblem } from './reopen.ts';
 export { DEFAULT_BACKOFF_MS, type Phase, type PhaseHold, type PhaseWork, type Runbook } from './runbook.ts';
-export { conditionWithVariables, type Filled, withVariables } from './variables.ts';
+export { conditionWithVariables, type Filled, runbookVariables, type Variable, withVariables } from './variables.ts';

@@ -106,7 +106,7 @@ export function actionKind(action: OnFailure): 'block' | 'warn' | 'retry' | 'fai
 }
 
 function missingTold({ key, error }: Missing): string {
-  return error === undefined ? `${key} has not been looked at` : `${key} could not be looked at: ${error}`;
+  return error === undefined ? `${key} has not been checked` : `${key} could not be checked: ${error}`;
 }
 
 /** They become part of the record, and a list of issues has no end. */

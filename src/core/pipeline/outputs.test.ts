@@ -22,13 +22,13 @@ describe('what a phase writes to pass on', () => {
   });
 
   test.each([
-    ['no sign between them', 'A=1\nB 2', 'line 2 of its outputs: "B 2" has no =; accepted is NAME=VALUE'],
-    ['no name', '=2', 'line 1 of its outputs: "" is no name of a variable; accepted is NAME=VALUE'],
-    ['a name with a blank', 'A B=2', 'line 1 of its outputs: "A B" is no name of a variable; accepted is NAME=VALUE'],
+    ['no sign between them', 'A=1\nB 2', 'line 2 of its outputs: "B 2" has no =; expected NAME=VALUE'],
+    ['no name', '=2', 'line 1 of its outputs: "" is no name of a variable; expected NAME=VALUE'],
+    ['a name with a blank', 'A B=2', 'line 1 of its outputs: "A B" is no name of a variable; expected NAME=VALUE'],
     [
       'one of our own names',
       'SIGNALBOX_TOKEN=2',
-      "line 1 of its outputs: SIGNALBOX_TOKEN is signalbox's own: names must not begin with SIGNALBOX_; accepted is NAME=VALUE",
+      "line 1 of its outputs: SIGNALBOX_TOKEN is signalbox's own: names must not begin with SIGNALBOX_; expected NAME=VALUE",
     ],
   ])('is refused with %s', (_, text, problem) => {
     expect(parseOutputs(text)).toEqual({ ok: false, problem });

@@ -15,7 +15,7 @@ export function parseOutputs(text: string): ParsedOutputs {
     const equals = line.indexOf('=');
     const name = line.slice(0, Math.max(0, equals));
     const problem = equals < 0 ? `${shown(line)} has no =` : outputNameProblem(name);
-    if (problem !== undefined) return refused(`line ${at + 1} of its outputs: ${problem}; accepted is NAME=VALUE`);
+    if (problem !== undefined) return refused(`line ${at + 1} of its outputs: ${problem}; expected NAME=VALUE`);
     outputs.set(name, line.slice(equals + 1));
   }
   return { ok: true, outputs: Object.fromEntries(outputs) };

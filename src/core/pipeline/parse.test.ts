@@ -159,35 +159,32 @@ describe('a runbook', () => {
 describe('a mistake in a runbook is told with where it is, what is wrong and what is accepted', () => {
   const run = 'a line for the shell, of 1 to 65536 characters without NUL';
   test.each<[string, unknown, readonly string[]]>([
-    ['no object', 'name', [': the runbook is "name"; accepted is an object with name, phases, env']],
+    ['no object', 'name', [': the runbook is "name"; expected an object with name, phases, env']],
     [
       'nothing in it',
       {},
-      [
-        'name: name is missing; accepted are name, phases, env',
-        'phases: phases is missing; accepted are name, phases, env',
-      ],
+      ['name: name is missing; expected name, phases, env', 'phases: phases is missing; expected name, phases, env'],
     ],
     [
       'a misspelt key',
       { name: 'r', phase: [], phases: [{ name: 'p', run: 'x' }] },
-      ['phase: "phase" is unknown here; did you mean phases? Accepted are name, phases, env'],
+      ['phase: "phase" is unknown here; did you mean phases? Expected name, phases, env'],
     ],
     [
       'no phases',
       { name: 'r', phases: [] },
-      ['phases: phases is []; accepted is a list of at least one phase, each {name, run, …}'],
+      ['phases: phases is []; expected a list of at least one phase, each {name, run, …}'],
     ],
     [
       'phases as a map',
       { name: 'r', phases: { a: 'x' } },
-      ['phases: phases is {"a":"x"}; accepted is a list of at least one phase, each {name, run, …}'],
+      ['phases: phases is {"a":"x"}; expected a list of at least one phase, each {name, run, …}'],
     ],
     [
       'a phase that is no object',
       { name: 'r', phases: ['make'] },
       [
-        'phases.0: phases[0] is "make"; accepted is an object with name, run, pre, post, holds, wakeOn, onFailure, timeout, retries, idempotent, env',
+        'phases.0: phases[0] is "make"; expected an object with name, run, pre, post, holds, wakeOn, onFailure, timeout, retries, idempotent, env',
       ],
     ],
     [
@@ -199,12 +196,12 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
           { name: 'a', run: 'y' },
         ],
       },
-      ['phases.1.name: another phase is called "a" too; accepted is a name of its own'],
+      ['phases.1.name: another phase is called "a" too; expected a name of its own'],
     ],
     [
       'a name that is too long',
       { name: 'x'.repeat(101), phases: [{ name: 'p', run: 'x' }] },
-      [`name: name "${'x'.repeat(76)}… has 101 characters; accepted are 1 to 100 printable characters`],
+      [`name: name "${'x'.repeat(76)}… has 101 characters; expected 1 to 100 printable characters`],
     ],
     [
       'a capacity that changes',
@@ -215,7 +212,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
           { name: 'b', run: 'x', holds: { semaphores: 's/3' } },
         ],
       },
-      ['phases.1.holds: the semaphore s has a capacity of 3 here and of 2 before; accepted is the same everywhere'],
+      ['phases.1.holds: the semaphore s has a capacity of 3 here and of 2 before; expected the same everywhere'],
     ],
     [
       'a runbook that no store takes',
@@ -224,7 +221,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
         env: Object.fromEntries(Array.from({ length: 5 }, (_, at) => [`V${at}`, 'x'.repeat(65_000)])),
         phases: [{ name: 'p', run: 'x' }],
       },
-      [expect.stringMatching(/^: the runbook has \d+ characters as JSON; accepted are at most 262144/) as string],
+      [expect.stringMatching(/^: the runbook has \d+ characters as JSON; expected at most 262144/) as string],
     ],
   ])('%s', (_, value, problems) => {
     expect(told(value)).toEqual(problems);
@@ -235,69 +232,69 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
       'a misspelt key',
       { onfailure: 'warn' },
       [
-        'phases.0.onfailure: "onfailure" is unknown here; did you mean onFailure? Accepted are name, run, pre, post, holds, wakeOn, onFailure, timeout, retries, idempotent, env',
+        'phases.0.onfailure: "onfailure" is unknown here; did you mean onFailure? Expected name, run, pre, post, holds, wakeOn, onFailure, timeout, retries, idempotent, env',
       ],
     ],
     [
       'true, which YAML takes for a truth',
       { run: true },
-      [`phases.0.run: run is true; accepted is ${run}; quote it: run: "true"`],
+      [`phases.0.run: run is true; expected ${run}; quote it: run: "true"`],
     ],
-    ['nothing to run', { run: ' \n' }, [`phases.0.run: run is " \\n"; accepted is ${run}`]],
-    ['a list to run', { run: ['a'] }, [`phases.0.run: run is ["a"]; accepted is ${run}`]],
+    ['nothing to run', { run: ' \n' }, [`phases.0.run: run is " \\n"; expected ${run}`]],
+    ['a list to run', { run: ['a'] }, [`phases.0.run: run is ["a"]; expected ${run}`]],
     [
       'no duration',
       { timeout: 'soon' },
       [
-        'phases.0.timeout: timeout is "soon"; accepted is a number of seconds, or a number with a unit: 250ms, 60s, 5m, 1h, 2d',
+        'phases.0.timeout: timeout is "soon"; expected a number of seconds, or a number with a unit: 250ms, 60s, 5m, 1h, 2d',
       ],
     ],
-    ['no time at all', { timeout: 0 }, ['phases.0.timeout: timeout is 0; accepted is 1 ms or more']],
+    ['no time at all', { timeout: 0 }, ['phases.0.timeout: timeout is 0; expected 1 ms or more']],
     [
       'half a retry',
       { retries: 0.5 },
-      ['phases.0.retries: retries is 0.5; accepted is a whole number from 0 to 1000, or {times: 2, backoff: 5s}'],
+      ['phases.0.retries: retries is 0.5; expected a whole number from 0 to 1000, or {times: 2, backoff: 5s}'],
     ],
     [
       'retries without a number',
       { retries: { backoff: '5s' } },
-      ['phases.0.retries.times: times is missing; accepted are times, backoff'],
+      ['phases.0.retries.times: times is missing; expected times, backoff'],
     ],
     [
       'yes, which is a word',
       { idempotent: 'yes' },
-      ['phases.0.idempotent: idempotent is "yes"; accepted is true or false'],
+      ['phases.0.idempotent: idempotent is "yes"; expected true or false'],
     ],
     [
       'what to do, unknown',
       { onFailure: 'ignore' },
-      ['phases.0.onFailure: onFailure is "ignore"; accepted is block, warn, {retry: 30s} or {fail: a message}'],
+      ['phases.0.onFailure: onFailure is "ignore"; expected block, warn, {retry: 30s} or {fail: a message}'],
     ],
     [
       'two things to do',
       { onFailure: { retry: '1s', fail: 'x' } },
       [
-        'phases.0.onFailure: onFailure is {"retry":"1s","fail":"x"}; accepted is block, warn, {retry: 30s} or {fail: a message}',
+        'phases.0.onFailure: onFailure is {"retry":"1s","fail":"x"}; expected block, warn, {retry: 30s} or {fail: a message}',
       ],
     ],
     [
       'an event that never comes',
       { wakeOn: ['lock:relased'] },
       [
-        'phases.0.wakeOn.0: wakeOn[0] is "lock:relased"; did you mean lock:released? Accepted is an event such as lock:released, all of a kind such as task:*, or *',
+        'phases.0.wakeOn.0: wakeOn[0] is "lock:relased"; did you mean lock:released? Expected an event such as lock:released, all of a kind such as task:*, or *',
       ],
     ],
     [
       'an event as a map',
       { wakeOn: { lock: 'released' } },
       [
-        'phases.0.wakeOn: wakeOn is {"lock":"released"}; accepted is an event such as lock:released, all of a kind such as task:*, or *',
+        'phases.0.wakeOn: wakeOn is {"lock":"released"}; expected an event such as lock:released, all of a kind such as task:*, or *',
       ],
     ],
     [
       'a variable without a value',
       { env: { A: null } },
-      ['phases.0.env.A: A is null; accepted is text, a number, true or false; an empty one is ""'],
+      ['phases.0.env.A: A is null; expected text, a number, true or false; an empty one is ""'],
     ],
     ['no name of a variable', { env: { 'A-B': 1 } }, ['phases.0.env.A-B: "A-B" is no name of a variable']],
     [
@@ -308,7 +305,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
     [
       'a lock twice',
       { holds: { locks: ['a', 'a:shared'] } },
-      ['phases.0.holds.locks.1: the lock a is held twice by this phase; accepted is once'],
+      ['phases.0.holds.locks.1: the lock a is held twice by this phase; expected once'],
     ],
     [
       'more than there is',
@@ -323,17 +320,17 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
     [
       'half a slot',
       { holds: { semaphores: { s: 0.5 } } },
-      ['phases.0.holds.semaphores.s: s is 0.5; accepted is a whole number of at least 1'],
+      ['phases.0.holds.semaphores.s: s is 0.5; expected a whole number of at least 1'],
     ],
     [
       'lock for locks',
       { holds: { lock: 'a' } },
-      ['phases.0.holds.lock: "lock" is unknown here; did you mean locks? Accepted are locks, semaphores'],
+      ['phases.0.holds.lock: "lock" is unknown here; did you mean locks? Expected locks, semaphores'],
     ],
     [
       'a wrong condition, deep inside',
       { pre: [{ all: [{ branchMerged: { branch: 'x' } }] }] },
-      ['phases.0.pre.0.all.0.branchMerged.into: into is missing; accepted are branch, into'],
+      ['phases.0.pre.0.all.0.branchMerged.into: into is missing; expected branch, into'],
     ],
     [
       'a misspelt condition',
@@ -347,22 +344,22 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
     [
       'a condition beside what belongs to a guard',
       { pre: { lockFree: 'm', onFailure: 'warn' } },
-      ['phases.0.pre.lockFree: "lockFree" is next to "onFailure"; accepted is {condition: {lockFree: …}, …}'],
+      ['phases.0.pre.lockFree: "lockFree" is next to "onFailure"; expected {condition: {lockFree: …}, …}'],
     ],
     [
       'a guard without a condition',
       { pre: { id: 'x' } },
-      ['phases.0.pre.condition: condition is missing; accepted are condition, id, onFailure, wakeOn'],
+      ['phases.0.pre.condition: condition is missing; expected condition, id, onFailure, wakeOn'],
     ],
     [
       'a guard of the same id',
       { pre: { id: 'p.post', condition: { lockFree: 'm' } }, post: { lockFree: 'n' } },
-      ['phases.0.post: another guard has the id "p.post" too; accepted is an id of its own'],
+      ['phases.0.post: another guard has the id "p.post" too; expected an id of its own'],
     ],
     [
       'a guard that is a word',
       { pre: 'lockFree' },
-      [expect.stringMatching(/^phases\.0\.pre: pre is "lockFree"; accepted is a condition such as/) as string],
+      [expect.stringMatching(/^phases\.0\.pre: pre is "lockFree"; expected a condition such as/) as string],
     ],
     [
       'milliseconds, which only code can say',
@@ -387,7 +384,7 @@ describe('a mistake in a runbook is told with where it is, what is wrong and wha
 
   test(`more than ${MOST_PHASES} phases`, () => {
     const phases = Array.from({ length: MOST_PHASES + 1 }, (_, at) => ({ name: `p${at}`, run: 'x' }));
-    expect(told({ name: 'r', phases })).toEqual(['phases: 201 phases are too many; accepted are at most 200']);
+    expect(told({ name: 'r', phases })).toEqual(['phases: 201 phases are too many; expected at most 200']);
     expect(told({ name: 'r', phases: phases.slice(1) })).toEqual([]);
   });
 });
@@ -416,12 +413,12 @@ describe('a runbook in code', () => {
     [
       'a bare number',
       { timeout: 5000 },
-      'phases.0.timeout: timeout is 5000; accepted is text such as "30s" or "5m"; milliseconds go under timeoutMs',
+      'phases.0.timeout: timeout is 5000; expected text such as "30s" or "5m"; milliseconds go under timeoutMs',
     ],
     [
       'both',
       { timeout: '5s', timeoutMs: 5000 },
-      'phases.0.timeoutMs: timeout and timeoutMs are both there; accepted is one',
+      'phases.0.timeoutMs: timeout and timeoutMs are both there; expected one',
     ],
   ])('cannot say a duration as %s', (_, phase, message) => {
     expect(told(withPhase(phase), 'code')).toEqual([message]);

@@ -52,7 +52,7 @@ const phases: Read<readonly PlacedPhase[]> = (reading, value, path) => {
     return reading.unaccepted(value, path, 'a list of at least one phase, each {name, run, …}');
   }
   if (value.length > MOST_PHASES) {
-    return reading.refuse(path, `${value.length} phases are too many; accepted are at most ${MOST_PHASES}`);
+    return reading.refuse(path, `${value.length} phases are too many; expected at most ${MOST_PHASES}`);
   }
   const read = Array.from(value, (item, at) => phaseOf(reading, item, [...path, at]));
   return read.filter((phase) => phase !== undefined);
@@ -112,10 +112,7 @@ function refuseSameNames(reading: Reading, read: readonly PlacedPhase[]): void {
   const seen = new Set<string>();
   for (const { phase, at } of read) {
     if (phase.name !== '' && seen.has(phase.name)) {
-      reading.refuse(
-        [...at, 'name'],
-        `another phase is called ${shown(phase.name)} too; accepted is a name of its own`,
-      );
+      reading.refuse([...at, 'name'], `another phase is called ${shown(phase.name)} too; expected a name of its own`);
     }
     seen.add(phase.name);
   }
@@ -126,7 +123,7 @@ function refuseSameGuards(reading: Reading, read: readonly PlacedPhase[]): void 
   const seen = new Set<string>();
   for (const { guard, at } of read.flatMap((phase) => phase.guards)) {
     if (seen.has(guard.id)) {
-      reading.refuse(at, `another guard has the id ${shown(guard.id)} too; accepted is an id of its own`);
+      reading.refuse(at, `another guard has the id ${shown(guard.id)} too; expected an id of its own`);
     }
     seen.add(guard.id);
   }
@@ -143,7 +140,7 @@ function refuseOtherCapacities(reading: Reading, read: readonly PlacedPhase[]): 
       if (before === hold.capacity) continue;
       reading.refuse(
         [...at, 'holds'],
-        `the semaphore ${hold.semaphore} has a capacity of ${hold.capacity} here and of ${before} before; accepted is the same everywhere`,
+        `the semaphore ${hold.semaphore} has a capacity of ${hold.capacity} here and of ${before} before; expected the same everywhere`,
       );
     }
   }
@@ -154,6 +151,6 @@ function refuseTooLarge(reading: Reading, runbook: Runbook): void {
   if (length <= LARGEST_RUNBOOK) return;
   reading.refuse(
     [],
-    `the runbook has ${length} characters as JSON; accepted are at most ${LARGEST_RUNBOOK}: scripts can be files of their own`,
+    `the runbook has ${length} characters as JSON; expected at most ${LARGEST_RUNBOOK}: scripts can be files of their own`,
   );
 }

@@ -9,6 +9,7 @@
  *                      └─ blocked, for a person ◀── its driver died ──┤
  *                         (rerun or skip)                             └─ fails for good ─▶ failed
  *
+ *     failed ── reopen ─▶ before the phase that failed, or an earlier one
  *     cancel, from anywhere ─▶ cancelled; during a phase only once nothing of its command runs any more
  *
  * The transition returns the next thing to do as data, an `Effect`. The driver carries it out and decides nothing: the
@@ -28,6 +29,7 @@ import {
   type PipelineStep,
   RECORD_VERSION,
 } from './record.ts';
+import { reopened } from './reopen.ts';
 import { fitted, fittedEvents } from './size.ts';
 import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.ts';
 
@@ -36,6 +38,8 @@ export type PipelineCommand = { readonly command: string } & (
   /** A process has the driver's hold, and nothing that an earlier driver began is still running. */
   | { readonly kind: 'drive'; readonly holder: string; readonly token: Token }
   | { readonly kind: 'cancel'; readonly by: string; readonly reason: string }
+  /** Starts it again from this phase, after it has failed. */
+  | { readonly kind: 'reopen'; readonly from: string; readonly by: string }
   | ({ readonly token: Token } & DriverCommand)
 );
 
@@ -147,6 +151,7 @@ function stepOf(
     written: isDriver ? { lastDriven: command.command } : { last: command.command },
     at,
   };
+  if (command.kind === 'reopen') return reopen(turn, command);
   if (hasEnded(record)) return unchanged(turn, { kind: 'over' });
   if (command.kind === 'cancel') return cancel(turn, command);
   if (command.kind === 'drive') return drive(turn, command);
@@ -446,6 +451,13 @@ function finished(turn: Turn, state: 'done' | 'failed' | 'cancelled', reason?: s
   return moved(turn, last, [event(`pipeline:${state}`, who, at, detail)]);
 }
 
+function reopen(turn: Turn, { from, by }: Extract<PipelineCommand, { kind: 'reopen' }>): PipelineTransition {
+  const { record, at } = turn;
+  const opened = reopened(record, from, by, at);
+  if (opened === undefined) return unchanged(turn, { kind: hasEnded(record) ? 'over' : 'misplaced' });
+  return moved(turn, opened.record, [opened.event]);
+}
+
 // The parts of a record
 
 function phaseAt(runbook: Runbook, { phase }: PipelineStep): Phase {
@@ -524,7 +536,7 @@ function reasonsOf(blocked: BlockedOn): readonly string[] {
     case 'guard':
       return blocked.guards.flatMap(({ reasons }) => reasons);
     case 'holds':
-      return [`waits for ${blocked.resources.join(', ')}`];
+      return [`waiting for ${blocked.resources.join(', ')}`];
     case 'backoff':
     case 'person':
       return [blocked.why];

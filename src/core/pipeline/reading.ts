@@ -29,7 +29,7 @@ export class Reading {
     if (!isRecord(value)) return this.unaccepted(value, path, `an object with ${accepted.join(', ')}`);
     for (const key of required) {
       if (!Object.hasOwn(value, key)) {
-        this.refuse([...path, key], `${key} is missing; accepted are ${accepted.join(', ')}`);
+        this.refuse([...path, key], `${key} is missing; expected ${accepted.join(', ')}`);
       }
     }
     for (const key of Object.keys(value)) {
@@ -54,7 +54,7 @@ export function oneOrMore<T>(what: string, read: Read<T>): Read<readonly T[]> {
   return (reading, value, path) => {
     if (!Array.isArray(value)) return present([read(reading, value, path)]);
     if (value.length > MOST_ITEMS)
-      return reading.refuse(path, `${value.length} are too many; accepted are at most ${MOST_ITEMS}`);
+      return reading.refuse(path, `${value.length} are too many; expected at most ${MOST_ITEMS}`);
     if (value.length === 0) return reading.unaccepted(value, path, `${what}, or a list of them`);
     return present(Array.from(value, (item, at) => read(reading, item, [...path, at])));
   };

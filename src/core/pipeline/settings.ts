@@ -18,7 +18,7 @@ export function duration(reading: Reading, fields: Fields, key: string, path: Pa
   const inMs = `${key}Ms`;
   if (reading.dialect === 'code' && Object.hasOwn(fields, inMs)) {
     if (Object.hasOwn(fields, key))
-      return reading.refuse([...path, inMs], `${key} and ${inMs} are both there; accepted is one`);
+      return reading.refuse([...path, inMs], `${key} and ${inMs} are both there; expected one`);
     const ms = fields[inMs];
     if (Number.isSafeInteger(ms) && (ms as number) >= least && (ms as number) <= LONGEST_MS) return ms as number;
     return reading.unaccepted(ms, [...path, inMs], `a whole number of milliseconds, ${least} or more`);
@@ -109,7 +109,7 @@ export const environment: Read<Readonly<Record<string, string>>> = (reading, val
   if (!isRecord(value)) return reading.unaccepted(value, path, 'an object of variables, such as {TARGET: staging}');
   const entries = Object.entries(value);
   if (entries.length > MOST_VARIABLES) {
-    return reading.refuse(path, `${entries.length} variables are too many; accepted are at most ${MOST_VARIABLES}`);
+    return reading.refuse(path, `${entries.length} variables are too many; expected at most ${MOST_VARIABLES}`);
   }
   const read = entries.map(([name, content]) => [name, variable(reading, name, content, [...path, name])] as const);
   return Object.fromEntries(read.filter((entry): entry is [string, string] => entry[1] !== undefined));
@@ -121,10 +121,10 @@ function variable(reading: Reading, name: string, value: unknown, path: Path): s
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
   if (!isPlain) {
     const empty = value === null ? '; an empty one is ""' : '';
-    return reading.refuse(path, `${name} is ${shown(value)}; accepted is text, a number, true or false${empty}`);
+    return reading.refuse(path, `${name} is ${shown(value)}; expected text, a number, true or false${empty}`);
   }
   const content = String(value);
   if (content.includes('\0')) return reading.refuse(path, `${name} has a NUL in it, which no variable can have`);
   if (content.length <= LONGEST_VALUE) return content;
-  return reading.refuse(path, `${name} has ${content.length} characters; accepted are at most ${LONGEST_VALUE}`);
+  return reading.refuse(path, `${name} has ${content.length} characters; expected at most ${LONGEST_VALUE}`);
 }

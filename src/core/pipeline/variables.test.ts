@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { all, branchMerged, command, lockFree, not } from '../guard/index.ts';
 import type { Phase, Runbook } from './runbook.ts';
-import { withVariables } from './variables.ts';
+import { parseRunbook } from './parse.ts';
+import { runbookVariables, withVariables } from './variables.ts';
 
 const phase: Phase = {
   name: 'merge',
@@ -65,5 +66,31 @@ it('a long value in many places is refused, and not written out', () => {
   expect(withVariables(bomb, { BRANCH: 'x'.repeat(65_536) })).toMatchObject({
     ok: false,
     problem: 'the variables in guards and holds have more than 131072 characters',
+  });
+});
+
+describe('the variables of a runbook', () => {
+  it('are those of its env, of guards and holds, and those that its commands read', () => {
+    const parsed = parseRunbook({
+      name: 'release',
+      env: { TARGET: 'staging' },
+      phases: [
+        {
+          name: 'build',
+          holds: { locks: ['env-${TARGET}', 'for-${ENVIRONMENT}'] },
+          pre: [{ branchClean: '${BRANCH}' }, { command: { cmd: 'make "$WHAT"' } }],
+          run: 'DIR=$(mktemp -d); cd "$DIR" && deploy ${VERSION:-1} "$SIGNALBOX_TOKEN" "$HOME" \\$PLAIN "$PHASE_OWN"',
+          env: { PHASE_OWN: '1' },
+        },
+      ],
+    });
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+    expect(runbookVariables(parsed.runbook)).toEqual([
+      { name: 'BRANCH', value: undefined, isRequired: true },
+      { name: 'ENVIRONMENT', value: undefined, isRequired: true },
+      { name: 'TARGET', value: 'staging', isRequired: false },
+      { name: 'VERSION', value: undefined, isRequired: false },
+      { name: 'WHAT', value: undefined, isRequired: false },
+    ]);
   });
 });

@@ -6,6 +6,7 @@
 import { nameProblem } from '../name.ts';
 import { shown } from '../shown.ts';
 import type { Condition } from '../guard/index.ts';
+import { leavesOf } from '../guard/condition.ts';
 import type { Phase, PhaseHold, Runbook } from './runbook.ts';
 
 export type Filled =
@@ -58,6 +59,71 @@ export function withVariables(runbook: Runbook, given: Readonly<Record<string, s
   const names = [...unknown].map(shown).join(', ');
   const problem = `the runbook asks for ${names} in its guards or holds, and nobody says what that is: name it in env`;
   return { ok: false, problem };
+}
+
+/** A variable that the runbook uses. */
+export interface Variable {
+  readonly name: string;
+  /** Its value unless another is given at the start; undefined if it has none. */
+  readonly value: string | undefined;
+  /** A guard or a hold uses it, so that no pipeline starts without a value. */
+  readonly isRequired: boolean;
+}
+
+/** Upper-case variables in the text of a shell command. */
+const IN_SHELL = /(?<![\\$])\$\{?([A-Z][A-Z0-9_]*)/g;
+const SET_IN_SHELL = /(?:^|[\s;&|(])(?:export\s+)?([A-Z][A-Z0-9_]*)=/gm;
+/** Every shell has these. */
+const ALWAYS_SET = [
+  'HOME',
+  'PATH',
+  'PWD',
+  'OLDPWD',
+  'USER',
+  'LOGNAME',
+  'SHELL',
+  'TERM',
+  'TMPDIR',
+  'LANG',
+  'IFS',
+  'HOSTNAME',
+];
+
+/**
+ * By name: the variables of its `env`, those in guards and holds, and those that its shell commands read. A command may get
+ * one from elsewhere, so for those it is a guess.
+ */
+export function runbookVariables(runbook: Runbook): readonly Variable[] {
+  const required = new Set<string>();
+  const see = (text: string): string =>
+    text.replace(VARIABLE, (_, escaped: string | undefined, name: string) => {
+      if (escaped === undefined) required.add(name);
+      return '';
+    });
+  for (const phase of runbook.phases) phaseWith(phase, see);
+  const read = new Set([...Object.keys(runbook.env), ...required]);
+  for (const phase of runbook.phases) {
+    const own = new Set([...ALWAYS_SET, ...Object.keys(phase.env)]);
+    for (const text of shellTexts(phase)) {
+      for (const [, name = ''] of text.matchAll(SET_IN_SHELL)) own.add(name);
+    }
+    for (const text of shellTexts(phase)) {
+      for (const [, name = ''] of text.matchAll(IN_SHELL)) {
+        if (!own.has(name) && !name.startsWith('SIGNALBOX_')) read.add(name);
+      }
+    }
+  }
+  return [...read].sort().map((name) => ({
+    name,
+    value: runbook.env[name],
+    isRequired: required.has(name) && !Object.hasOwn(runbook.env, name),
+  }));
+}
+
+function shellTexts({ run, pre, post }: Phase): readonly string[] {
+  const guards = [...pre, ...post].flatMap(({ condition }) => leavesOf(condition));
+  const commands = guards.flatMap((leaf) => ('command' in leaf ? [leaf.command.cmd] : []));
+  return [...commands, 'shell' in run ? run.shell : []].filter((text) => typeof text === 'string');
 }
 
 /** A name that was accepted before its variables were known need not be one now, nor one of its own. */

@@ -111,7 +111,7 @@ describe('a claim', () => {
       published({ priority: 'x' }),
       {
         kind: 'blocked',
-        by: [{ why: 'unreadable', problem: 'priority is "x"; accepted is a whole number from -100 to 100' }],
+        by: [{ why: 'unreadable', problem: 'priority is "x"; expected a whole number from -100 to 100' }],
       },
     ],
   ])('of one %s is refused', (_, task, refusal) => {

@@ -11,12 +11,12 @@ describe('what a task asks for', () => {
 
   it.each([
     [{ capabilities: 'gpu' }, 'capabilities is "gpu", not a list of names'],
-    [{ capabilities: [''] }, 'capability is empty; accepted are 1 to 200 printable characters'],
-    [{ dependsOn: Array(65).fill('x') }, 'dependsOn has 65 names; accepted are at most 64'],
-    [{ priority: 101 }, 'priority is 101; accepted is a whole number from -100 to 100'],
-    [{ backoffMs: -1 }, 'backoffMs is -1; accepted is a whole number from 0 to 86400000'],
-    [{ lossLimit: 0 }, 'lossLimit is 0; accepted is a whole number from 1 to 1000000'],
-    [{ retries: 0.5 }, 'retries is 0.5; accepted is a whole number from 0 to 1000000'],
+    [{ capabilities: [''] }, 'capability is empty; expected 1 to 200 printable characters'],
+    [{ dependsOn: Array(65).fill('x') }, 'dependsOn has 65 names; expected at most 64'],
+    [{ priority: 101 }, 'priority is 101; expected a whole number from -100 to 100'],
+    [{ backoffMs: -1 }, 'backoffMs is -1; expected a whole number from 0 to 86400000'],
+    [{ lossLimit: 0 }, 'lossLimit is 0; expected a whole number from 1 to 1000000'],
+    [{ retries: 0.5 }, 'retries is 0.5; expected a whole number from 0 to 1000000'],
   ])('is told to be wrong in %j', (data, problem) => {
     expect(termsOf(data)).toEqual({ terms: NO_TERMS, problem });
   });

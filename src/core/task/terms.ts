@@ -117,7 +117,7 @@ function names(field: string, each: string, most: number): Check {
   return (value) => {
     if (value === undefined) return undefined;
     if (!Array.isArray(value)) return `${field} is ${shown(value)}, not a list of names`;
-    if (value.length > most) return `${field} has ${value.length} names; accepted are at most ${most}`;
+    if (value.length > most) return `${field} has ${value.length} names; expected at most ${most}`;
     return value.map((name) => nameProblem(name, each)).find((problem) => problem !== undefined);
   };
 }
@@ -126,6 +126,6 @@ function whole(field: string, least: number, most: number): Check {
   return (value) => {
     if (value === undefined) return undefined;
     const fits = Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
-    return fits ? undefined : `${field} is ${shown(value)}; accepted is a whole number from ${least} to ${most}`;
+    return fits ? undefined : `${field} is ${shown(value)}; expected a whole number from ${least} to ${most}`;
   };
 }

@@ -187,7 +187,7 @@ function compareOf(compare: BusCompare): Compare {
   const accepted =
     '{ key, target: "version", "create" or "mod", is: "=", "!=", "<" or ">", than: a whole number }, ' +
     'or { key, target: "value", is: "=" or "!=", than: text }';
-  throw new Failure('invalid', `the comparison is ${shown(compare)}; accepted is ${accepted}`);
+  throw new Failure('invalid', `the comparison is ${shown(compare)}; expected ${accepted}`);
 }
 
 function operationOf(operation: BusOperation): Operation {
@@ -200,7 +200,7 @@ function operationOf(operation: BusOperation): Operation {
     case 'get':
       return { do: 'read', key };
     default:
-      throw new Failure('invalid', `the operation is ${shown(operation)}; accepted is do: "put", "delete" or "get"`);
+      throw new Failure('invalid', `the operation is ${shown(operation)}; expected do: "put", "delete" or "get"`);
   }
 }
 
@@ -208,7 +208,7 @@ function checkedValue(value: unknown): string {
   if (typeof value !== 'string') throw new Failure('invalid', `the value is ${shown(value)}, not a string`);
   const bytes = Buffer.byteLength(value);
   if (bytes <= LARGEST_VALUE_BYTES) return value;
-  throw new Failure('invalid', `the value has ${bytes} bytes; accepted are at most ${LARGEST_VALUE_BYTES} (1024 KiB)`);
+  throw new Failure('invalid', `the value has ${bytes} bytes; expected at most ${LARGEST_VALUE_BYTES} (1024 KiB)`);
 }
 
 function resultOf(result: OperationResult): BusResult {

@@ -10,7 +10,7 @@ const LONGEST_KEY = 4096;
 
 export function plainKey(key: unknown): string {
   if (typeof key !== 'string' || key === '' || key.length > LONGEST_KEY || /[\p{Surrogate}\0]/u.test(key)) {
-    throw new Failure('invalid', `the key is ${shown(key)}; accepted is a text of 1 to ${LONGEST_KEY} characters`);
+    throw new Failure('invalid', `the key is ${shown(key)}; expected a text of 1 to ${LONGEST_KEY} characters`);
   }
   return PLAIN + key;
 }

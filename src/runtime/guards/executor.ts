@@ -12,13 +12,16 @@ import {
   explain,
   type Guard,
   type GuardOutcome,
+  type Input,
   type Inputs,
   type Json,
+  needsCommands,
+  type Own,
   requiredInputs,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Events } from '../observe/events.ts';
-import { abortSignal, aName, anObject, flag, milliseconds } from '../options.ts';
+import { abortSignal, aHolder, anObject, flag, milliseconds } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { WakeHub } from './wake-hub.ts';
 import { withoutEndless } from './endless.ts';
@@ -41,12 +44,14 @@ export interface GuardExecutor {
 export interface CheckOptions {
   /** Ends the look when it aborts. */
   readonly signal?: AbortSignal;
-  /** Holds of this holder do not count: a phase may look whether its own lock is free. */
-  readonly own?: string;
+  /** Holds of this holder, or of these, do not count: a phase may look whether its own lock is free. */
+  readonly own?: Own;
   /** Without it, the adapters of the signalbox. */
   readonly adapters?: Adapters;
   /** Emits no `guard:*` events: the caller emits its own. */
   readonly isQuiet?: boolean;
+  /** Runs commands only if everything else lets the guards pass: an open issue must not cost a test run at every look. */
+  readonly commandsLast?: boolean;
 }
 
 /** How to watch guards. */
@@ -55,14 +60,16 @@ export interface WatchOptions {
   readonly pollMs?: number;
   /** Without it, the adapters of the signalbox. */
   readonly adapters?: Adapters;
-  /** As in `check`: holds of this holder do not count. */
-  readonly own?: string;
+  /** As in `check`: holds of this holder, or of these, do not count. */
+  readonly own?: Own;
 }
 
 export const DEFAULT_POLL_MS = 2_000;
 
-export const CHECK = { signal: abortSignal, own: aName, adapters: anObject, isQuiet: flag };
-export const WATCH = { pollMs: milliseconds, adapters: anObject, own: aName };
+export const CHECK = { signal: abortSignal, own: aHolder, adapters: anObject, isQuiet: flag, commandsLast: flag };
+export const WATCH = { pollMs: milliseconds, adapters: anObject, own: aHolder };
+
+const NOT_RUN = { error: 'not run yet; everything else has to pass first' };
 
 export class Executor implements GuardExecutor {
   readonly #runtime: Runtime;
@@ -90,6 +97,8 @@ export class Executor implements GuardExecutor {
     const inputs = await this.inputsFor(
       guards.map(({ condition }) => condition),
       options,
+      undefined,
+      guards.filter(({ onFailure }) => onFailure !== 'warn').map(({ condition }) => condition),
     );
     return guards.map((guard) => this.#judged(guard, inputs, tell));
   }
@@ -116,29 +125,39 @@ export class Executor implements GuardExecutor {
   ): Promise<GuardWatch> {
     this.#runtime.refuseIfClosed();
     if (!Number.isFinite(pollMs) || pollMs <= 0) {
-      throw new Failure('invalid', `pollMs is ${shown(pollMs)}; accepted is a number of milliseconds above zero`);
+      throw new Failure('invalid', `pollMs is ${shown(pollMs)}; expected a number of milliseconds above zero`);
     }
     return this.#wakeHub.watch(guards, { pollMs, keepsAlive, own });
   }
 
-  /** `given`: inputs that are known already. */
+  /** `given`: inputs that are known already. `required`: the conditions that have to pass before commands run. */
   async inputsFor(
     conditions: readonly Condition[],
-    { signal, own, adapters }: CheckOptions,
+    { signal, own, adapters, commandsLast = false }: CheckOptions,
     given?: Partial<Inputs>,
+    required: readonly Condition[] = conditions,
   ): Promise<Inputs> {
     this.#runtime.refuseIfClosed();
     const wanted = requiredInputs({ all: conditions });
-    const looked = await this.#gatherer.gather(wanted, {
-      signal,
-      own,
-      given,
-      adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
-    });
-    const gathered = withoutEndless({ all: conditions }, looked);
-    const failed = wanted.filter(({ key }) => gathered[key] === undefined || 'error' in gathered[key]);
+    const gather = async (some: readonly Input[], known?: Partial<Inputs>): Promise<Inputs> => {
+      const looked = await this.#gatherer.gather(some, {
+        signal,
+        own,
+        given: known,
+        adapters: adapters === undefined ? this.#adapters : () => Promise.resolve(adapters),
+      });
+      return withoutEndless({ all: conditions }, looked);
+    };
+    const first = commandsLast ? wanted.filter(({ kind }) => kind !== 'command') : wanted;
+    let gathered = await gather(first, given);
+    const rest = wanted.filter(({ key }) => !(key in gathered));
+    const isNext = rest.length > 0 && needsCommands(conditions, required, gathered);
+    if (isNext) gathered = await gather(rest, gathered);
+    const looked = isNext ? wanted : first;
+    const failed = looked.filter(({ key }) => gathered[key] === undefined || 'error' in gathered[key]);
     if (failed.length > 0) this.#wakeHub.failed(failed.map(({ key }) => key));
-    return gathered;
+    if (isNext || rest.length === 0) return gathered;
+    return { ...gathered, ...Object.fromEntries(rest.map(({ key }) => [key, NOT_RUN])) };
   }
 
   #tell(...[id, what, outcome]: Parameters<Tell>): void {

@@ -3,7 +3,7 @@
  * never a guess, so that no guard passes because of it.
  */
 import type { Adapters } from '../../adapters/adapters.ts';
-import type { Gathered, Input, Inputs } from '../../core/index.ts';
+import type { Gathered, Input, Inputs, Own } from '../../core/index.ts';
 import { Gate } from './gate.ts';
 import {
   lockInput,
@@ -23,8 +23,8 @@ const MOST_COMMANDS = 4;
 
 export interface GatherOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Holds of this holder do not count: a phase may look whether its own lock is free. */
-  readonly own?: string | undefined;
+  /** Holds of these holders do not count: a phase may look whether its own lock is free. */
+  readonly own?: Own | undefined;
   readonly adapters: () => Promise<Adapters>;
   /** Inputs that are known already and need no look. */
   readonly given?: Partial<Inputs> | undefined;

@@ -1,5 +1,5 @@
 /** Reads the inputs of guards that are in the store: locks, semaphores, tasks, pipelines, members. */
-import { type Hold, type InputValues, isStale, type Lock, type Semaphore } from '../../core/index.ts';
+import { type Hold, type InputValues, isOwn, isStale, type Lock, type Own, type Semaphore } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { anchorKey, resourceKeys, stateKey } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
@@ -21,11 +21,11 @@ export interface PipelineLooks {
 /** Gets the leases that keep the holds of a resource. */
 export type SawHolds = (resource: string, held: Held) => void;
 
-/** `own`: holds of this holder do not count. */
+/** `own`: holds of these holders do not count. */
 export async function lockInput(
   reads: Reads,
   name: string,
-  own: string | undefined,
+  own: Own | undefined,
   saw: SawHolds,
 ): Promise<InputValues['lock']> {
   const { record, resource } = resourceKeys('lock', name);
@@ -33,7 +33,7 @@ export async function lockInput(
   if (pair === undefined) return null;
   const found = recordOf<Lock>(lockMachine, pair);
   saw(resource, heldIn(found, pair));
-  const holds = found.holds.filter(({ holder }) => holder !== own);
+  const holds = found.holds.filter(({ holder }) => !isOwn(own, holder));
   const gone = await goneOf(reads, holds);
   const at = { now: 0, revision: 0, gone: (lease: string) => gone.has(lease) };
   return { holders: holds.map((hold) => ({ holder: hold.holder, stale: isStale(hold, at) })) };
@@ -42,7 +42,7 @@ export async function lockInput(
 export async function semaphoreInput(
   reads: Reads,
   name: string,
-  own: string | undefined,
+  own: Own | undefined,
   saw: SawHolds,
 ): Promise<InputValues['semaphore']> {
   const { record, resource } = resourceKeys('semaphore', name);
@@ -53,7 +53,7 @@ export async function semaphoreInput(
   const { capacity, holds } = found;
   // A semaphore that was configured, but never given a capacity.
   if (capacity === 0) return null;
-  const counted = holds.filter(({ holder }) => holder !== own);
+  const counted = holds.filter(({ holder }) => !isOwn(own, holder));
   return { capacity, used: counted.reduce((sum, { weight }) => sum + weight, 0) };
 }
 

@@ -5,8 +5,8 @@ import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.t
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
-/** How to wait for a guard. */
-export interface GuardWaitOptions extends CheckOptions, WatchOptions {
+/** How to wait for a guard. Its commands run only once everything else passes. */
+export interface GuardWaitOptions extends Omit<CheckOptions, 'commandsLast'>, WatchOptions {
   /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
   /** Gets the outcome of every look, also of those that do not end the wait. */
@@ -21,7 +21,7 @@ export interface GuardLook {
   readonly explanation: Explanation;
 }
 
-const { isQuiet: _, ...LOOK } = CHECK;
+const { isQuiet: _, commandsLast: __, ...LOOK } = CHECK;
 const OPTIONS = { ...LOOK, ...WATCH, timeoutMs: millisecondsFromZero, onVerdict: aFunction };
 
 export async function waitFor(
@@ -39,7 +39,7 @@ export async function waitFor(
   // The watch begins before the first look, so that no change between them is missed.
   const watch = await executor.watch([guard], options);
   try {
-    let look = await executor.look(guard, options);
+    let look = await executor.look(guard, { ...options, commandsLast: true });
     for (;;) {
       onVerdict?.(look);
       if (isFinal(look.outcome)) return look.outcome;
@@ -71,7 +71,7 @@ async function lookUntil(
   over: AbortSignal | undefined,
 ): Promise<GuardLook | undefined> {
   try {
-    return await executor.look(guard, { ...options, ...(over !== undefined && { signal: over }) });
+    return await executor.look(guard, { ...options, commandsLast: true, ...(over !== undefined && { signal: over }) });
   } catch (error) {
     options.signal?.throwIfAborted();
     if (time.signal?.aborted === true) return undefined;
@@ -94,7 +94,7 @@ function retryMs(outcome: GuardOutcome): number | undefined {
 /** A bare condition is a guard without a name. */
 export function asGuard(given: Condition | Guard): Guard {
   if (typeof given !== 'object' || given === null)
-    throw new Failure('invalid', `the guard is ${shown(given)}; accepted is a condition, or a guard with a condition`);
+    throw new Failure('invalid', `the guard is ${shown(given)}; expected a condition, or a guard with a condition`);
   return 'condition' in given ? given : { id: 'condition', condition: given };
 }
 

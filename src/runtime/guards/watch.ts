@@ -1,5 +1,13 @@
 /** One watch: waits until its guards are worth another look. */
-import { type Guard, polledInputs, requiredInputs, type ToldEvent, type Waking, wakingOf } from '../../core/index.ts';
+import {
+  type Guard,
+  type Own,
+  polledInputs,
+  requiredInputs,
+  type ToldEvent,
+  type Waking,
+  wakingOf,
+} from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 
 /** Tells when guards are worth another look. */
@@ -15,8 +23,8 @@ export interface GuardWatch {
 
 export interface WatchSettings {
   readonly pollMs: number;
-  /** Holds of this holder do not count. */
-  readonly own?: string | undefined;
+  /** Holds of these holders do not count. */
+  readonly own?: Own | undefined;
   /** Whether this watch alone keeps the process running. */
   readonly keepsAlive: boolean;
 }

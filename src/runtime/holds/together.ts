@@ -177,11 +177,11 @@ function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Pi
   if (!Array.isArray(wants)) throw new Failure('invalid', `what is wanted is ${shown(wants)}, not a list`);
   if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
   if (wants.length > MOST_WANTS) {
-    throw new Failure('invalid', `${wants.length} are wanted at once; accepted are at most ${MOST_WANTS}`);
+    throw new Failure('invalid', `${wants.length} are wanted at once; expected at most ${MOST_WANTS}`);
   }
   const pieces = wants.map((want): Piece => {
     if (typeof want !== 'object' || want === null || 'lock' in want === 'semaphore' in want) {
-      throw new Failure('invalid', `${shown(want)} is wanted; accepted is { lock: NAME } or { semaphore: NAME }`);
+      throw new Failure('invalid', `${shown(want)} is wanted; expected { lock: NAME } or { semaphore: NAME }`);
     }
     const isLock = 'lock' in want;
     const wrong = isLock

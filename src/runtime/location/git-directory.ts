@@ -182,7 +182,7 @@ function isTrue(environment: Environment, name: string): boolean {
   const value = environment[name]?.toLowerCase() ?? '';
   if (/^(?:|false|no|off|[+-]?0+[kmg]?)$/.test(value)) return false;
   if (/^(?:true|yes|on|[+-]?\d+[kmg]?)$/.test(value)) return true;
-  throw new Failure('invalid', `${name} is ${shown(value)}; accepted is true or false`);
+  throw new Failure('invalid', `${name} is ${shown(value)}; expected true or false`);
 }
 
 function statOf(path: string): Stats | undefined {

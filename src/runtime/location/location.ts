@@ -15,7 +15,7 @@ import { gitCommonDirectory } from './git-directory.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export const ACCEPTED_URLS = 'accepted is memory:, memory:NAME, file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
+export const ACCEPTED_URLS = 'expected memory:, memory:NAME, file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
 
 /** The URL of the store that `open` would open; it means the same store in every directory. */
 export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
@@ -41,11 +41,11 @@ export function storeUrl(given?: string, environment: Environment = process.env,
 function etcdUrl(host: string | undefined, port: string | undefined): string | undefined {
   if (host === undefined && port === undefined) return undefined;
   if (host !== undefined && !(/^[A-Za-z0-9._%-]+$/.test(host) || isIPv6(host))) {
-    const accepted = 'accepted is the name or address of one host, without its port, which is IF_ETCD_PORT';
+    const accepted = 'expected the name or address of one host, without its port, which is IF_ETCD_PORT';
     throw new Failure('invalid', `IF_ETCD_HOST is ${shown(withoutPassword(host).replace(/:[^]*/, ':…'))}; ${accepted}`);
   }
   if (port !== undefined && !(/^[0-9]{1,5}$/.test(port) && Number(port) > 0 && Number(port) < 65_536))
-    throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; accepted is a number from 1 to 65535`);
+    throw new Failure('invalid', `IF_ETCD_PORT is ${shown(port)}; expected a number from 1 to 65535`);
   const name = host ?? 'localhost';
   return `etcd://${name.includes(':') ? `[${name}]` : name}:${port ?? '2379'}`;
 }
@@ -169,7 +169,7 @@ function pathOf(place: string, url: string): string {
   try {
     return fileURLToPath(place);
   } catch (cause) {
-    const told = `the store is ${shown(url)}: ${(cause as Error).message}; accepted is file:DIRECTORY`;
+    const told = `the store is ${shown(url)}: ${(cause as Error).message}; expected file:DIRECTORY`;
     throw new Failure('invalid', told, { cause });
   }
 }
@@ -177,7 +177,7 @@ function pathOf(place: string, url: string): string {
 function refuseUnknownSettings(query: URLSearchParams, url: string): void {
   for (const key of query.keys()) {
     if (key === 'durability' || key === 'share') continue;
-    const accepted = 'accepted are durability and share';
+    const accepted = 'expected durability and share';
     throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; ${accepted}`);
   }
 }
@@ -185,12 +185,12 @@ function refuseUnknownSettings(query: URLSearchParams, url: string): void {
 function durabilityOf(query: URLSearchParams): Durability {
   const durability = query.get('durability') ?? 'normal';
   if (durability === 'normal' || durability === 'full') return durability;
-  throw new Failure('invalid', `durability is ${shown(durability)}; accepted is normal or full`);
+  throw new Failure('invalid', `durability is ${shown(durability)}; expected normal or full`);
 }
 
 function shareOf(query: URLSearchParams): Share | undefined {
   const share = query.get('share');
   if (share === null) return undefined;
   if (share === 'group' || share === 'none') return share;
-  throw new Failure('invalid', `share is ${shown(share)}; accepted is group or none`);
+  throw new Failure('invalid', `share is ${shown(share)}; expected group or none`);
 }

@@ -28,6 +28,11 @@ interface WithSlots {
   readonly slots: Slots;
 }
 
+interface WithReason {
+  /** Why, as the holder said when it asked. */
+  readonly reason?: string;
+}
+
 interface Forced {
   /** Who took it. */
   readonly by: string;
@@ -41,21 +46,22 @@ interface Imported {
 }
 
 /** A lock was granted, at once or after waiting, also by an upgrade. */
-export interface LockAcquiredEvent extends EventFields<'lock:acquired'>, WithToken, Imported {
+export interface LockAcquiredEvent extends EventFields<'lock:acquired'>, WithToken, WithReason, Imported {
   /** Whether it is held alone or together with other readers. */
   readonly mode: LockMode;
 }
 
 /** Slots were granted, also to a holder that had fewer. */
-export interface SemaphoreAcquiredEvent extends EventFields<'semaphore:acquired'>, WithToken, WithSlots, Imported {}
+export interface SemaphoreAcquiredEvent
+  extends EventFields<'semaphore:acquired'>, WithToken, WithSlots, WithReason, Imported {}
 
 /** A lock was released, found stale, reclaimed, or its writer became a reader. */
 export interface LockHoldEvent
-  extends EventFields<`lock:${'released' | 'stale' | 'reclaimed' | 'downgraded'}`>, WithToken {}
+  extends EventFields<`lock:${'released' | 'stale' | 'reclaimed' | 'downgraded'}`>, WithToken, WithReason {}
 
 /** Slots were released, found stale, or reclaimed. */
 export interface SemaphoreHoldEvent
-  extends EventFields<`semaphore:${'released' | 'stale' | 'reclaimed'}`>, WithToken, WithSlots {}
+  extends EventFields<`semaphore:${'released' | 'stale' | 'reclaimed'}`>, WithToken, WithSlots, WithReason {}
 
 /** A lock was taken from its holder by force. */
 export interface LockForcedEvent extends EventFields<'lock:forced'>, WithToken, Forced {}
@@ -64,7 +70,7 @@ export interface LockForcedEvent extends EventFields<'lock:forced'>, WithToken, 
 export interface SemaphoreForcedEvent extends EventFields<'semaphore:forced'>, WithToken, WithSlots, Forced {}
 
 /** A request has to wait. */
-export interface QueuedEvent extends EventFields<'lock:queued' | 'semaphore:queued'> {
+export interface QueuedEvent extends EventFields<'lock:queued' | 'semaphore:queued'>, WithReason {
   /** Higher goes first. */
   readonly priority: number;
 }

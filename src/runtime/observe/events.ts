@@ -6,7 +6,7 @@
  * it has missed events, and should read the state itself. Nothing is lost silently.
  */
 import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
-import type { Change, Changes, KeyValue, Revision } from '../../store/index.ts';
+import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { follow } from '../session/follow.ts';
 import {
@@ -48,6 +48,9 @@ export interface RevisionListener {
 /** Tasks have keys outside of signalbox's own, so they need a second watch. */
 export type EventSource = 'records' | 'tasks';
 
+/** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
+export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
+
 const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
@@ -74,7 +77,7 @@ export class Events implements FeedListener, RuntimeObserver {
     if (typeof pattern !== 'string' || !PATTERN.test(pattern)) {
       throw new Failure(
         'invalid',
-        `the pattern is ${shown(pattern)}; accepted is "*", a kind such as "lock:*", or a type such as "lock:released"`,
+        `the pattern is ${shown(pattern)}; expected "*", a kind such as "lock:*", or a type such as "lock:released"`,
       );
     }
     const subscriber = new Subscriber(pattern, handler);
@@ -120,11 +123,10 @@ export class Events implements FeedListener, RuntimeObserver {
 
   #follow(): Promise<unknown> {
     const { store, clock, stopped } = this.#runtime;
-    // Tickets, records and states are neighbouring keys: one watch delivers them in one order.
     return follow(
       store,
       clock,
-      { key: TICKETS, end: afterPrefix(STATES) },
+      RECORD_RANGE,
       {
         changes: ({ revision, changes }) => {
           const now = clock.now();
@@ -164,9 +166,7 @@ export class Events implements FeedListener, RuntimeObserver {
   #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
     if (events.length === 0) return;
     for (const listener of this.#listeners[source]) listener.told(events);
-    events.forEach(({ isNew: _isNew, held: _held, ...event }, index) => {
-      this.#tell({ ...(event as unknown as SignalboxEvent), id: `${revision}.${index}` });
-    });
+    for (const event of publicEvents(revision, events)) this.#tell(event);
   }
 
   #tell(event: SignalboxEvent): void {
@@ -174,8 +174,15 @@ export class Events implements FeedListener, RuntimeObserver {
   }
 }
 
+/** With ids, and without what only the runtime uses. */
+export function publicEvents(revision: Revision, events: readonly RecordEvent[]): readonly SignalboxEvent[] {
+  return events.map(({ isNew: _isNew, held: _held, ...event }, index) => {
+    return { ...(event as SignalboxEvent), id: `${revision}.${index}` };
+  });
+}
+
 /** A key that cannot be read has no events, and must not hide those of the other keys of its revision. */
-function readableEvents(change: Change, now: number): readonly RecordEvent[] {
+export function readableEvents(change: Change, now: number): readonly RecordEvent[] {
   try {
     return [...eventsOf(change, now)];
   } catch (error) {
@@ -200,7 +207,15 @@ function* eventsOf(change: Change, now: number): Iterable<RecordEvent> {
   const resource = isRecord ? resourceOfRecord(key) : resourceOfState(key);
   const { record, events = [] } = checked<RecordDocument<unknown>>(pair, documentProblem);
   const more = { ...(pair.version === 1 && { isNew: true as const }), ...(isRecord && { held: heldIn(record, pair) }) };
-  for (const event of events) yield { ...event, resource, ...more };
+  for (const event of events) yield { ...event, ...reasonOf(event, record), resource, ...more };
+}
+
+/** An event about a grant says why, as its hold does; the write that made the event also made the hold. */
+function reasonOf({ token, reason }: Event, record: unknown): { readonly reason?: string } {
+  if (token === undefined || reason !== undefined) return {};
+  const { holds = [] } = record as { readonly holds?: readonly Hold[] };
+  const why = holds.find((hold) => hold.token === token)?.reason;
+  return why === undefined ? {} : { reason: why };
 }
 
 function documentProblem({ record, events = [] }: Fields): string | undefined {
@@ -221,10 +236,11 @@ export function heldIn(record: unknown, { modRevision }: KeyValue): Held {
 
 /** A new ticket is itself the event that a request waits. */
 function queued(pair: KeyValue): ToldEvent {
-  const { request, at } = ticketIn<{ holder: string; priority: number }>(pair);
+  const { request, at } = ticketIn<{ holder: string; priority: number; reason?: string }>(pair);
   const resource = resourceOfTicket(pair.key);
   const type = `${resource.slice(0, resource.indexOf('/'))}:queued`;
-  return { type, at, holder: request.holder, priority: request.priority, resource };
+  const { holder, priority, reason } = request;
+  return { type, at, holder, priority, ...(reason !== undefined && { reason }), resource };
 }
 
 function publicEvent(event: Event, resource: string): SignalboxEvent {

@@ -5,11 +5,11 @@
 import { hostname } from 'node:os';
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
-  type Choice,
   hasEnded,
   openQuestion,
   type Phase,
   type PipelineRecord,
+  reopenProblem,
   type Runbook,
   type VoidAnswer,
   whyVoid,
@@ -18,6 +18,7 @@ import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
 import type { Lock } from '../holds/lock.ts';
 import type { LockHold } from '../holds/public-hold.ts';
+import { surveyOf } from '../observe/survey/index.ts';
 import { outerHolds } from '../processes/environment.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -32,7 +33,7 @@ import { recoverLog } from './log.ts';
 import { defaultHolder, missing, readPipeline } from './reading.ts';
 import { RecordStore } from './record-store.ts';
 import type { RunSpec } from './run-spec.ts';
-import type { DriveOutcome, ResumeOptions } from './terms.ts';
+import type { DriveOutcome, OtherDriver, ResumeOptions } from './terms.ts';
 
 const DEFAULT_GRACE_MS = 5_000;
 const FOUND_DEAD_MS = 500;
@@ -60,7 +61,9 @@ export class Driving {
   async drive(id: string, options: ResumeOptions): Promise<DriveOutcome> {
     const { record, spec } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined) return { kind: 'missing' };
-    if (hasEnded(record)) return { kind: 'left', record };
+    const unopened = notReopened(record, options);
+    if (unopened !== undefined) return unopened;
+    if (hasEnded(record) && options.from === undefined) return { kind: 'left', record };
     const question = options.question ?? openQuestion(record);
     const refused = voidDecision(record, options, question);
     if (refused !== undefined) return refused;
@@ -69,7 +72,7 @@ export class Driving {
     const hold = await this.#driverHold(id, options);
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return await this.#driveWith(id, hold, options, question);
+      return await this.#driveWith(id, hold, options, question, record.endedAt);
     } finally {
       await hold.release().catch(() => undefined);
     }
@@ -81,22 +84,27 @@ export class Driving {
     hold: LockHold,
     options: ResumeOptions,
     question: number | undefined,
+    endedAt: number | undefined,
   ): Promise<DriveOutcome> {
     const { record: seen } = await readPipeline(this.#runtime, id);
     if (seen === undefined) throw missing(id);
     // While this process waited for the hold, another may have answered the question and reached the next one.
     const refused = voidDecision(seen, options, question);
     if (refused !== undefined) return refused;
+    // It may have been started again meanwhile, and have failed again for another reason.
+    const unopened = notReopened(seen, options, endedAt);
+    if (unopened !== undefined) return unopened;
     // A command of an earlier driver must not run while ours does.
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, spec, mod } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined) throw missing(id);
     await recoverLog(this.#runtime, record);
     const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
-    const next = nextToRun(spec.runbook, record, decision);
+    const next = nextToRun(spec.runbook, record, options);
     // Checked before anything is written: otherwise a pending pipeline would be marked running without a driver.
     if (next !== undefined) refuseUnlessRunnable(id, next, options.functions ?? new Map());
     const records = new RecordStore(this.#runtime, id, spec.runbook, { record, mod }, hold.process);
+    if (options.from !== undefined) await records.ask({ kind: 'reopen', from: options.from, by }, hold.signal);
     const adapters = await adaptersFor(options.adapters ?? this.#parts.adapters, cwd, spec);
     const driver = new PipelineDriver(this.#driverParts(options), records, { ...spec, cwd }, hold, {
       adapters,
@@ -140,24 +148,36 @@ export class Driving {
   }
 
   /** The driver's hold, or the name of its holder. */
-  async #driverHold(id: string, { standsBy = false, signal }: ResumeOptions): Promise<LockHold | string> {
+  async #driverHold(id: string, options: ResumeOptions): Promise<LockHold | string> {
+    const { standsBy = false, signal } = options;
     const lock = this.#parts.lock(driverLock(id));
     const terms = {
       holder: `driver:${hostname()}:${process.pid}:${randomHex(3)}`,
       reason: `drives ${pipelineResource(id)}`,
       metadata: { pipeline: id },
     };
-    if (standsBy) return lock.acquire({ ...terms, ...(signal !== undefined && { signal }) });
     const attempt = await lock.tryAcquire(terms);
     if ('hold' in attempt) return attempt.hold;
+    const waiting = { ...terms, ...(signal !== undefined && { signal }) };
     try {
       // A killed driver is found dead in a moment; a live one still holds the lock then.
-      return await lock.acquire({ ...terms, waitMs: FOUND_DEAD_MS, ...(signal !== undefined && { signal }) });
+      if (!standsBy) return await lock.acquire({ ...waiting, waitMs: FOUND_DEAD_MS });
     } catch (error) {
       if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
-      const { holders } = await lock.inspect();
-      return holders[0]?.holder ?? 'a process that waits for it';
     }
+    const other = await this.#otherDriver(id);
+    // The lease of a killed driver ends by itself, while its command has time to end.
+    if (!standsBy && other?.isGone !== true) return other?.holder ?? 'a process that waits for it';
+    if (other !== undefined) options.onStandBy?.(other);
+    return lock.acquire(waiting);
+  }
+
+  async #otherDriver(id: string): Promise<OtherDriver | undefined> {
+    const { locks } = await surveyOf(this.#runtime, { resource: { kind: 'lock', name: driverLock(id) } });
+    const [hold] = locks.flatMap(({ holds }) => holds);
+    if (hold === undefined) return undefined;
+    const { holder, health, lease } = hold;
+    return { holder, isGone: health === 'process-gone', leaseEndsInMs: lease?.remainingMs };
   }
 
   /** May take long, or need a person, so its messages appear among the output of the phase. */
@@ -186,10 +206,23 @@ export class Driving {
 function nextToRun(
   { phases }: Runbook,
   { step, blocked }: PipelineRecord,
-  decision: Choice | undefined,
+  { decision, from }: Pick<ResumeOptions, 'decision' | 'from'>,
 ): Phase | undefined {
+  if (from !== undefined) return phases.find(({ name }) => name === from);
   if (step.when !== 'before' || (blocked?.on === 'person' && decision !== 'rerun')) return undefined;
   return phases[step.phase];
+}
+
+/** Why it cannot start again from the phase that was named; undefined if it can, or if none was named. */
+function notReopened(
+  record: PipelineRecord,
+  { from }: ResumeOptions,
+  endedAt = record.endedAt,
+): DriveOutcome | undefined {
+  if (from === undefined) return undefined;
+  const isAnother = record.endedAt !== endedAt;
+  const why = isAnother ? `pipeline/${record.id} was started again by another process` : reopenProblem(record, from);
+  return why === undefined ? undefined : { kind: 'not-reopened', record, why };
 }
 
 /** Why the decision does not count; undefined if it does, or if there is none. */

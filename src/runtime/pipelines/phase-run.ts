@@ -173,7 +173,7 @@ function outputsOf(given: unknown): PhaseResult {
     if (text === undefined)
       return {
         kind: 'failed',
-        why: `its outputs: ${name} is a ${typeof value}; accepted is text, a number or a boolean`,
+        why: `its outputs: ${name} is a ${typeof value}; expected text, a number or a boolean`,
       };
     outputs.set(name, text);
   }

@@ -114,6 +114,12 @@ export class Pipelines {
         `question is ${options.question}, but there is no decision; add one: "rerun" or "skip"`,
       );
     }
+    if (options.from !== undefined && options.decision !== undefined) {
+      throw new Failure(
+        'invalid',
+        'from and decision are two answers; a failed pipeline needs from, a question a decision',
+      );
+    }
     const callbacks = new Callbacks(options);
     const driven = await this.#driving.drive(checkedId(id), callbacks.within(options));
     callbacks.rethrow();

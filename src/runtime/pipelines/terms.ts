@@ -51,6 +51,8 @@ export interface DriveOptions {
   readonly onChange?: (record: PipelineRecord) => void;
   /** Gets the output of the commands as it comes. */
   readonly onOutput?: (phase: string, text: string) => void;
+  /** Called when it has to wait for another driver, or for the lease of one that was killed. */
+  readonly onStandBy?: (other: OtherDriver) => void;
 }
 
 /** How to run a pipeline. */
@@ -80,6 +82,8 @@ export interface ResumeOptions extends DriveOptions {
    * is called. If another question is open once this process may drive, the decision is void.
    */
   readonly question?: number;
+  /** Starts a failed pipeline again from this phase: the one that failed, or one before it. */
+  readonly from?: string;
   /** Who resumes the pipeline; shown to people. */
   readonly by?: string;
   /** The functions of its phases. */
@@ -88,6 +92,14 @@ export interface ResumeOptions extends DriveOptions {
   readonly cwd?: string;
   /** Whether to wait while another process drives the pipeline, and to go on when that is gone. */
   readonly standsBy?: boolean;
+}
+
+export interface OtherDriver {
+  readonly holder: string;
+  /** Its process ran on this machine and has ended. What it started may still run; the lease gives that time to end. */
+  readonly isGone: boolean;
+  /** The time until its lease ends, unless it is renewed. */
+  readonly leaseEndsInMs: number | undefined;
 }
 
 export interface CancelOptions {
@@ -117,6 +129,8 @@ export type DriveOutcome =
   | { readonly kind: 'answered'; readonly record: PipelineRecord; readonly by?: string; readonly choice?: Choice }
   /** Another question is open: nothing was done. */
   | { readonly kind: 'another-question'; readonly record: PipelineRecord; readonly question: number }
+  /** It cannot start again from that phase, and `why`: nothing was done. */
+  | { readonly kind: 'not-reopened'; readonly record: PipelineRecord; readonly why: string }
   | { readonly kind: 'exists'; readonly id: string }
   | { readonly kind: 'missing' };
 
@@ -128,6 +142,7 @@ export const DRIVE = {
   adapters: anObject,
   onChange: aFunction,
   onOutput: aFunction,
+  onStandBy: aFunction,
 };
 export const RUN = {
   ...DRIVE,
@@ -143,6 +158,7 @@ export const RESUME = {
   ...DRIVE,
   decision: oneOf(CHOICES),
   question: wholeNumber,
+  from: text,
   by: aName,
   functions: aMap,
   cwd: text,
@@ -167,11 +183,11 @@ export function environmentProblem(env: RunOptions['env'] = {}): string | undefi
   for (const [name, value] of Object.entries(env)) {
     const problem = outputNameProblem(name);
     if (problem !== undefined) return `env: ${problem}`;
-    if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; accepted is text`;
+    if (typeof value !== 'string') return `env: the value of ${name} is ${shown(value)}; expected text`;
     if (value.includes('\0')) return `env: the value of ${name} has a NUL in it, which no command can receive`;
   }
   const { length } = JSON.stringify(env);
   // The variables are stored with the runbook in one write, and a store limits the size of a write.
-  if (length > LARGEST_ENV) return `env has ${length} characters as JSON; accepted are at most ${LARGEST_ENV}`;
+  if (length > LARGEST_ENV) return `env has ${length} characters as JSON; expected at most ${LARGEST_ENV}`;
   return undefined;
 }

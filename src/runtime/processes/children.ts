@@ -14,14 +14,7 @@
  * parents of both are killed, the next holder of the outer resource has to find it.
  */
 import { claimEntryOf, type Hold as Grant, type Token, unpublished } from '../../core/index.ts';
-import {
-  identityFrom,
-  isProvenGone,
-  type Offspring,
-  offspringFrom,
-  type ProcessIdentity,
-  thisProcess,
-} from '../../host/index.ts';
+import { isProvenGone, type Offspring, thisProcess } from '../../host/index.ts';
 import {
   always,
   type KeyValue,
@@ -30,8 +23,9 @@ import {
   Operations,
   prefixed,
 } from '../../store/index.ts';
+import { type ChildNote, noteIn } from '../child-note.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
-import { decode, encode } from '../layout.ts';
+import { encode } from '../layout.ts';
 import { taskKeys } from '../tasks/keys.ts';
 import { withPart } from '../tasks/reading.ts';
 import { unlessStopped } from '../write/write-once.ts';
@@ -48,22 +42,6 @@ export interface Ground {
   /** The session that it rests on, or the lease. */
   readonly lease: string;
   readonly isValid: boolean;
-}
-
-export interface ChildNote {
-  readonly hold: string;
-  readonly token: Token;
-  readonly holder: string;
-  /** The hold that the child works under: with a re-entry, the outer hold. */
-  readonly lease: string;
-  readonly child: Offspring;
-  /** The process that started the child and waits for it. */
-  readonly parent?: ProcessIdentity;
-  /** The time that the parent gives it to end when the hold is lost. */
-  readonly graceMs: number;
-  /** The parent lets it go on when the hold is lost. */
-  readonly outlivesHold: boolean;
-  readonly at: number;
 }
 
 /** A note in a form that signalbox does not write. It is ignored, and stays where it is. */
@@ -97,10 +75,6 @@ export interface ChildTerms {
   /** The holder of the first hold runs one child after another, so what is left of an earlier child has to go too. */
   readonly isAlone?: boolean;
 }
-
-const LONGEST_TEXT = 1_000;
-/** Almost 25 days: Node ends a longer timer at once. */
-const LONGEST_GRACE_MS = 2 ** 31 - 1;
 
 export class Children {
   readonly #runtime: Runtime;
@@ -237,25 +211,6 @@ export class Children {
       unreadable: read.filter(({ note }) => note === undefined).map(({ key, resource }) => ({ key, resource })),
     };
   }
-}
-
-/** Reads a note. Undefined for what signalbox would not write: anyone who can write to the store may have written it. */
-function noteIn(pair: KeyValue): ChildNote | undefined {
-  let note: Partial<Record<keyof ChildNote, unknown>>;
-  try {
-    note = decode<Partial<Record<keyof ChildNote, unknown>> | null>(pair) ?? {};
-  } catch {
-    return undefined;
-  }
-  const { hold, token, holder, lease, child, parent, graceMs, outlivesHold, at } = note;
-  const isSound =
-    [hold, holder, lease].every((text) => typeof text === 'string' && text.length <= LONGEST_TEXT) &&
-    [token, graceMs, at].every((number) => typeof number === 'number' && Number.isFinite(number) && number >= 0) &&
-    (graceMs as number) <= LONGEST_GRACE_MS &&
-    typeof outlivesHold === 'boolean' &&
-    offspringFrom(child) !== undefined &&
-    (parent === undefined || identityFrom(parent) !== undefined);
-  return isSound ? (note as ChildNote) : undefined;
 }
 
 function isAmong(holds: readonly Held[], id: string): boolean {

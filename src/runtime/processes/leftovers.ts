@@ -16,7 +16,8 @@ import {
   thisHost,
   userShown,
 } from '../../host/index.ts';
-import type { Children, ChildNote, Found, Leftover } from './children.ts';
+import type { ChildNote } from '../child-note.ts';
+import type { Children, Found, Leftover } from './children.ts';
 import { spoken } from '../../core/index.ts';
 
 /** The time that a live parent needs beyond the grace of its child. */

@@ -13,7 +13,7 @@ export interface Follower {
 const RETRY_MS = 50;
 const LONGEST_RETRY_MS = 2000;
 
-/** Resolves with the revision after which no change will be missed. */
+/** Resolves with the revision after which no change will be missed. `from`: delivers what came after this revision too. */
 export async function follow(
   store: Store,
   clock: Clock,
@@ -21,8 +21,9 @@ export async function follow(
   follower: Follower,
   signal: AbortSignal,
   hint?: WatchHint,
+  from: Revision | 'now' = 'now',
 ): Promise<Revision> {
-  const first = await store.watch(range, 'now', signal, hint);
+  const first = await store.watch(range, from, signal, hint);
   const since = first.since;
   void keepFollowing(store, clock, range, follower, signal, first, hint);
   return since;

@@ -353,7 +353,7 @@ export class Tasks {
       statusProblem(status) ??
       (limit === undefined || (Number.isSafeInteger(limit) && limit > 0)
         ? undefined
-        : `limit is ${shown(limit)}; accepted is a whole number from 1`) ??
+        : `limit is ${shown(limit)}; expected a whole number from 1`) ??
       (after === undefined ? undefined : nameProblem(after, 'after'));
     if (problem !== undefined) throw new Failure('invalid', problem);
     return (await listTasks(this.#runtime, options)) as readonly TaskView<Data, Result>[];
@@ -422,5 +422,5 @@ function inDoubt(id: string, cause: unknown): Failure {
 function statusProblem(status: unknown): string | undefined {
   const accepted: readonly unknown[] = ['pending', 'running', 'complete', 'failed'] satisfies TaskStatus[];
   if (status === undefined || accepted.includes(status)) return undefined;
-  return `status is ${shown(status)}; accepted is ${accepted.map(shown).join(' or ')}`;
+  return `status is ${shown(status)}; expected ${accepted.map(shown).join(' or ')}`;
 }

@@ -40,7 +40,7 @@ function passwordIn(file: string | undefined): string {
     .toString('utf8')
     .replace(/\r?\n$/, '');
   if (text === '') throw wrong('which is empty');
-  if (/[\r\n\0]/.test(text)) throw wrong('which has more than one line: accepted is the password alone');
+  if (/[\r\n\0]/.test(text)) throw wrong('which has more than one line: expected the password alone');
   return text;
 }
 

@@ -24,7 +24,7 @@ export interface Keyspace {
 export function keyspace(prefix: string, plainPrefix: string): Keyspace {
   for (const [what, each] of Object.entries({ prefix, 'plain prefix': plainPrefix })) {
     if (!/^[!-~]*$/.test(each))
-      throw new Failure('invalid', `the ${what} is ${shown(each)}; accepted is printable ASCII without spaces`);
+      throw new Failure('invalid', `the ${what} is ${shown(each)}; expected printable ASCII without spaces`);
   }
   if (prefix === '') {
     if (plainPrefix === '') return EVERY_KEY_ITSELF;
@@ -67,8 +67,7 @@ class Zones implements Keyspace {
   etcdKey(key: string): string {
     if (!key.startsWith(PLAIN)) return this.#prefix + key;
     const plain = this.#plainPrefix + key.slice(1);
-    if (plain === '')
-      throw new Failure('invalid', `the key ${shown(key)} has no name in etcd; accepted is / and a name`);
+    if (plain === '') throw new Failure('invalid', `the key ${shown(key)} has no name in etcd; expected / and a name`);
     if (plain.startsWith(this.#prefix)) throw this.#reachesIn(`the key ${shown(key)}`);
     return plain;
   }

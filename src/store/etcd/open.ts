@@ -55,7 +55,7 @@ export function openEtcd(options: EtcdOptions): EtcdStore {
   const { requestTimeoutMs = 4000, clock = systemClock, connect = connectOverHttp2, random = Math.random } = options;
   checkEndpoints(endpoints);
   if (!(Number.isFinite(requestTimeoutMs) && requestTimeoutMs > 0)) {
-    const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; accepted is a number of milliseconds above zero`;
+    const told = `requestTimeoutMs is ${shown(requestTimeoutMs)}; expected a number of milliseconds above zero`;
     throw new Failure('invalid', told);
   }
   const keys = keyspace(prefix, plainPrefix);
@@ -78,14 +78,11 @@ export function openEtcd(options: EtcdOptions): EtcdStore {
 
 function checkEndpoints(endpoints: readonly unknown[]): void {
   if (!Array.isArray(endpoints) || endpoints.length === 0)
-    throw new Failure(
-      'invalid',
-      `the endpoints are ${named(endpoints)}; accepted is a list of { host, port }, not empty`,
-    );
+    throw new Failure('invalid', `the endpoints are ${named(endpoints)}; expected a list of { host, port }, not empty`);
   for (const endpoint of endpoints) {
     const { host, port } = (endpoint ?? {}) as Partial<Record<keyof Endpoint, unknown>>;
     if (typeof host === 'string' && host !== '' && isPort(port)) continue;
-    const told = `an endpoint is ${named(endpoint)}; accepted is { host, port } with a port from 1 to 65535`;
+    const told = `an endpoint is ${named(endpoint)}; expected { host, port } with a port from 1 to 65535`;
     throw new Failure('invalid', `${told} (for a URL, use openEtcdUrl)`);
   }
 }

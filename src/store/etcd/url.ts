@@ -76,7 +76,7 @@ function withoutUnknown(url: string): string {
 /** Reads the URL of an etcd; throws with what is wrong with it. */
 export function parseEtcdUrl(url: string): EtcdPlace {
   const match = /^(etcds?):\/\/([^/?#]*)(\/[^?#]*)?(\?[^#]*)?$/.exec(url);
-  if (match === null) throw invalid(url, `accepted is ${FORM}`);
+  if (match === null) throw invalid(url, `expected ${FORM}`);
   const [, scheme, authority = '', path = '', query = ''] = match;
   const isSecure = scheme === 'etcds';
   const at = authority.lastIndexOf('@');
@@ -132,14 +132,14 @@ function settingsOf(url: string, query: string): Map<Setting, string> {
   const settings = new Map<Setting, string>();
   for (const [name, value] of new URLSearchParams(query)) {
     const known = SETTINGS.find((each) => each === name);
-    if (known === undefined) throw invalid(url, `${shown(name)} is no setting; accepted are ${SETTINGS.join(', ')}`);
+    if (known === undefined) throw invalid(url, `${shown(name)} is no setting; expected ${SETTINGS.join(', ')}`);
     if (settings.has(known)) throw invalid(url, `${name} is there twice`);
     if (value === '') throw invalid(url, `${name} is empty`);
     settings.set(known, value);
   }
   const compact = settings.get('compact');
   if (compact !== undefined && compact !== 'yes' && compact !== 'no')
-    throw invalid(url, `compact is ${shown(compact)}; accepted is yes or no`);
+    throw invalid(url, `compact is ${shown(compact)}; expected yes or no`);
   return settings;
 }
 
@@ -175,7 +175,7 @@ function endpointsOf(url: string, text: string): Endpoint[] {
     if (match === null)
       throw invalid(
         url,
-        `${shown(each.replace(/^([^:[]*):[^]*/, '$1:…'))} is no server; accepted is HOST, HOST:PORT or [IPV6]:PORT`,
+        `${shown(each.replace(/^([^:[]*):[^]*/, '$1:…'))} is no server; expected HOST, HOST:PORT or [IPV6]:PORT`,
       );
     const [, v6, name = '', port = DEFAULT_PORT] = match;
     if (Number(port) < 1 || Number(port) > 65535) throw invalid(url, `${port} is no port`);

@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from '../../support/etcd/fleet.ts';
 import { built } from '../../support/run-processes.ts';
 import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
 
@@ -58,14 +57,14 @@ describe('three agents in one repository', () => {
 
     expect(await shop.try('agents-close', { in: 'app', env }).ended).toMatchObject({ code: 0 });
     expect(await going.ended).toMatchObject({ code: 0 });
-    const merges = shop.git('app', 'log', '--first-parent', '--format=%s', 'main').split('\n');
-    expect([...merges].sort()).toEqual(['first', ...AGENTS.map((agent) => `merge ${agent}`)].sort());
+    const landed = shop.git('app', 'log', '--no-merges', '--format=%s', 'main').split('\n');
+    expect([...landed].sort()).toEqual(['first', ...AGENTS].sort());
     expect(mostAtOnce(shop.log.filter((line) => line.includes(' work ')))).toBe(2);
     expect(mostAtOnce(shop.log.filter((line) => line.includes(' merge ')))).toBe(1);
     expect((await list()).map(({ state }) => state)).toEqual(['done', 'done', 'done']);
   });
 
-  it('keep a branch out whose tests are red, and let the others merge', async () => {
+  it('keep a merge out whose tests are red, and let the others merge', async () => {
     await shop.try('agents-worktrees', { in: 'app', env }).ended;
     await shop.try('agents-close', { in: 'app', env }).ended;
     // Ignored, so that the branch is clean all the same.
@@ -73,15 +72,12 @@ describe('three agents in one repository', () => {
     shop.write('ben/red', '');
     const going = shop.try('agents-go', { in: 'app', env });
     await going.prints(/(pipeline\/\w+: done[^]*){2}/);
-    expect(shop.git('app', 'log', '--format=%s', 'main')).not.toContain('merge ben');
-    // The others may be done before the red branch has come to its guard.
-    await eventually(
-      () => shop.shell('signalbox pipeline status ben', { in: 'app', env }).ended,
-      ({ stdout }) => stdout.includes('tests'),
-    );
+    expect(shop.git('app', 'log', '--format=%s', 'main').split('\n')).not.toContain('ben');
+    await going.ended;
+    expect((await list()).find(({ pipeline }) => pipeline === 'ben')).toMatchObject({ state: 'failed' });
     shop.git('ben', 'clean', '-fxq', 'red');
-    expect(await going.ended).toMatchObject({ code: 0 });
-    expect(shop.git('app', 'log', '--format=%s', 'main')).toContain('merge ben');
+    expect(await shop.try('agents-again', { in: 'app', env }).ended).toMatchObject({ code: 0 });
+    expect(shop.git('app', 'log', '--format=%s', 'main').split('\n')).toContain('ben');
   });
 
   it('are resumed after a kill -9, and nothing is done twice', async () => {
@@ -104,7 +100,7 @@ describe('three agents in one repository', () => {
     shop.standIn('ben/work.sh', WORKING);
     const rerun = await shop.shell('signalbox pipeline resume ben --rerun', { in: 'app', env }).ended;
     expect(rerun).toMatchObject({ code: 0 });
-    expect(shop.git('app', 'log', '--format=%s', 'main')).toContain('merge ben');
+    expect(shop.git('app', 'log', '--format=%s', 'main').split('\n')).toContain('ben');
   });
 });
 

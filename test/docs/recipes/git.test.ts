@@ -69,6 +69,41 @@ describe('the recipes for git', () => {
     expect(landed('origin.git')).toHaveLength(2);
   });
 
+  it('leave a worktree as it was if there is a conflict, and not in the middle of a rebase', async () => {
+    worktrees();
+    shop.standIn('make', 'true');
+    shop.write('app/ada', 'another');
+    shop.git('app', 'add', 'ada');
+    shop.git('app', 'commit', '--quiet', '-m', 'in the way');
+    shop.git('app', 'push', '--quiet', 'origin', 'main');
+    const before = shop.git('ada', 'rev-parse', 'HEAD');
+    for (const recipe of ['land-by-push', 'land-locally']) {
+      const { code } = await shop.try(recipe, { in: 'ada', env: inRepository }).ended;
+      expect(code).toBe(1);
+      expect([shop.git('ada', 'status', '--porcelain'), shop.git('ada', 'branch', '--show-current')]).toEqual([
+        '',
+        'ada',
+      ]);
+      expect(shop.git('ada', 'rev-parse', 'HEAD')).toBe(before);
+    }
+    expect(await shop.try('land-by-push', { in: 'ben', env: inRepository }).ended).toMatchObject({ code: 0 });
+  });
+
+  it('push only what a guard allows, and wait for it without the lock', async () => {
+    shop.keep('before-push.yaml', 'app/before-push.yaml');
+    shop.git('app', 'add', 'before-push.yaml');
+    shop.git('app', 'commit', '--quiet', '-m', 'a guard');
+    shop.write('app/.git/info/exclude', 'FREEZE\n');
+    shop.write('app/FREEZE', '');
+    shop.standIn('make', 'echo "$1" >> "$LOG"');
+    const push = shop.try('guarded-push', { in: 'app', env: inRepository });
+    const thaw = 'signalbox run --lock main-branch -- rm FREEZE';
+    expect(await shop.shell(thaw, { in: 'app', env: inRepository }).ended).toMatchObject({ code: 0 });
+    expect(await push.ended).toMatchObject({ code: 0, stderr: '' });
+    expect(landed('origin.git')).toEqual(['a guard', 'first']);
+    expect(shop.log.length, 'commands run once everything else passes').toBeGreaterThan(0);
+  });
+
   it('land nothing that failed its tests, and let the next one go on', async () => {
     worktrees();
     shop.standIn('make', '[ "${PWD##*/}" != ada ]');

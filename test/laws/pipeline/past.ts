@@ -47,6 +47,7 @@ function after(seen: Seen, phase: PhasePast, command: PipelineCommand): PhasePas
       return { ...phase, is: command.choice === 'rerun' ? 'rerun' : 'skipped' };
     case 'start':
     case 'cancel':
+    case 'reopen':
     case 'judged':
     case 'waits':
     case 'rested':

@@ -13,6 +13,9 @@ export interface SurveyedSession {
   readonly host: string | undefined;
   /** The process, if it said so. */
   readonly pid: number | undefined;
+  /** The user that it acts as, and the directory that it was started in, if it says so. */
+  readonly user: string | undefined;
+  readonly directory: string | undefined;
   /** What it says about itself. */
   readonly about: Json;
 }
@@ -39,10 +42,12 @@ export class Anchored {
   session(lease: string): SurveyedSession | undefined {
     const about = this.#told.get(lease);
     if (about === undefined) return undefined;
-    const { host, pid } = fieldsOf(about);
+    const { host, pid, user, directory } = fieldsOf(about);
     return {
       id: lease,
-      host: typeof host === 'string' ? host : undefined,
+      host: textOf(host),
+      user: textOf(user),
+      directory: textOf(directory),
       pid: typeof pid === 'number' ? pid : undefined,
       about,
     };
@@ -64,6 +69,10 @@ export class Anchored {
     const told = this.#told.get(MAINTAINER);
     return typeof told === 'string' ? told : undefined;
   }
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
 }
 
 function leaseOf({ key }: KeyValue): string {

@@ -4,7 +4,8 @@
  *
  *     r/ records ─┐
  *     q/ tickets ─┼─ one transaction ──▶ resources with holds and queues ──▶ + health of each lease ──▶ Survey
- *     a/ anchors ─┘
+ *     a/ anchors ─┤
+ *     c/ notes   ─┘
  */
 import {
   type Hold,
@@ -24,6 +25,7 @@ import { Failure } from '../../../failure.ts';
 import { prefixed, type ReadResult, type Revision } from '../../../store/index.ts';
 import {
   ANCHORS,
+  CHILDREN,
   processOf,
   RECORDS,
   type ResourceKeys,
@@ -38,6 +40,7 @@ import type { Malformed } from '../../stored.ts';
 import { Anchored, type SurveyedSession } from './anchored.ts';
 import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health.ts';
 import { type Found, foundIn } from './found.ts';
+import { orphansOf } from './orphans.ts';
 import { queueOf, type SurveyedWaiter } from './queue.ts';
 
 /** A hold, as a survey shows it. */
@@ -60,6 +63,10 @@ export interface SurveyedHold {
   readonly isAttached: boolean;
   /** The process that keeps it, if the hold is attached and the process lives. */
   readonly session: SurveyedSession | undefined;
+  /** The process that took it; a detached hold outlives that process. */
+  readonly takenBy: SurveyedSession | undefined;
+  /** Processes of its command that still run although the process that started it is gone; on this machine only. */
+  readonly orphans: readonly number[];
   /** Whether its holder is alive, as far as can be told. */
   readonly health: HoldHealth;
   /** The hold will not become valid again, and the next in line may have the resource. */
@@ -144,13 +151,19 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
         { do: 'read', ...recordsOf(keys) },
         { do: 'read', ...ticketsOf(keys), order: 'create' },
         { do: 'read', ...prefixed(ANCHORS) },
+        { do: 'read', ...prefixed(keys?.children ?? CHILDREN) },
       ],
       failure: [],
     },
     runtime.stopped,
   );
   const at = runtime.clock.now();
-  const [records, tickets, anchors] = result.results as readonly [ReadResult, ReadResult, ReadResult];
+  const [records, tickets, anchors, notes] = result.results as readonly ReadResult[] as readonly [
+    ReadResult,
+    ReadResult,
+    ReadResult,
+    ReadResult,
+  ];
   const malformed: Malformed[] = [];
   const passOver = (one: Malformed): void => void malformed.push(one);
   const anchored = new Anchored(anchors.pairs, passOver);
@@ -169,6 +182,8 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
     // The lease may have ended between the two reads; the later one counts.
     const hasEnded = (name: string): boolean =>
       !anchored.isThere(name) || (name === grant.lease && fresh !== undefined && lease === undefined);
+    const process = isAttached ? anchored.process(grant.lease) : undefined;
+    const health = healthOf(grant, hasEnded, process, isAttached, lease);
     return {
       id: grant.id,
       holder: grant.holder,
@@ -179,7 +194,9 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       maxHoldMs: grant.maxHoldMs,
       isAttached,
       session,
-      health: healthOf(grant, hasEnded, isAttached ? anchored.process(grant.lease) : undefined, isAttached, lease),
+      takenBy: anchored.session(grant.lease),
+      orphans: health === 'process-gone' || health === 'silent' ? orphansOf(grant.id, notes.pairs) : [],
+      health,
       isStale: isStale(grant, { now: at, revision: result.revision, gone: hasEnded }),
       lease,
       isWarned: grant.warned === true,

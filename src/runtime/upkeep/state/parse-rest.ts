@@ -15,9 +15,9 @@ export function parseTasks(file: string, text: string): SavedState['tasks'] {
     place.check(nameProblem(id, 'task'));
     named(id as string, place);
     if (!STATUSES.includes(status))
-      throw place.at('status').problem(`${shown(status)}; accepted is pending, complete or failed`);
+      throw place.at('status').problem(`${shown(status)}; expected pending, complete or failed`);
     if (owner !== undefined) place.at('owner').check(nameProblem(owner, 'owner'));
-    if (!isObject(bookkeeping)) throw place.at('bookkeeping').problem(`${shown(bookkeeping)}; accepted is an object`);
+    if (!isObject(bookkeeping)) throw place.at('bookkeeping').problem(`${shown(bookkeeping)}; expected an object`);
     place.at('data').check(termsOf(data).problem);
     return fields as unknown as SavedTask;
   });
@@ -30,8 +30,8 @@ export function parsePipelines(file: string, text: string): SavedState['pipeline
     const { id, record, logs } = fields as { id: unknown; record: Json; logs: unknown };
     place.check(nameProblem(id, 'pipeline'));
     named(id as string, place);
-    if (!isObject(record)) throw place.at('record').problem(`${shown(record)}; accepted is an object`);
-    if (!isObject(logs)) throw place.at('logs').problem(`${shown(logs)}; accepted is an object`);
+    if (!isObject(record)) throw place.at('record').problem(`${shown(record)}; expected an object`);
+    if (!isObject(logs)) throw place.at('logs').problem(`${shown(logs)}; expected an object`);
     const odd = Object.keys(logs).find((name) => !/^\d{3}\/\d{6}$/.test(name));
     if (odd !== undefined) throw place.at('logs').problem(`${shown(odd)} is no place of a log, such as 000/000001`);
     return fields as unknown as SavedPipeline;
@@ -40,9 +40,9 @@ export function parsePipelines(file: string, text: string): SavedState['pipeline
 
 export function parseKeys(file: string, text: string): SavedState['keys'] {
   const { place, value } = documentIn(file, text, 'keys');
-  if (!isObject(value)) throw place.problem(`${shown(value)}; accepted is an object`);
+  if (!isObject(value)) throw place.problem(`${shown(value)}; expected an object`);
   for (const [key, found] of Object.entries(value)) {
-    if (typeof found !== 'string') throw place.at(key).problem(`${shown(found)}; accepted is text`);
+    if (typeof found !== 'string') throw place.at(key).problem(`${shown(found)}; expected text`);
     if (key === '' || key.startsWith('/tasks/')) throw place.problem(`${shown(key)} is no key of the bus`);
   }
   return value as Readonly<Record<string, string>>;

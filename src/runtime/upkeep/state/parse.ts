@@ -23,7 +23,7 @@ export function parseSemaphores(file: string, text: string): SavedState['semapho
     const fields = place.fields(value, ['name', 'capacity', 'token', 'onStale', 'limits', 'holds'], ['limits']);
     const { capacity } = fields as { capacity: number };
     // Zero is accepted: a semaphore that was only configured has no capacity yet.
-    if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; accepted is a whole number from 0`);
+    if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; expected a whole number from 0`);
     const holds = holdsOf(place, fields, [...HOLD, 'weight', 'slots']);
     const semaphore = { ...common(place, fields, named), capacity, holds };
     checkHolds(place, semaphore);
@@ -65,7 +65,7 @@ export function documentIn(
       .problem(`version ${version}, and this signalbox reads ${STATE_VERSION}: update signalbox`);
   }
   const fields = whole.fields(document, ['version', kind]);
-  if (version !== STATE_VERSION) throw whole.at('version').problem(`${shown(version)}; accepted is ${STATE_VERSION}`);
+  if (version !== STATE_VERSION) throw whole.at('version').problem(`${shown(version)}; expected ${STATE_VERSION}`);
   return { place: whole.at(kind), value: fields[kind] };
 }
 
@@ -77,7 +77,7 @@ function common(place: Place, fields: Fields, named: (name: string, place: Place
     const { maxHoldMs, ttlMs } = place.at('limits').fields(limits, ['maxHoldMs', 'ttlMs'], ['maxHoldMs', 'ttlMs']);
     place.at('limits').check(requestProblem({ maxHoldMs, ttlMs }));
   }
-  if (!isWhole(token)) throw place.at('token').problem(`${shown(token)}; accepted is a whole number of at least 0`);
+  if (!isWhole(token)) throw place.at('token').problem(`${shown(token)}; expected a whole number of at least 0`);
   if ((token as number) > LARGEST_TOKEN) {
     throw place.at('token').problem(`${shown(token)} is too large: there would be no room for larger ones after it`);
   }
@@ -104,11 +104,11 @@ function holdsOf(place: Place, fields: Fields, known: readonly string[]): readon
       const asked: Asked = { holder, token, ttlMs, maxHoldMs, reason, metadata, mode, weight };
       at.check(requestProblem(asked, ['holder', 'token']));
       for (const flag of ['isStale', 'isWarned']) {
-        if (hold[flag] !== undefined && hold[flag] !== true) throw at.at(flag).problem('accepted is true, or nothing');
+        if (hold[flag] !== undefined && hold[flag] !== true) throw at.at(flag).problem('expected true, or nothing');
       }
       const { acquiredAt } = hold;
       if (typeof acquiredAt !== 'string' || new Date(acquiredAt).getTime() !== Date.parse(acquiredAt)) {
-        throw at.at('acquiredAt').problem(`${shown(acquiredAt)}; accepted is a time as 2026-01-31T12:00:00.000Z`);
+        throw at.at('acquiredAt').problem(`${shown(acquiredAt)}; expected a time as 2026-01-31T12:00:00.000Z`);
       }
       return hold as unknown as SavedHold & Fields;
     });
@@ -133,7 +133,7 @@ function checkSlots(place: Place, holds: SavedSemaphore['holds']): void {
   for (const [index, { weight, slots }] of holds.entries()) {
     const at = place.at('holds').at(index).at('slots');
     if (!Array.isArray(slots) || slots.length !== weight || !slots.every(isWhole)) {
-      throw at.problem(`${shown(slots)}; accepted are as many whole numbers from 0 as the weight says, ${weight}`);
+      throw at.problem(`${shown(slots)}; expected as many whole numbers from 0 as the weight says, ${weight}`);
     }
     for (const slot of slots) {
       if (taken.has(slot)) throw at.problem(`slot ${slot} is held already`);

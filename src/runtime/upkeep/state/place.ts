@@ -26,14 +26,14 @@ export class Place {
   }
 
   list(value: unknown): readonly (readonly [unknown, Place])[] {
-    if (!Array.isArray(value)) throw this.problem(`${shown(value)}; accepted is a list`);
+    if (!Array.isArray(value)) throw this.problem(`${shown(value)}; expected a list`);
     return value.map((item: unknown, index) => [item, this.at(index)]);
   }
 
   /** All keys must exist, except optional ones, and no other keys. */
   fields(value: unknown, known: readonly string[], mayLack: readonly string[] = []): Fields {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw this.problem(`${shown(value)}; accepted is an object`);
+      throw this.problem(`${shown(value)}; expected an object`);
     }
     const unknown = Object.keys(value).find((key) => !known.includes(key));
     if (unknown !== undefined) {

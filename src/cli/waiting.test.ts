@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { open } from '../../runtime/open.ts';
+import { open } from '../runtime/open.ts';
 import { currentHolders, waitTold } from './waiting.ts';
 
 const held = { holder: 'agent:7', acquiredAt: 1000, reason: undefined, metadata: undefined, isStale: false };
@@ -30,8 +30,26 @@ describe('what somebody who waits is told', () => {
   });
 
   it('is who goes first where nobody has it', () => {
-    expect(waitTold({ ...wait, place: 2, holders: [], ahead: ['b'] }, 0)).toMatch(/2nd in line; b goes first$/);
+    expect(waitTold({ ...wait, place: 2, holders: [], ahead: ['b'] }, 0)).toMatch(/2nd in line; behind b$/);
     expect(waitTold({ ...wait, holders: [] }, 0)).toMatch(/next in line; about to be granted$/);
+  });
+
+  it('is why a hold lasts whose process is gone', () => {
+    const lease = { ttlMs: 15_000, remainingMs: 12_000, renewedMs: 3_000 };
+    const gone = { ...held, health: 'process-gone' as const, lease, orphans: [] };
+    expect(waitTold({ ...wait, holders: [gone] }, 2000, 0)).toMatch(
+      /held by agent:7 for 1 s; its process is gone; its lease ends in 12 s$/,
+    );
+    expect(waitTold({ ...wait, holders: [{ ...gone, orphans: [4712] }] }, 2000)).toMatch(
+      /; its process is gone but its command still runs \(pid 4712\); its lease ends soon$/,
+    );
+  });
+
+  it('is the heavier request that goes first, where there would be room', () => {
+    const behind = { holder: 'run:heavy', weight: 6, free: 2 };
+    expect(waitTold({ ...wait, place: 2, ahead: ['run:heavy'], behind }, 2000, 0)).toMatch(
+      /2nd in line; behind run:heavy, which waits for 6 slots and goes first; 2 free$/,
+    );
   });
 
   it.each([

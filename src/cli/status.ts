@@ -1,0 +1,160 @@
+/** `signalbox status`: locks, slots, tasks, pipelines and members on one screen. */
+import type { Command } from 'commander';
+import { hasEnded, spoken } from '../core/index.ts';
+import type { Member } from '../runtime/members/members.ts';
+import type { Survey } from '../runtime/observe/survey/index.ts';
+import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { Malformed } from '../runtime/stored.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
+import { look } from './looking.ts';
+import { warnOf } from './malformed.ts';
+import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { pipelineJson } from './pipeline/json.ts';
+import { listLines as pipelineLines } from './pipeline/looking.ts';
+import { isJson } from './store.ts';
+import { surveyJson } from './survey-json.ts';
+import { type Layout, layoutFor, tableLines } from './table.ts';
+import { listLines as taskLines, taskJson } from './task/looking.ts';
+import { type Shown, watched } from './watch.ts';
+import { whoLines } from './who-table.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox status
+  signalbox status --watch                          redraws it whenever something changes
+  signalbox status --json | jq '.tasks.counts'
+
+Of tasks it lists those that run or have failed, of pipelines those that are not done. All of them:
+signalbox task list, signalbox pipeline list. Who holds a lock, in more detail: signalbox who.`;
+
+const INDENT = '  ';
+/** Longer lists have commands of their own. */
+const MOST_LISTED = 10;
+
+interface Found {
+  readonly survey: Survey;
+  readonly tasks: readonly TaskView[];
+  readonly pipelines: readonly ListedPipeline[];
+  readonly members: readonly Member[];
+  readonly malformed: readonly Malformed[];
+}
+
+export function define(command: Command): void {
+  command
+    .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ watch }: { watch?: true }) => {
+      if (watch) return watched(command, async (box) => shownOf(await found(box)));
+      const { found: all, missing } = await look(command, found);
+      if (isJson(command)) return printJson(shownOf(all).json());
+      warnOf(all.malformed);
+      if (missing !== undefined) return print(printable(missing));
+      for (const line of shownOf(all).lines(layoutFor(screen(), paintFor(screen())))) print(line);
+    });
+}
+
+async function found(box: Signalbox): Promise<Found> {
+  const malformed: Malformed[] = [];
+  const onMalformed = (one: Malformed): void => void malformed.push(one);
+  const [survey, tasks, pipelines, members] = await Promise.all([
+    box.survey(),
+    box.tasks.list(),
+    box.pipelines.list({ onMalformed }),
+    box.members.list({ onMalformed }),
+  ]);
+  return { survey, tasks, pipelines, members, malformed: [...survey.malformed, ...malformed] };
+}
+
+function shownOf(all: Found): Shown {
+  return { lines: (layout) => linesOf(all, layout), json: () => jsonOf(all) };
+}
+
+/** One part for each kind of thing. A part about nothing is a line. */
+function linesOf({ survey, tasks, pipelines, members }: Found, whole: Layout): readonly string[] {
+  const layout = { ...whole, width: whole.width - INDENT.length };
+  const open = pipelines.filter(({ state }) => state !== 'done' && state !== 'cancelled');
+  const notable = tasks.filter(({ status }) => status === 'running' || status === 'failed');
+  return [
+    ...part('Locks and slots', whoLines(survey, layout), layout),
+    '',
+    ...part(
+      `Tasks${countsTold(tasks)}`,
+      some(notable, (few) => taskLines(few, layout)),
+      layout,
+    ),
+    '',
+    ...part(
+      `Pipelines${endedTold(pipelines)}`,
+      some(open, (few) => pipelineLines(few, layout)),
+      layout,
+    ),
+    '',
+    ...part(
+      'Members',
+      some(members, (few) => memberLines(few, survey.at, layout)),
+      layout,
+    ),
+  ];
+}
+
+function part(title: string, lines: readonly string[], { paint }: Layout): readonly string[] {
+  const [only = 'None.'] = lines;
+  const isNothing = lines.length === 0 || (lines.length === 1 && only.startsWith('Nothing'));
+  if (isNothing) return [`${paint('bold', title)}${title.includes(':') ? '' : ': none'}`];
+  return [paint('bold', title), ...lines.map((line) => INDENT + line)];
+}
+
+function some<T>(all: readonly T[], lines: (few: readonly T[]) => readonly string[]): readonly string[] {
+  if (all.length === 0) return [];
+  const rest = all.length - MOST_LISTED;
+  return [...lines(all.slice(0, MOST_LISTED)), ...(rest > 0 ? [`… and ${rest} more`] : [])];
+}
+
+const STATUSES = ['pending', 'running', 'complete', 'failed'] as const;
+
+function countsOf(tasks: readonly TaskView[]): Readonly<Record<TaskView['status'], number>> {
+  const counts = { pending: 0, running: 0, complete: 0, failed: 0 };
+  for (const { status } of tasks) counts[status] += 1;
+  return counts;
+}
+
+function countsTold(tasks: readonly TaskView[]): string {
+  const counts = countsOf(tasks);
+  const told = STATUSES.filter((status) => counts[status] > 0).map((status) => `${counts[status]} ${status}`);
+  return told.length === 0 ? '' : `: ${told.join(', ')}`;
+}
+
+function endedTold(pipelines: readonly ListedPipeline[]): string {
+  const done = pipelines.filter(({ state }) => state === 'done').length;
+  const going = pipelines.filter((one) => !hasEnded(one)).length;
+  const failed = pipelines.filter(({ state }) => state === 'failed').length;
+  const told = [`${going} under way`, `${done} done`, `${failed} failed`].filter((text) => !text.startsWith('0 '));
+  return told.length === 0 ? '' : `: ${told.join(', ')}`;
+}
+
+function memberLines(members: readonly Member[], now: number, layout: Layout): readonly string[] {
+  const rows = members.map(({ id, joinedAt, metadata }) => ({
+    cells: [id, spoken(now - joinedAt), metadata === undefined || metadata === null ? '' : JSON.stringify(metadata)],
+  }));
+  return tableLines(['MEMBER', 'SINCE', 'METADATA'], rows, layout);
+}
+
+/** Fields are only ever added; docs/cli.md lists them. */
+function jsonOf({ survey, tasks, pipelines, members, malformed }: Found): object {
+  return {
+    ...surveyJson(survey),
+    tasks: {
+      counts: countsOf(tasks),
+      running: tasks.filter(({ status }) => status === 'running').map(taskJson),
+      failed: tasks.filter(({ status }) => status === 'failed').map(taskJson),
+    },
+    pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
+    members: members.map(({ id, joinedAt, metadata }) => ({
+      id,
+      joinedAt: new Date(joinedAt).toISOString(),
+      metadata: metadata ?? null,
+    })),
+    malformed,
+  };
+}

@@ -1,0 +1,141 @@
+/** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
+import { type Json, spoken } from '../core/index.ts';
+import type { Want } from '../runtime/holds/together.ts';
+import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import { behindTold } from '../runtime/refusal.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+
+export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
+  Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans'>>;
+
+export interface Wait {
+  readonly resource: string;
+  /** From 1. */
+  readonly place: number;
+  readonly holders: readonly WaitHolder[];
+  /** The waiters before us. */
+  readonly ahead: readonly string[];
+  /** There is room for us, but the first in line waits for more slots. */
+  readonly behind?: { readonly holder: string; readonly weight: number; readonly free: number };
+}
+
+const MOST_NAMED = 2;
+
+/** `lock/main`, as the store and people name it. */
+export function resourceOf(want: Want): string {
+  return 'lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`;
+}
+
+/** The resource that we are waiting for now; undefined if there is none. */
+export async function currentWait(
+  box: Signalbox,
+  wants: readonly Want[],
+  isOurs: (holder: string) => boolean,
+): Promise<Wait | undefined> {
+  for (const want of wants) {
+    const found = await surveyed(box, want);
+    const own = found.waiting.find(({ holder }) => isOurs(holder));
+    if (own === undefined) continue;
+    const ahead = found.waiting.slice(0, own.position - 1);
+    const [first] = ahead;
+    const free = found.availableSlots ?? 0;
+    const isHeldUp = first?.weight !== undefined && own.weight !== undefined && own.weight <= free;
+    return {
+      resource: found.resource,
+      place: own.position,
+      holders: found.holds,
+      ahead: ahead.map(({ holder }) => holder),
+      ...(isHeldUp && { behind: { holder: first.holder, weight: first.weight ?? 1, free } }),
+    };
+  }
+  return undefined;
+}
+
+/**
+ * Finds who holds what we could not get: the resource that the refusal named, else the first that is held. `own` is the
+ * holder that waited in vain; its own late grants are being given back and blocked no one.
+ */
+export async function currentHolders(
+  box: Signalbox,
+  wants: readonly Want[],
+  refused: string,
+  own: string,
+): Promise<{ readonly resource: string; readonly told: string } | undefined> {
+  const now = Date.now();
+  const first = [...wants].sort(
+    (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
+  );
+  for (const want of first) {
+    const { resource, holds } = await surveyed(box, want);
+    const holders = holds.filter(({ holder }) => holder !== own);
+    const since = (at: number): string => `for ${spoken(now - at)}`;
+    if (holders.length > 0) return { resource, told: heldBy({ resource, place: 1, holders, ahead: [] }, since) };
+  }
+  return undefined;
+}
+
+type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting'> & {
+  readonly holds: readonly SurveyedHold[];
+  readonly availableSlots?: number;
+};
+
+/** Asks for the state of leases only if a process is gone: only then does it matter when its lease ends. */
+async function surveyed(box: Signalbox, want: Want): Promise<Surveyed> {
+  const resource =
+    'lock' in want ? { kind: 'lock' as const, name: want.lock } : { kind: 'semaphore' as const, name: want.semaphore };
+  const one = async (leases: boolean): Promise<SurveyedLock | SurveyedSemaphore> => {
+    const { locks, semaphores } = await box.survey({ resource, leases });
+    return [...locks, ...semaphores][0] as SurveyedLock | SurveyedSemaphore;
+  };
+  const found = await one(false);
+  const holds: readonly SurveyedHold[] = found.holds;
+  return holds.some(({ health }) => health === 'process-gone') ? one(true) : found;
+}
+
+/**
+ * The most important part comes first, because a narrow terminal cuts off the end. Without `sinceMs` the text is for a log:
+ * it has times instead of durations, so that it stays the same until something changes.
+ */
+export function waitTold(wait: Wait, now: number, sinceMs?: number): string {
+  const { resource, place } = wait;
+  const so = sinceMs === undefined ? '' : ` ${spoken(sinceMs)}`;
+  const line = place === 1 ? 'next in line' : `${ordinal(place)} in line`;
+  const since = (at: number): string =>
+    sinceMs === undefined ? `since ${new Date(at).toISOString()}` : `for ${spoken(now - at)}`;
+  return `waiting${so} for ${resource}, ${line}; ${heldBy(wait, since, sinceMs === undefined)}`;
+}
+
+function heldBy({ holders, ahead, behind }: Wait, since: (at: number) => string, isLasting = false): string {
+  if (behind !== undefined) return behindTold(behind, behind.free);
+  if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `behind ${ahead[0]}`;
+  const named = holders.slice(0, MOST_NAMED).map((hold) => {
+    const why = hold.reason ?? commandIn(hold.metadata);
+    const stale = hold.isStale ? ', stale' : '';
+    return `${hold.holder}${why === undefined ? '' : ` (${why})`} ${since(hold.acquiredAt)}${stale}`;
+  });
+  const more = holders.length - named.length;
+  const gone = holders.find(({ health }) => health === 'process-gone');
+  const end = gone === undefined ? '' : `; ${goneTold(gone, isLasting)}`;
+  return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}${end}`;
+}
+
+/** Why a hold lasts although its process is gone. `isLasting`: leaves out what changes from second to second. */
+export function goneTold({ lease, orphans = [] }: Pick<WaitHolder, 'lease' | 'orphans'>, isLasting = false): string {
+  const [pid] = orphans;
+  const rest = pid === undefined ? '' : ` but its command still runs (pid ${pid})`;
+  const ends = lease === undefined || isLasting ? '' : ` in ${spoken(lease.remainingMs)}`;
+  return `its process is gone${rest}; its lease ends${ends === '' ? ' soon' : ends}`;
+}
+
+/** The note that `run` keeps about its command. */
+export function commandIn(metadata: Json | undefined): string | undefined {
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return undefined;
+  const { command } = metadata as { readonly command?: Json };
+  return typeof command === 'string' ? command : undefined;
+}
+
+function ordinal(place: number): string {
+  const ends = ['th', 'st', 'nd', 'rd'];
+  const teen = place % 100 > 10 && place % 100 < 14;
+  return `${place}${(teen ? undefined : ends[place % 10]) ?? 'th'}`;
+}

@@ -1,0 +1,79 @@
+/** Shows something again whenever it changes: in place on a terminal, one below the other elsewhere, as JSON lines. */
+import type { Command } from 'commander';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { paintFor, print, printJson, screen } from './output.ts';
+import { columnsOf, withoutEscapes } from './pipeline/columns.ts';
+import { Redrawn } from './redrawn.ts';
+import { isJson, withBox } from './store.ts';
+import { type Layout, layoutFor } from './table.ts';
+
+/** What is shown: as lines for people, and as an object for programs. */
+export interface Shown {
+  lines(layout: Layout): readonly string[];
+  json(): object;
+}
+
+/** On a terminal durations go on. */
+const TICK_MS = 1_000;
+/** Many changes at once are shown together. */
+const GATHER_MS = 80;
+
+/** Ends with Ctrl-C. */
+export async function watched(command: Command, look: (box: Signalbox) => Promise<Shown>): Promise<void> {
+  const isLive = screen().isTTY === true && !isJson(command);
+  await withBox(command, async (box, signal) => {
+    let wake = (): void => undefined;
+    let hasChanged = true;
+    const changed = (): void => {
+      hasChanged = true;
+      wake();
+    };
+    const subscription = await box.on('*', changed);
+    signal.addEventListener('abort', () => wake(), { once: true });
+    const redrawn = isLive ? new Redrawn(changed) : undefined;
+    try {
+      let before = '';
+      while (!signal.aborted) {
+        hasChanged = false;
+        before = show(command, await look(box), redrawn, before);
+        await pause(GATHER_MS, (resolve) => signal.addEventListener('abort', resolve, { once: true }));
+        if (!hasChanged && !signal.aborted) await pause(isLive ? TICK_MS : undefined, (resolve) => (wake = resolve));
+      }
+    } finally {
+      redrawn?.over();
+      subscription.unsubscribe();
+    }
+  });
+}
+
+/** Answers what was shown, so that the same is not printed twice where nothing is redrawn. */
+function show(command: Command, shown: Shown, redrawn: Redrawn | undefined, before: string): string {
+  if (isJson(command)) {
+    const json = shown.json();
+    const text = JSON.stringify({ ...json, at: null });
+    if (text !== before) printJson(json);
+    return text;
+  }
+  const paint = paintFor(screen());
+  if (redrawn === undefined) {
+    for (const line of [...(before === '' ? [] : ['']), ...shown.lines(layoutFor(screen(), paint))]) print(line);
+    return 'shown';
+  }
+  const { width, height } = redrawn;
+  const all = shown.lines({ width, paint });
+  const rest = all.length - height;
+  const lines = rest > 0 ? [...all.slice(0, height - 1), paint('dim', `… ${rest + 1} more lines`)] : all;
+  redrawn.draw(lines.map((text) => ({ text, columns: columnsOf(withoutEscapes(text)) })));
+  return '';
+}
+
+/** Resolves after this time, or when `onWake`'s function is called. */
+function pause(ms: number | undefined, onWake: (resolve: () => void) => void): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
+    onWake(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

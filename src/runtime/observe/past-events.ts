@@ -1,0 +1,80 @@
+/**
+ * Events from a time in the past on, as far as the store still has its history, and then those that happen. Unlike a
+ * subscription it drops nothing: its listener runs on the path of the watch, so it must neither throw nor wait.
+ */
+import { matches } from '../../core/index.ts';
+import { type Changes, type KeyRange, readRange, type Revision } from '../../store/index.ts';
+import type { Runtime } from '../runtime.ts';
+import { follow } from '../session/follow.ts';
+import { TaskEvents } from '../tasks/feed.ts';
+import { ALL_TASKS } from '../tasks/keys.ts';
+import type { EventPattern, SignalboxEvent } from './event-types.ts';
+import { publicEvents, readableEvents, type RecordEvent, RECORD_RANGE } from './events.ts';
+
+export interface PastListener {
+  told(event: SignalboxEvent): void;
+  /** The store has forgotten what happened before this event, which may be later than the time that was asked for. */
+  forgotten(): void;
+  /** All that is still stored has been delivered. What left nothing behind, such as a member that left, may follow. */
+  caughtUp(): void;
+}
+
+/** Events of tasks come in an order of their own. Ends when the signal aborts. */
+export async function followSince(
+  runtime: Runtime,
+  pattern: EventPattern,
+  at: number,
+  listener: PastListener,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, clock } = runtime;
+  const { compacted } = await store.health(signal);
+  let isOldest = compacted > 0;
+  const tell = (revision: Revision, events: readonly RecordEvent[]): void => {
+    for (const event of publicEvents(revision, events)) {
+      if (isOldest && event.at >= at) listener.forgotten();
+      isOldest = false;
+      if (event.at >= at && matches(pattern, event.type)) listener.told(event);
+    }
+  };
+  const resync = async (): Promise<Revision> => {
+    listener.told({ type: 'resync', resource: '*', holder: '', at: clock.now() });
+    return (await store.health(signal)).revision;
+  };
+  /** Resolves when the newest of what is stored now has been delivered. */
+  const from = async (range: KeyRange, events: (changes: Changes) => readonly RecordEvent[]): Promise<void> => {
+    const { pairs } = await readRange(store, range, signal);
+    const newest = pairs.reduce((last, { modRevision }) => Math.max(last, modRevision), compacted);
+    let caughtUp = (): void => undefined;
+    const isDelivered = new Promise<void>((resolve) => (caughtUp = resolve));
+    const changes = (some: Changes): void => {
+      tell(some.revision, events(some));
+      if (some.revision >= newest) caughtUp();
+    };
+    await follow(store, clock, range, { changes, resync }, signal, undefined, compacted);
+    if (newest > compacted) await isDelivered;
+  };
+  const tasks = new TaskEvents();
+  const ranges: Promise<void>[] = [];
+  if (!pattern.startsWith('task:')) {
+    ranges.push(from(RECORD_RANGE, ({ changes }) => changes.flatMap((change) => readableEvents(change, clock.now()))));
+  }
+  if (/^(task:|\*)/.test(pattern)) {
+    ranges.push(
+      from(ALL_TASKS, (changes) =>
+        [...tasks.of(changes, clock.now())].map(([event, resource]) => ({ ...event, resource })),
+      ),
+    );
+  }
+  await Promise.race([Promise.all(ranges), aborted(signal)]);
+  if (signal.aborted) return;
+  listener.caughtUp();
+  await aborted(signal);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
