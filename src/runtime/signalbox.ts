@@ -19,14 +19,18 @@ import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import type { AnyOutcome } from './write/pending-command.ts';
 import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
-import type { Subscription } from './subscription.ts';
+import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
+import { iterated } from './subscriber-iterator.ts';
+import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { LeftBehind } from './guards/left-behind.ts';
 import type { Hold } from './holds/hold.ts';
 import { Lock, LockHold, refuseReader } from './holds/lock.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
+import { type Lead, leadOn, type LeadOptions, type Term } from './members/lead.ts';
 import { Members } from './members/members.ts';
+import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { type RequestOptions, runUnder } from './holds/resource.ts';
@@ -53,6 +57,8 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly given: Adapters | undefined;
   /** The URL by which other processes can open the store, if they can. */
   readonly url: string | undefined;
+  /** The view that the caller passed, in place of the members in the store. */
+  readonly membership?: MembershipView | undefined;
 }
 
 export interface SavedFiles {
@@ -79,6 +85,7 @@ export class Signalbox implements AsyncDisposable {
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
+  readonly #lead: Lead;
 
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
@@ -86,11 +93,12 @@ export class Signalbox implements AsyncDisposable {
     this.tasks = new Tasks(runtime, settings.maintains);
     this.#events = new Events(runtime, this.tasks.dispatch.feed);
     this.children = new Children(runtime);
-    this.members = new Members(runtime);
+    this.#lead = leadOn(runtime, (name) => this.lock(name));
+    this.members = new Members(runtime, this.#lead, settings.membership);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind);
+    runtime.observedBy(this.#events, deadlocks, leftBehind, this.members);
     this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
@@ -136,44 +144,46 @@ export class Signalbox implements AsyncDisposable {
     return tryTogether(this.#runtime, this.#parts, wants, options);
   }
 
-  /** Resolves once no event can be missed. Handlers may be async; each one gets its events in order. */
-  on(pattern: EventPattern, handler: EventHandler): Promise<Subscription> {
-    return this.#events.subscribe(pattern, handler);
+  /**
+   * Runs `work` in one process of all that lead under this name; if it loses the lead, another one takes over, and this one
+   * waits again. Resolves with what the work returns; `term.signal` tells the work to stop.
+   */
+  lead<T>(name: string, work: (term: Term) => T | Promise<T>, options?: LeadOptions): Promise<T> {
+    return this.#lead(named(name, 'lead'), work, options);
+  }
+
+  /**
+   * Resolves once no event can be missed. Handlers may be async; each one gets its events in order. The process stays alive
+   * until the subscription ends.
+   */
+  on(pattern: EventPattern, handler: EventHandler, options: ListenOptions = {}): Promise<Subscription> {
+    refuseWrongValues(options, LISTEN);
+    return listening(this.#runtime, options, async () => {
+      const events = await this.#events.subscribe(pattern, handler);
+      if (!pattern.startsWith('coordinator:')) return events;
+      // Nobody writes these events: they follow from the view, which has to be followed.
+      const members = await this.members.feed
+        .listen(() => undefined)
+        .catch((error: unknown) => {
+          events.unsubscribe();
+          throw error;
+        });
+      return subscription(() => {
+        events.unsubscribe();
+        members.unsubscribe();
+      });
+    });
   }
 
   /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
-  async *events(pattern: EventPattern, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<SignalboxEvent> {
-    refuseWrongValues(options, { signal: abortSignal });
-    const { signal } = options;
+  events(
+    pattern: EventPattern,
+    options: { readonly signal?: AbortSignal } & ListenOptions = {},
+  ): AsyncIterable<SignalboxEvent> {
+    refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
+    const { signal, ...listen } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    let next: { readonly event: SignalboxEvent; readonly taken: () => void } | undefined;
-    let wake = (): void => {};
-    const stop = (): void => wake();
-    // Takes one event at a time: later ones wait in the queue of the subscription, which is bounded.
-    const subscription = await this.on(
-      pattern,
-      (event) =>
-        new Promise<void>((taken) => {
-          next = { event, taken };
-          wake();
-        }),
-    );
-    over.addEventListener('abort', stop);
-    try {
-      while (!over.aborted) {
-        if (next === undefined) {
-          await new Promise<void>((resolve) => (wake = resolve));
-          continue;
-        }
-        const { event, taken } = next;
-        next = undefined;
-        taken();
-        yield event;
-      }
-    } finally {
-      over.removeEventListener('abort', stop);
-      subscription.unsubscribe();
-    }
+    return iterated<SignalboxEvent>((handler) => this.on(pattern, handler, listen), over);
   }
 
   /** Whether a condition holds now. `given` inputs are not looked up; inputs that cannot be looked up count as missing. */

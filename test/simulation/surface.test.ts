@@ -2,7 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Bus } from '../../src/runtime/bus/bus.ts';
 import { Guards } from '../../src/runtime/guards/guards.ts';
 import { Lock, LockHold } from '../../src/runtime/holds/lock.ts';
-import { Members, Membership } from '../../src/runtime/members/members.ts';
+import { FollowedMembers } from '../../src/runtime/members/followed-members.ts';
+import { Members } from '../../src/runtime/members/members.ts';
+import { Membership } from '../../src/runtime/members/membership.ts';
+import { TopologyBroadcast } from '../../src/runtime/members/topology-broadcast.ts';
 import { open } from '../../src/runtime/open.ts';
 import { Pipelines } from '../../src/runtime/pipelines/pipelines.ts';
 import { Semaphore, SemaphoreHold } from '../../src/runtime/holds/semaphore.ts';
@@ -28,6 +31,8 @@ const CLASSES = {
   Pipelines,
   Members,
   Membership,
+  FollowedMembers,
+  TopologyBroadcast,
   Bus,
 };
 

@@ -20,7 +20,7 @@ import {
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
 import type { EventKind } from './event-kinds.ts';
-import { memberLeft } from '../members/members.ts';
+import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
@@ -37,6 +37,8 @@ export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requ
 export type PipelineEventType =
   `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelling' | 'cancelled'}`;
 export type MemberEventType = `member:${'joined' | 'left'}`;
+export type CoordinatorEventType = 'coordinator:changed';
+export type TopologyEventType = 'topology:changed';
 export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
 export type EventType =
   | LockEventType
@@ -44,6 +46,8 @@ export type EventType =
   | TaskEventType
   | PipelineEventType
   | MemberEventType
+  | CoordinatorEventType
+  | TopologyEventType
   | GuardEventType
   | 'resync';
 export type EventPattern = EventType | `${EventKind}:*` | '*';
@@ -81,7 +85,7 @@ export interface RevisionListener {
 /** Tasks have keys outside of signalbox's own, so they need a second watch. */
 export type EventSource = 'records' | 'tasks';
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;

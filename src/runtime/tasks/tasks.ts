@@ -21,6 +21,7 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import type { TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
+import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
 import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
 import type { Runtime } from '../runtime.ts';
@@ -274,11 +275,15 @@ export class Tasks {
    * Calls `handler` for every task that is published from now on, in order, and for tasks that are pending again. Resolves
    * once no such task can be missed. With `pending`, it begins with the tasks that are pending already.
    */
-  async subscribe(handler: TaskHandler, options: { readonly pending?: boolean } = {}): Promise<Subscription> {
+  async subscribe(
+    handler: TaskHandler,
+    options: { readonly pending?: boolean } & ListenOptions = {},
+  ): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
-    refuseWrongValues(options, { pending: flag });
-    return this.#dispatch.notifier.subscribe(handler, options.pending === true);
+    refuseWrongValues(options, { pending: flag, ...LISTEN });
+    const { pending, ...listen } = options;
+    return listening(this.#runtime, listen, () => this.#dispatch.notifier.subscribe(handler, pending === true));
   }
 
   /** For the signalbox itself. */
