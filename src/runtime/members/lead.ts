@@ -47,6 +47,7 @@ export function leadOn(runtime: Runtime, lockOf: (name: string) => Lock): Lead {
     refuseUnlessFunction('the work', work);
     refuseWrongValues(options, OPTIONS);
     const lock = lockOf(LEADERS + name);
+    // A candidate waits, and a process that waits must not end; nor one that leads.
     const release = keepingAlive(runtime, {});
     try {
       for (;;) {

@@ -12,7 +12,7 @@ import {
   requestProblem,
   type Topology,
 } from '../../core/index.ts';
-import { Failure, shown } from '../../failure.ts';
+import { Failure } from '../../failure.ts';
 import { type KeyValue, prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
 import { anchorKey } from '../layout.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';

@@ -9,7 +9,6 @@ import {
   topologyChanged,
   topologyOf,
 } from '../../core/index.ts';
-import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
 import { milliseconds, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../write/recovery.ts';
@@ -17,7 +16,7 @@ import type { MemberFeed } from './feed.ts';
 import type { Lead, Term } from './lead.ts';
 import { lastTopology, sendTopology } from './topology-key.ts';
 
-export interface BroadcastOptions extends ListenOptions {
+export interface BroadcastOptions {
   /** The least time between two broadcasts; 1000 unless given. */
   readonly cooldownMs?: number;
 }
@@ -29,22 +28,23 @@ export class TopologyBroadcast implements AsyncDisposable {
   readonly #feed: MemberFeed;
   readonly #cooldownMs: number;
   readonly #over = new AbortController();
-  readonly #release: () => void;
   readonly #ended: Promise<void>;
   #isLeading = false;
 
   constructor(runtime: Runtime, feed: MemberFeed, lead: Lead, options: BroadcastOptions) {
-    refuseWrongValues(options, { cooldownMs: milliseconds, ...LISTEN });
+    refuseWrongValues(options, { cooldownMs: milliseconds });
     this.#runtime = runtime;
     this.#feed = feed;
     this.#cooldownMs = options.cooldownMs ?? COOLDOWN_MS;
-    this.#release = keepingAlive(runtime, options);
     const { signal } = this.#over;
     this.#ended = lead('topology', (term) => this.#send(term), { signal }).then(
       () => undefined,
       (error: unknown) => {
         // Stopped, or closed. Anything else is a bug, and is reported as one.
-        if (!signal.aborted && !runtime.isClosed) queueMicrotask(() => Promise.reject(error));
+        if (signal.aborted || runtime.isClosed) return;
+        queueMicrotask(() => {
+          throw error;
+        });
       },
     );
   }
@@ -57,7 +57,6 @@ export class TopologyBroadcast implements AsyncDisposable {
   /** Resolves when nothing of it is left; another process sends from then on. */
   async stop(): Promise<void> {
     this.#over.abort();
-    this.#release();
     await this.#ended;
   }
 
