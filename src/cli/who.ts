@@ -6,6 +6,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
+import { crewJson, crewLines, crewOf } from './members/crew.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
@@ -18,6 +19,7 @@ Examples:
   signalbox who
   signalbox who main-branch
   signalbox who lock/main-branch
+  signalbox who --json | jq -r .coordinator
   signalbox who --json | jq '.locks[] | select(.waiting | length > 3) | .name'
 
 States of a hold:
@@ -32,12 +34,17 @@ export function define(command: Command): void {
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
     .addHelpText('after', EXAMPLES)
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
-      const { found, url, missing } = await look(command, (box) => surveyed(box, resource));
-      if (isJson(command)) return printJson(surveyJson(found));
+      const { found, url, missing } = await look(command, async (box) => ({
+        ...(await surveyed(box, resource)),
+        crew: resource === undefined ? await crewOf(box) : undefined,
+      }));
+      if (isJson(command)) return printJson({ ...surveyJson(found), ...crewJson(found.crew) });
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
-      if (!isInUse(found)) return print(printable(nothing(resource, url)));
-      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+      const layout = layoutFor(screen(), paintFor(screen()));
+      if (!isInUse(found)) print(printable(nothing(resource, url)));
+      else for (const line of whoLines(found, layout)) print(line);
+      for (const line of crewLines(found.crew, found, layout)) print(line);
     });
 }
 

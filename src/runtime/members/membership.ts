@@ -57,6 +57,11 @@ export class Membership implements AsyncDisposable {
   sessionEnded(session: Session): void {
     if (session !== this.#session || this.#hasLeft) return;
     this.#onEnd(this);
+    // The signalbox was closed, which leaves too.
+    if (session.ended === 'closed') {
+      this.#hasLeft = true;
+      return;
+    }
     this.#lost.abort(new Failure('hold-lost', `member/${this.id}: this process did not renew its session in time`));
   }
 
