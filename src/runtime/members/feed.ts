@@ -39,6 +39,11 @@ export class MemberFeed {
     return this.#following?.view ?? NO_VIEW;
   }
 
+  /** Whether all processes give a view the same version: not with views of the user's own. */
+  get hasSharedVersions(): boolean {
+    return this.#supplied === undefined;
+  }
+
   /** A view of the user's own counts incarnations in its own way. */
   isSame(joined: Revision, incarnation: number): boolean {
     return this.#supplied !== undefined || joined === incarnation;

@@ -12,6 +12,7 @@ import {
 import { milliseconds, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../write/recovery.ts';
+import { unlessStopped } from '../write/write-once.ts';
 import type { MemberFeed } from './feed.ts';
 import type { Lead, Term } from './lead.ts';
 import { lastTopology, sendTopology } from './topology-key.ts';
@@ -92,11 +93,15 @@ export class TopologyBroadcast implements AsyncDisposable {
       }
     };
     const changed = (): void => {
-      if (state !== undefined) take(topologyChanged(state, topologyOf(this.#feed.view), clock.monotonic()));
+      const topology = topologyOf(this.#feed.view);
+      // A new sender may still be behind what the one before it has sent.
+      const isOld = this.#feed.hasSharedVersions && topology.version < (state?.sent?.version ?? 0);
+      if (state !== undefined && !isOld) take(topologyChanged(state, topology, clock.monotonic()));
     };
-    const members = await this.#feed.listen(changed);
+    const members = await unlessStopped(this.#runtime, signal, () => this.#feed.listen(changed));
     try {
-      const before = await lastTopology(this.#runtime);
+      const before = await unlessStopped(this.#runtime, signal, () => lastTopology(this.#runtime));
+      if (members === undefined || signal.aborted) return;
       this.#isLeading = true;
       state = newBroadcasts(this.#cooldownMs, before ?? undefined, clock.monotonic());
       changed();
@@ -106,7 +111,7 @@ export class TopologyBroadcast implements AsyncDisposable {
       });
     } finally {
       this.#isLeading = false;
-      members.unsubscribe();
+      members?.unsubscribe();
       timer?.cancel();
       await sending.catch(() => undefined);
     }
