@@ -24,7 +24,10 @@ interface Sent {
 }
 
 /** Plays changes at their times, wakes the machine when it asks for it, and records what it sends. */
-function play(changes: readonly { readonly at: number; readonly members: string }[]): readonly Sent[] {
+function play(
+  changes: readonly { readonly at: number; readonly members: string }[],
+  changed: typeof topologyChanged = topologyChanged,
+): readonly Sent[] {
   const sent: Sent[] = [];
   let state: Broadcasts = newBroadcasts(COOLDOWN_MS, undefined, 0);
   let wakeAt: number | undefined;
@@ -34,7 +37,7 @@ function play(changes: readonly { readonly at: number; readonly members: string 
   };
   changes.forEach(({ at, members }, version) => {
     while (wakeAt !== undefined && wakeAt <= at) take(timeIsUp(state, wakeAt), wakeAt);
-    take(topologyChanged(state, topology(version, members), at), at);
+    take(changed(state, topology(version, members), at), at);
   });
   while (wakeAt !== undefined) take(timeIsUp(state, wakeAt), wakeAt);
   return sent;
@@ -83,6 +86,18 @@ describe('the broadcast of the topology, whenever it changes', () => {
       expect(sameTopology(last.topology, topology(0, end.members))).toBe(true);
       expect(last.at - end.at).toBeLessThanOrEqual(COOLDOWN_MS);
     });
+  });
+
+  it('is noticed if it drops the last change: a planted cooldown that forgets what comes while it lasts', () => {
+    const forgetful: typeof topologyChanged = (state, told, now) => {
+      const step = topologyChanged(state, told, now);
+      return step.send === undefined ? { state: { ...step.state, pending: undefined } } : step;
+    };
+    const isRight = fc.property(changes, (steps) => {
+      const last = play(steps, forgetful).at(-1);
+      return last !== undefined && sameTopology(last.topology, topology(0, steps.at(-1)?.members ?? ''));
+    });
+    expect(fc.check(isRight).failed).toBe(true);
   });
 
   it('is never sent twice in a row with the same content', () => {
