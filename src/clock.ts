@@ -17,7 +17,9 @@ export interface Clock {
   keepAlive?(): Timer;
 }
 
+/** A call that is due later. */
 export interface Timer {
+  /** The call is not made. */
   cancel(): void;
 }
 
@@ -41,7 +43,8 @@ export const systemClock: Clock = {
       handle.unref();
     };
     wait(Math.max(0, delayMs));
-    return { cancel: () => clearTimeout(handle) };
+    // Node forgets a cancelled timer that keeps the process alive, and wakes the process in vain for any other.
+    return { cancel: () => clearTimeout(handle.ref()) };
   },
   keepAlive() {
     const handle = setInterval(() => undefined, LONGEST_DELAY_MS);

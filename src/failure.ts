@@ -32,25 +32,30 @@ export type FailureCode =
 /** The same in every copy of this class: the command line consists of several bundles, and each contains one. */
 const MARK = Symbol.for('signalbox.Failure');
 
+/** The one error that signalbox throws; `code` says what failed. */
 export class Failure extends Error {
+  /** What failed, for programs. */
   readonly code: FailureCode;
 
   static {
     Object.defineProperty(this.prototype, MARK, { value: true });
   }
 
+  /** `message` is for people. */
   constructor(code: FailureCode, message: string, options?: { readonly cause?: unknown }) {
     super(message, options);
     this.name = 'Failure';
     this.code = code;
   }
 
+  /** Also true for an error of another copy of this package. */
   static override [Symbol.hasInstance](error: unknown): boolean {
     // A subclass exists only once, so `instanceof` works for it.
     if (this !== Failure) return Function.prototype[Symbol.hasInstance].call(this, error);
     return typeof error === 'object' && error !== null && MARK in error;
   }
 
+  /** Whether it is a `Failure`, of this code if one is named. */
   static is(error: unknown, code?: FailureCode): error is Failure {
     return error instanceof Failure && (code === undefined || error.code === code);
   }

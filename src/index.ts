@@ -73,14 +73,17 @@ export {
   type ClaimRefusal,
   type Cycle,
   type Json,
+  type Limits,
   type LockMode,
   type LossReason,
   type OnStale,
+  type Settings,
+  type Slots,
   type TaskStatus,
   type Token,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
-export type { WaitOptions } from './runtime/holds/acquisition.ts';
+export type { WaitOptions, WaitStatus } from './runtime/holds/acquisition.ts';
 export type {
   Bus,
   BusCompare,
@@ -92,7 +95,37 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
-export type { EventHandler, EventPattern, EventType, SignalboxEvent } from './runtime/observe/events.ts';
+export type {
+  DeadlockEvent,
+  EventFields,
+  EventHandler,
+  EventOf,
+  EventPattern,
+  EventType,
+  GuardEvent,
+  LockAcquiredEvent,
+  LockDeniedEvent,
+  LockForcedEvent,
+  LockHoldEvent,
+  CoordinatorEvent,
+  MemberEvent,
+  TopologyEvent,
+  PipelineBlockedEvent,
+  PipelineEndedEvent,
+  PipelinePhaseEvent,
+  PipelineResumedEvent,
+  PipelineStartedEvent,
+  QueuedEvent,
+  ResizedEvent,
+  ResyncEvent,
+  SemaphoreAcquiredEvent,
+  SemaphoreDeniedEvent,
+  SemaphoreForcedEvent,
+  SemaphoreHoldEvent,
+  SignalboxEvent,
+  TaskEvent,
+  TaskPublishedEvent,
+} from './runtime/observe/event-types.ts';
 export type { Strategy } from './runtime/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
@@ -100,8 +133,10 @@ export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
 export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
-export type { Hold, ReleaseOutcome } from './runtime/holds/hold.ts';
-export type { Lock, LockAttempt, LockHold, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { ReleaseOutcome } from './runtime/holds/hold.ts';
+export type { Lock, LockAttempt, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
+export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
 export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
 export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
@@ -135,23 +170,19 @@ export type {
 } from './runtime/pipelines/terms.ts';
 export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
-export { HoldLost, NotAcquired, type Refusal } from './runtime/refusal.ts';
+export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
   HoldClaim,
   HolderView,
+  ModeOutcome,
   RenewOutcome,
   RequestOptions,
-} from './runtime/holds/resource.ts';
-export type {
-  Semaphore,
-  SemaphoreAttempt,
-  SemaphoreHold,
-  SemaphoreOptions,
-  SemaphoreView,
-} from './runtime/holds/semaphore.ts';
+  SettingsView,
+} from './runtime/holds/terms.ts';
+export type { Semaphore, SemaphoreAttempt, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,

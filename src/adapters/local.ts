@@ -9,6 +9,7 @@ import type { GitHubIssuesOptions } from './issues/github.ts';
 import { checkLimit } from './limit.ts';
 import { realSessions } from './sessions.ts';
 
+/** Where to look, and within which limits. */
 export interface LocalAdaptersOptions {
   /** The repository to inspect; files and commands stay inside it. */
   readonly root: string;
@@ -17,6 +18,7 @@ export interface LocalAdaptersOptions {
    * `.signalbox/issues.json` under the root.
    */
   readonly issues?: string | Issues;
+  /** How to reach GitHub, if the issues are there. */
   readonly github?: Omit<GitHubIssuesOptions, 'repository'>;
   /** Default 60 s. */
   readonly commandTimeoutMs?: number;
@@ -34,6 +36,7 @@ export interface LocalAdaptersOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
+/** The adapters of this machine: git, files, commands, tmux and issues. */
 export function localAdapters(options: LocalAdaptersOptions): Adapters {
   const { root, env = process.env, issues, github, fileLimitBytes, gitTimeoutMs, tmuxSocketName } = options;
   const { commandTimeoutMs, commandGraceMs, outputLimitBytes } = options;

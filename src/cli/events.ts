@@ -1,7 +1,7 @@
 /** `signalbox events tail`: prints events as they happen. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { timeLimit } from '../clock.ts';
-import type { EventPattern, SignalboxEvent } from '../runtime/observe/events.ts';
+import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';

@@ -11,7 +11,7 @@ describe('the exit code', () => {
     ['a store that is not what was written', new Failure('corrupt', ''), 65],
     ['a call that makes no sense', new Failure('invalid', ''), 64],
     ['a lock that is busy', new NotAcquired('lock/a', { kind: 'busy', holders: [] }), 75],
-    ['a wait that was too long', new NotAcquired('lock/a', { kind: 'timed-out', waitedMs: 5 }), 75],
+    ['a wait that was too long', new NotAcquired('lock/a', { kind: 'timed-out', holders: [], waitedMs: 5 }), 75],
     ['a deadlock', new NotAcquired('lock/a', { kind: 'deadlock', cycle: [] }), 75],
     ['more slots than there are', new NotAcquired('semaphore/a', { kind: 'impossible', why: '', capacity: 1 }), 64],
     ['another capacity', new NotAcquired('semaphore/a', { kind: 'capacity-mismatch', capacity: 1, asked: 2 }), 64],

@@ -1,6 +1,6 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
-import type { WaitStatus } from '../runtime/holds/acquisition.ts';
+import type { WaitOptions, WaitStatus } from '../runtime/holds/acquisition.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
@@ -8,12 +8,13 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/holds/resource.ts';
+} from '../runtime/holds/terms.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
-import { spoken } from '../core/index.ts';
+import { type Json, spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
+import { jsonArgument } from './task/arguments.ts';
 
 export interface AcquireFlags {
   readonly holder?: string;
@@ -22,7 +23,10 @@ export interface AcquireFlags {
   readonly wait?: number | false;
   readonly priority?: number;
   readonly reason?: string;
+  readonly metadata?: Json;
   readonly maxHold?: number;
+  readonly stealStale?: true;
+  readonly force?: true;
 }
 
 export interface ClaimFlags {
@@ -32,17 +36,24 @@ export interface ClaimFlags {
 }
 
 export function addAcquireOptions(command: Command): Command {
-  return addHolder(command)
+  return addWaitOptions(addHolder(command))
     .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', durationArgument)
-    .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
-    .option('--no-wait', 'give up at once if it is taken')
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
-    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', durationArgument);
+    .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
+    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', durationArgument)
+    .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')
+    .option('--force', 'take it from its holder, for administrators; needs --reason');
 }
 
 export function addClaimOptions(command: Command): Command {
   return addHolder(command).requiredOption('--token <number>', 'the token that acquire printed', numberArgument);
+}
+
+export function addWaitOptions(command: Command): Command {
+  return command
+    .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
+    .option('--no-wait', 'give up at once if it is taken');
 }
 
 export function addHolder(command: Command, who = 'who holds it (default: $SIGNALBOX_HOLDER)'): Command {
@@ -58,21 +69,41 @@ export function holderOf(flags: { readonly holder?: string }): string {
 
 /** `resource` is shown to people who wait. */
 export function detachedOptions(flags: AcquireFlags, resource: string, signal: AbortSignal): DetachedOptions {
-  const { ttl, wait, priority, reason, maxHold } = flags;
+  const { ttl, wait, priority, reason, metadata, maxHold } = flags;
   const gaveUpAtOnce = wait === false || wait === 0;
+  const taking = takingBy(flags);
   return {
     holder: holderOf(flags),
     signal,
-    onWaiting: (waiting) => tell(waitingText(resource, waiting)),
+    ...waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, resource),
     ...given({
       ttlMs: ttl,
-      waitMs: gaveUpAtOnce || wait === undefined ? undefined : wait,
-      strategy: gaveUpAtOnce ? ('fail-fast' as const) : undefined,
+      strategy: taking ?? (gaveUpAtOnce ? ('fail-fast' as const) : undefined),
       priority,
       reason,
+      metadata,
       maxHoldMs: maxHold,
     }),
   };
+}
+
+/** Without `--wait`, there is no limit. */
+export function waitOptions({ wait }: Pick<AcquireFlags, 'wait'>, resource: string): WaitOptions {
+  return {
+    onWaiting: (waiting) => tell(waitingText(resource, waiting)),
+    ...given({ waitMs: wait === false ? 0 : wait }),
+  };
+}
+
+/** How to take a hold from others; undefined if only free ones are wanted. */
+function takingBy({ force, stealStale, reason }: AcquireFlags): 'force' | 'steal-stale' | undefined {
+  if (force && stealStale) {
+    throw new CliExit(EXIT.usage, '--force and --steal-stale exclude each other: --force takes any hold, stale or not');
+  }
+  if (force && (reason === undefined || reason === '')) {
+    throw new CliExit(EXIT.usage, '--force needs --reason: the holder that loses it gets to see why');
+  }
+  return force ? 'force' : stealStale ? 'steal-stale' : undefined;
 }
 
 /** Shows the time that the user gave. The library reports what was left of it when the wait began. */
@@ -81,7 +112,7 @@ export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): 
     return await acquiring;
   } catch (error) {
     if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
-    throw new NotAcquired(error.resource, { kind: 'timed-out', waitedMs: flags.wait });
+    throw new NotAcquired(error.resource, { ...error.refusal, waitedMs: flags.wait });
   }
 }
 
@@ -104,10 +135,10 @@ export async function handOut(
   signal: AbortSignal,
   release: (claim: HoldClaim) => Promise<unknown>,
 ): Promise<void> {
-  const { resource, holder, token, ttlMs } = hold;
+  const { resource, holder, token, ttlMs, renewWithinMs, maxHoldMs } = hold;
   try {
     signal.throwIfAborted();
-    const json = { resource, holder, token, ttlMs, ...details };
+    const json = { resource, holder, token, ttlMs, renewWithinMs, ...given({ maxHoldMs }), ...details };
     handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
     await release({ holder, token });
@@ -120,30 +151,52 @@ export function tellRenewed(command: Command, resource: string, claim: HoldClaim
   const { holder, token } = claim;
   switch (outcome.kind) {
     case 'refreshed':
-      if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
-      else print(`${resource}: renewed for ${spoken(outcome.ttlMs)}`);
+      if (isJson(command)) {
+        const { kind, ttlMs, renewWithinMs } = outcome;
+        printJson({ resource, holder, token, outcome: kind, ttlMs, renewWithinMs });
+      } else {
+        const [time, within] = [spoken(outcome.ttlMs), spoken(outcome.renewWithinMs)];
+        print(`${resource}: renewed for ${time}; renew it again within ${within}`);
+      }
       return;
     case 'attached':
       if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind, ttlMs: outcome.ttlMs });
       else print(`${resource}: held by a running process, which renews it itself`);
       return;
     case 'lost':
-      throw new CliExit(EXIT.lost, `${resource}: the hold was lost because its lease ended; acquire it again`, {
-        outcome: outcome.kind,
-      });
+      throw lostHold(resource);
     case 'not-owner':
       throw notOwner(resource, claim, outcome.kind);
   }
 }
 
-export function tellReleased(command: Command, resource: string, claim: HoldClaim, outcome: ClaimReleaseOutcome): void {
+export function tellReleased(
+  command: Command,
+  resource: string,
+  claim: ReleaseClaim,
+  outcome: ClaimReleaseOutcome,
+): void {
   const { holder, token } = claim;
+  if (outcome.kind === 'ambiguous') {
+    const tokens = outcome.tokens.join(', ');
+    const what = `${resource}: ${holder} has ${outcome.tokens.length} holds, with the tokens ${tokens}`;
+    throw new CliExit(EXIT.usage, `${what}; name one with --token`, { outcome: outcome.kind, tokens: outcome.tokens });
+  }
   if (outcome.kind !== 'released') throw notOwner(resource, claim, outcome.kind);
-  if (isJson(command)) printJson({ resource, holder, token, outcome: outcome.kind });
+  if (isJson(command)) printJson({ resource, holder, token: token ?? null, outcome: outcome.kind });
   else print(`${resource}: released`);
 }
 
-function notOwner(resource: string, { holder, token }: HoldClaim, outcome: string): CliExit {
+/** The token may be left out if the holder has one hold. */
+export type ReleaseClaim = Pick<HoldClaim, 'holder'> & Partial<Pick<HoldClaim, 'token'>>;
+
+export function notOwner(resource: string, { holder, token }: ReleaseClaim, outcome: string): CliExit {
   const free = outcome === 'already-free' ? ': it is free' : '';
-  return new CliExit(EXIT.notOwner, `${resource}: ${holder} does not hold it with token ${token}${free}`, { outcome });
+  const by = token === undefined ? '' : ` with token ${token}`;
+  return new CliExit(EXIT.notOwner, `${resource}: ${holder} does not hold it${by}${free}`, { outcome });
+}
+
+export function lostHold(resource: string): CliExit {
+  const what = `${resource}: the hold was lost because its lease ended; acquire it again`;
+  return new CliExit(EXIT.lost, what, { outcome: 'lost' });
 }

@@ -1,12 +1,28 @@
 /** `signalbox lock …`: locks by hand, for scripts and agents. */
 import type { Command } from 'commander';
+import type { LockMode } from '../core/index.ts';
+import type { HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import { addBreaking } from './breaking.ts';
-import { type AcquireFlags, addAcquireOptions } from './holding.ts';
+import { refuseAttached } from './attached.ts';
+import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
+import {
+  type AcquireFlags,
+  addAcquireOptions,
+  addClaimOptions,
+  addWaitOptions,
+  type ClaimFlags,
+  holderOf,
+  lostHold,
+  notOwner,
+  patiently,
+  waitOptions,
+} from './holding.ts';
 import { lockSummary } from './list-table.ts';
 import { lockName } from './names.ts';
-import { print } from './output.ts';
+import { print, printJson } from './output.ts';
 import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
+import { isJson, withBox } from './store.ts';
 import { lockJson } from './survey-json.ts';
 
 const LOCK: ResourceType<SurveyedLock> = {
@@ -23,13 +39,14 @@ Examples:
   signalbox lock renew staging --holder agent:7 --token "$TOKEN"
   signalbox lock release staging --holder agent:7 --token "$TOKEN"
   signalbox lock show staging
+  signalbox lock configure staging --max-hold 10m --on-stale alert
   signalbox lock break staging --reason 'agent:7 was switched off'
 
 To hold a lock just while a command runs, use: signalbox run --lock NAME -- COMMAND`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const subcommands = { acquire, renew, release, show, list, break: breakLock };
+  const subcommands = { acquire, renew, release, upgrade, downgrade, configure, show, list, break: breakLock };
   for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
 }
 
@@ -45,6 +62,8 @@ Examples:
   TOKEN=$(signalbox lock acquire staging --holder agent:7)
   signalbox lock acquire docs --holder agent:7 --shared --wait 30s
   signalbox lock acquire staging --holder agent:7 --no-wait || echo "taken ($?)"    # 75
+  signalbox lock acquire staging --holder agent:7 --metadata '{"ticket":"OPS-7"}' --max-hold 10m
+  signalbox lock acquire staging --holder ann --force --reason 'agent:7 is stuck'
 
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
 --holder again gets the same token. Exit codes: 75 not acquired in time, 130 interrupted.`,
@@ -80,10 +99,83 @@ function release(command: Command): void {
   addReleasing(command, LOCK).addHelpText(
     'after',
     `
-Example:
+Examples:
   signalbox lock release staging --holder agent:7 --token "$TOKEN"
+  signalbox lock release staging --holder agent:7
 
-A release that comes too late changes nothing: exit code 77, whether the lock is free or another holder has it.`,
+With the token, a release that comes too late changes nothing: exit code 77, whether the lock is free or another
+holder has it. Without it, the hold of this holder is released, whichever grant it is; if it has several, none is.`,
+  );
+}
+
+function upgrade(command: Command): void {
+  command.description('turn a shared hold into an exclusive one').argument('<name>', 'of the lock', lockName);
+  addWaitOptions(addClaimOptions(command))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  TOKEN=$(signalbox lock upgrade docs --holder agent:7 --token "$TOKEN")
+  signalbox lock upgrade docs --holder agent:7 --token "$TOKEN" --no-wait
+
+Waits until the other readers have left, ahead of waiting writers, and keeps the hold alive meanwhile. Prints the new
+token; the old one is no longer valid. If another reader already waits to become the writer, it is refused: release
+the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 another holder has it.`,
+    )
+    .action(async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait'>) => {
+      const claim = { holder: holderOf(flags), token: flags.token };
+      await withBox(command, async (box, signal) => {
+        const lock = box.lock(name);
+        await refuseAttached(box, { kind: 'lock', name }, claim);
+        const options = { ...waitOptions(flags, lock.resource), signal };
+        tellMode(command, lock.resource, claim, 'exclusive', await patiently(flags, lock.upgrade(claim, options)));
+      });
+    });
+}
+
+function downgrade(command: Command): void {
+  command.description('turn an exclusive hold into a shared one').argument('<name>', 'of the lock', lockName);
+  addClaimOptions(command)
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox lock downgrade docs --holder agent:7 --token "$TOKEN"
+
+Nobody gets the lock in between; waiting readers join. The token stays the same. Exit codes: 76 the hold was lost,
+77 another holder has it.`,
+    )
+    .action(async (name: string, flags: ClaimFlags) => {
+      const claim = { holder: holderOf(flags), token: flags.token };
+      await withBox(command, async (box) => {
+        const lock = box.lock(name);
+        await refuseAttached(box, { kind: 'lock', name }, claim);
+        tellMode(command, lock.resource, claim, 'shared', await lock.downgrade(claim));
+      });
+    });
+}
+
+function tellMode(command: Command, resource: string, claim: HoldClaim, mode: LockMode, outcome: ModeOutcome): void {
+  if (outcome.kind === 'lost') throw lostHold(resource);
+  if (!('token' in outcome)) throw notOwner(resource, claim, outcome.kind);
+  const { token } = outcome;
+  if (isJson(command)) printJson({ resource, holder: claim.holder, token, mode });
+  else if (mode === 'exclusive') print(String(token));
+  else print(`${resource}: shared from now on`);
+}
+
+function configure(command: Command): void {
+  command.description('set rules that bind every holder').argument('<name>', 'of the lock', lockName);
+  addConfiguring(command, async (box, name, settings) => box.ensureLock(name, settings)).addHelpText(
+    'after',
+    `
+Examples:
+  signalbox lock configure staging --max-hold 10m --ttl 60s
+  signalbox lock configure production --on-stale alert
+  signalbox lock configure staging --max-hold none
+
+The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
+counts. Rules that are not named stay as they are, and a hold that exists keeps its terms.`,
   );
 }
 
@@ -95,8 +187,10 @@ function show(command: Command): void {
       'after',
       '\nExamples:\n  signalbox lock show staging\n  signalbox lock show staging --json | jq .isFree',
     );
-  addShowing(command, LOCK, ({ resource, holds, waiting }) => {
+  addShowing(command, LOCK, (lock) => {
+    const { resource, holds, waiting } = lock;
     const isUsed = holds.length + waiting.length > 0;
+    if (hasRules(lock)) print(`${resource}: ${rulesTold(lock, lock.limits)}`);
     if (!isUsed) print(`${resource} is free.`);
     return isUsed;
   });

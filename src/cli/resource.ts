@@ -6,19 +6,21 @@ import type {
   DetachedOptions,
   HoldClaim,
   RenewOutcome,
-} from '../runtime/holds/resource.ts';
+} from '../runtime/holds/terms.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, type ResourceArgument } from './arguments.ts';
+import { durationArgument, given, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
 import {
   type AcquireFlags,
   addClaimOptions,
+  addHolder,
   type ClaimFlags,
   detachedOptions,
   handOut,
   holderOf,
   patiently,
+  type ReleaseClaim,
   tellReleased,
   tellRenewed,
 } from './holding.ts';
@@ -35,7 +37,7 @@ interface Resource {
   readonly resource: string;
   renew(claim: HoldClaim): Promise<RenewOutcome>;
   extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
-  release(claim: HoldClaim): Promise<ClaimReleaseOutcome>;
+  release(claim: ReleaseClaim): Promise<ClaimReleaseOutcome>;
 }
 
 interface Kind {
@@ -85,9 +87,14 @@ export function addRenewing(command: Command, { kind, of }: Kind, ttlHelp: strin
 
 /** Adds the options and the action of `release`. */
 export function addReleasing(command: Command, { kind, of }: Kind): Command {
-  return addClaimOptions(command).action(async (name: string, flags: ClaimFlags) => {
+  addHolder(command).option(
+    '--token <number>',
+    'the token that acquire printed; needed if the holder has several holds',
+    numberArgument,
+  );
+  return command.action(async (name: string, flags: Pick<ClaimFlags, 'holder'> & { readonly token?: number }) => {
     await withBox(command, async (box) => {
-      const claim = { holder: holderOf(flags), token: flags.token };
+      const claim = { holder: holderOf(flags), ...given({ token: flags.token }) };
       const one = of(box, name);
       await refuseAttached(box, { kind, name }, claim);
       tellReleased(command, one.resource, claim, await one.release(claim));

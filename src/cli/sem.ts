@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { given, numberArgument } from './arguments.ts';
 import { addBreaking } from './breaking.ts';
+import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions } from './holding.ts';
 import { semaphoreSummary } from './list-table.ts';
 import { semaphoreName } from './names.ts';
@@ -26,13 +27,14 @@ Examples:
   signalbox sem release api --holder agent:7 --token "$TOKEN"
   signalbox sem show api
   signalbox sem resize api --capacity 8
+  signalbox sem configure api --capacity 4 --max-hold 10m
   signalbox sem break api --reason 'agent:7 was switched off'
 
 To hold slots just while a command runs, use: signalbox run --sem NAME=WEIGHT -- COMMAND`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
-  const subcommands = { acquire, renew, release, show, list, resize, break: breakSemaphore };
+  const subcommands = { acquire, renew, release, configure, show, list, resize, break: breakSemaphore };
   for (const [name, add] of Object.entries(subcommands)) add(command.command(name));
 }
 
@@ -82,7 +84,37 @@ function release(command: Command): void {
   command.description('release slots').argument('<name>', 'of the semaphore', semaphoreName);
   addReleasing(command, SEMAPHORE).addHelpText(
     'after',
-    '\nExample:\n  signalbox sem release api --holder agent:7 --token "$TOKEN"',
+    `
+Examples:
+  signalbox sem release api --holder agent:7 --token "$TOKEN"
+  signalbox sem release api --holder agent:7
+
+Without the token, the hold of this holder is released, whichever grant it is; if it has several, none is.
+Exit code 77: the holder has no such hold.`,
+  );
+}
+
+function configure(command: Command): void {
+  command
+    .description('set rules that bind every holder')
+    .argument('<name>', 'of the semaphore', semaphoreName)
+    .option('--capacity <number>', 'make the semaphore with so many slots, unless it exists', numberArgument);
+  addConfiguring(command, async (box, name, settings, { capacity }) => {
+    if (capacity !== undefined) return box.ensureSemaphore(name, { capacity, ...settings });
+    const semaphore = box.semaphore(name);
+    await semaphore.configure(settings);
+    return semaphore;
+  }).addHelpText(
+    'after',
+    `
+Examples:
+  signalbox sem configure api --max-hold 10m --ttl 60s
+  signalbox sem configure api --capacity 4 --on-stale alert
+  signalbox sem configure api --max-hold none
+
+The rules are kept in the store and bind every holder from its next grant on, whatever it asks for: the shorter time
+counts. Rules that are not named stay as they are, and a hold that exists keeps its terms. --capacity does not change
+the slots of a semaphore that exists: use resize. Exit code 64: it has another capacity.`,
   );
 }
 
@@ -94,8 +126,10 @@ function show(command: Command): void {
       'after',
       '\nExamples:\n  signalbox sem show api\n  signalbox sem show api --json | jq .availableSlots',
     );
-  addShowing(command, SEMAPHORE, ({ resource, capacity, usedSlots, availableSlots, holds, waiting }) => {
+  addShowing(command, SEMAPHORE, (semaphore) => {
+    const { resource, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
     const isMade = capacity > 0;
+    if (hasRules(semaphore)) print(`${resource}: ${rulesTold(semaphore, semaphore.limits)}`);
     if (isMade) print(`${resource}: ${usedSlots} of ${slotsTold(capacity)} in use, ${availableSlots} free`);
     else print(`${resource} has not been used.`);
     return isMade && holds.length + waiting.length > 0;

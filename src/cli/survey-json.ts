@@ -19,20 +19,21 @@ export function surveyJson(survey: Survey): object {
   };
 }
 
-export function lockJson({ name, resource, token, onStale, holds, waiting }: SurveyedLock, at: number): object {
+export function lockJson({ name, resource, token, onStale, limits, holds, waiting }: SurveyedLock, at: number): object {
   return {
     name,
     resource,
     isFree: holds.length === 0,
     token,
     onStale,
+    ...limitsJson(limits),
     holds: holds.map((hold) => ({ ...holdJson(hold, at), mode: hold.mode })),
     waiting: waiting.map((waiter) => waiterJson(waiter, at)),
   };
 }
 
 export function semaphoreJson(semaphore: SurveyedSemaphore, at: number): object {
-  const { name, resource, token, onStale, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
+  const { name, resource, token, onStale, limits, capacity, usedSlots, availableSlots, holds, waiting } = semaphore;
   return {
     name,
     resource,
@@ -41,9 +42,14 @@ export function semaphoreJson(semaphore: SurveyedSemaphore, at: number): object 
     availableSlots,
     token,
     onStale,
+    ...limitsJson(limits),
     holds: holds.map((hold) => ({ ...holdJson(hold, at), weight: hold.weight, slots: hold.slots })),
     waiting: waiting.map((waiter) => waiterJson(waiter, at)),
   };
+}
+
+function limitsJson({ maxHoldMs, ttlMs }: SurveyedLock['limits']): object {
+  return { maxHoldMs: maxHoldMs ?? null, ttlMs: ttlMs ?? null };
 }
 
 function holdJson(hold: SurveyedHold, at: number): object {

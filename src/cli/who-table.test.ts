@@ -40,8 +40,16 @@ const survey: Survey = {
   revision: 20,
   at: NOW,
   locks: [
-    { name: 'free', resource: 'lock/free', token: 3, onStale: 'reclaim', holds: [], waiting: [] },
-    { name: 'main', resource: 'lock/main', token: 17, onStale: 'reclaim', holds: [hold], waiting: [waiter] },
+    { name: 'free', resource: 'lock/free', token: 3, onStale: 'reclaim', limits: {}, holds: [], waiting: [] },
+    {
+      name: 'main',
+      resource: 'lock/main',
+      token: 17,
+      onStale: 'reclaim',
+      limits: {},
+      holds: [hold],
+      waiting: [waiter],
+    },
   ],
   semaphores: [],
   sessions: [],

@@ -13,6 +13,7 @@ import {
   type Hold,
   type HoldEvents,
   isStale,
+  type Leases,
   losses,
   type OnStale,
   ownHold,
@@ -50,6 +51,7 @@ import {
   withWaiting,
 } from './queue.ts';
 import type { TooLarge } from './record-size.ts';
+import type { Limits, Settings } from './settings.ts';
 
 /** What the records of locks and semaphores have in common. */
 export interface HoldRecord<H extends Hold = Hold> {
@@ -59,6 +61,8 @@ export interface HoldRecord<H extends Hold = Hold> {
   /** In the order of their grants, the youngest last. */
   readonly holds: readonly H[];
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
   /** Null, and not absent, if no waiter was passed: every record has the same shape. */
   readonly passed: Passed | null;
 }
@@ -88,8 +92,11 @@ export type Acquire<R extends Request> = R & {
 
 /** The commands that locks and semaphores carry out alike. */
 export type HoldCommand<H extends Hold> =
-  /** `elsewhere`: not sent by the process that uses the hold, which must learn of its loss. */
-  | (Claim & { readonly kind: 'release'; readonly elsewhere?: true })
+  /**
+   * `elsewhere`: not sent by the process that uses the hold, which must learn of its loss. `sole`: only if the claim names
+   * one hold; otherwise nothing is released.
+   */
+  | (Claim & { readonly kind: 'release'; readonly elsewhere?: true; readonly sole?: true })
   /** An administrator ends every hold. `upTo` and `broken` continue a break that one write did not finish. */
   | {
       readonly kind: 'break';
@@ -99,9 +106,10 @@ export type HoldCommand<H extends Hold> =
       readonly upTo?: Token;
       readonly broken?: readonly H[];
     }
-  | (Claim & { readonly kind: 'heartbeat' })
+  /** `ttlMs`: the time without a renewal that the holder would like from now on; the answer says what it may have. */
+  | (Claim & { readonly kind: 'heartbeat'; readonly ttlMs?: number })
   /** Moves the hold to these leases. */
-  | (Claim & { readonly kind: 'extend'; readonly lease?: string; readonly limit?: string })
+  | (Claim & Leases & { readonly kind: 'extend' })
   /** The requester gives up. If the request was granted meanwhile, the grant goes back. */
   | { readonly kind: 'cancel'; readonly id: string }
   /** The victim of a deadlock stops waiting. */
@@ -112,9 +120,8 @@ export type HoldCommand<H extends Hold> =
   /** `reclaimed`: what earlier writes reclaimed, if one write did not reclaim every stale hold. */
   | { readonly kind: 'maintain'; readonly reclaimed?: readonly H[] };
 
-export interface Configure {
+export interface Configure extends Settings {
   readonly kind: 'configure';
-  readonly onStale?: OnStale;
 }
 
 /** The outcomes that locks and semaphores share; each has more of its own. */
@@ -124,7 +131,10 @@ export type HoldOutcome<H extends Hold, Command> =
   | { readonly kind: 'reclaimed'; readonly hold: H; readonly from: readonly H[] }
   | TooLarge
   | { readonly kind: 'released'; readonly hold: H }
-  | { readonly kind: 'refreshed'; readonly hold: H }
+  /** The claim names several holds, and was to name one. */
+  | { readonly kind: 'ambiguous'; readonly holds: readonly H[] }
+  /** `ttlMs`: the time without a renewal that it may have, if the holder asked for another one. */
+  | { readonly kind: 'refreshed'; readonly hold: H; readonly ttlMs?: number }
   | { readonly kind: 'lost' }
   | { readonly kind: 'cancelled'; readonly gaveBack: boolean }
   | { readonly kind: 'deadlock'; readonly cycle: Cycle }
@@ -446,6 +456,11 @@ export function settle<S extends ResourceState, Outcome>(
   at: Moment,
 ): GrantStep<S, Outcome> {
   return so.state.waiting.length === 0 ? so : serveQueue<S, Outcome | Shared<S>>(so, rules, at);
+}
+
+/** The record after a grant. Its own fields come first and in one order: a record without limits has one shape. */
+export function withLimits<R extends HoldRecord>(record: R, limits: Limits | undefined): R {
+  return limits === undefined ? record : { ...record, limits };
 }
 
 export function holdsOf<S extends ResourceState>(state: S): readonly HoldOf<S>[] {

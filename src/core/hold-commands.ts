@@ -8,10 +8,12 @@ import {
   type ResourceState,
   type Rules,
   settle,
+  withLimits,
 } from './grant.ts';
-import { type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
+import { allClaimed, type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
 import { type Moment, NONE, step, unreachable } from './machine.ts';
 import { leave, LOST, withHolds, without } from './queue.ts';
+import { limitsAfter, shorter } from './settings.ts';
 
 type Command<S extends ResourceState, Kind> = Extract<HoldCommand<HoldOf<S>>, { kind: Kind }>;
 
@@ -49,7 +51,7 @@ export function holdTransition<S extends ResourceState, Outcome>(
 
 function release<S extends ResourceState, Outcome>(
   state: S,
-  claim: Claim & { readonly elsewhere?: true },
+  claim: Claim & { readonly elsewhere?: true; readonly sole?: true },
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
@@ -57,6 +59,8 @@ function release<S extends ResourceState, Outcome>(
   const place = placeOf(holds, claim);
   const hold = holds[place];
   if (hold === undefined) return step(state, rules.says.absent(state.record));
+  const meant = claim.sole === true ? allClaimed(holds, claim) : NONE;
+  if (meant.length > 1) return step(state, { kind: 'ambiguous', holds: meant });
   const freed = withHolds(state, holds.length === 1 ? NONE : without(holds, place));
   const lost = claim.elsewhere === true ? losses([hold], 'released-elsewhere') : NONE;
   return settle(
@@ -93,14 +97,17 @@ function breakHolds<S extends ResourceState, Outcome>(
 /** Writes nothing. The lease was renewed in the store; this only checks that the hold still exists. */
 function heartbeat<S extends ResourceState, Outcome>(
   state: S,
-  claim: Claim,
+  { ttlMs: asked, ...claim }: Command<S, 'heartbeat'>,
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
   const holds = holdsOf(state);
   const hold = holds[placeOf(holds, claim)];
   if (hold === undefined) return step(state, rules.says.absent(state.record));
-  return step(state, isStale(hold, at) ? LOST : { kind: 'refreshed', hold });
+  if (isStale(hold, at)) return step(state, LOST);
+  if (asked === undefined) return step(state, { kind: 'refreshed', hold });
+  const ttlMs = shorter(asked, state.record.limits?.ttlMs) ?? asked;
+  return step(state, { kind: 'refreshed', hold, ttlMs });
 }
 
 function extend<S extends ResourceState, Outcome>(
@@ -183,12 +190,16 @@ function maintain<S extends ResourceState, Outcome>(
 
 function configure<S extends ResourceState, Outcome>(
   state: S,
-  { onStale }: Configure,
+  command: Configure,
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
   const { record, waiting } = state;
-  if (onStale === undefined || onStale === record.onStale) return step(state, { kind: 'configured' });
+  const { limits: before, ...rest } = record;
+  const { onStale = record.onStale } = command;
+  const limits = limitsAfter(before, command);
+  if (onStale === record.onStale && limits === before) return step(state, { kind: 'configured' });
+  const configured = { record: withLimits({ ...rest, onStale }, limits), waiting } as S;
   // The waiters behind a stale hold may have it now.
-  return settle(step({ record: { ...record, onStale }, waiting } as S, { kind: 'configured' }), rules, at);
+  return settle(step(configured, { kind: 'configured' }), rules, at);
 }

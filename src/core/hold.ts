@@ -1,5 +1,5 @@
 /** A hold: one grant, which leases it hangs on, and how it may end without its holder asking for it. */
-import { type Json, type Moment, NONE, type Request, type Token } from './machine.ts';
+import { type Json, type Moment, NONE, type Token } from './machine.ts';
 
 /** One grant. */
 export interface Hold {
@@ -7,6 +7,8 @@ export interface Hold {
   readonly holder: string;
   readonly token: Token;
   readonly lease: string;
+  /** Of a detached hold: how long it lasts without a renewal. */
+  readonly ttlMs?: number;
   readonly maxHoldMs?: number;
   /** A second lease that nobody renews: the store measures `maxHold` by it. Set right after the grant. */
   readonly limit?: string;
@@ -36,6 +38,7 @@ export function holdEvents(kind: 'lock' | 'semaphore'): HoldEvents {
   return Object.fromEntries(HOLD_EVENTS.map((what) => [what, `${kind}:${what}`])) as HoldEvents;
 }
 
+/** How a hold ended although its holder did not release it. */
 export type LossReason = 'expired' | 'reclaimed' | 'forced' | 'released-elsewhere' | 'disconnected';
 
 export interface Loss {
@@ -73,6 +76,11 @@ export function placeOf(holds: readonly Hold[], claim: Claim): number {
   return -1;
 }
 
+/** Every hold that the claim names. */
+export function allClaimed<H extends Hold>(holds: readonly H[], claim: Claim): readonly H[] {
+  return holds.filter((hold) => claims(claim, hold));
+}
+
 function claims(claim: Claim, hold: Hold): boolean {
   return (
     hold.holder === claim.holder &&
@@ -96,23 +104,18 @@ export function except<H extends Hold>(holds: readonly H[], gone: readonly H[]):
   return gone.length === holds.length ? NONE : holds.filter((hold) => !gone.includes(hold));
 }
 
-/** The hold with what was asked along with it. */
-export function describedBy<H extends Hold>(request: Request, hold: H): H {
-  const { maxHoldMs, reason, metadata } = request;
-  if (maxHoldMs === undefined && reason === undefined && metadata === undefined) return hold;
-  return {
-    ...hold,
-    ...(maxHoldMs !== undefined && { maxHoldMs }),
-    ...(reason !== undefined && { reason }),
-    ...(metadata !== undefined && { metadata }),
-  };
+/** The hold on other leases; the very same one if these are its leases already. */
+export function onLeases<H extends Hold>(hold: H, leases: Leases): H {
+  const { lease = hold.lease, limit = hold.limit, ttlMs = hold.ttlMs } = leases;
+  if (lease === hold.lease && limit === hold.limit && ttlMs === hold.ttlMs) return hold;
+  return { ...hold, lease, ...(limit !== undefined && { limit }), ...(ttlMs !== undefined && { ttlMs }) };
 }
 
-/** The hold on other leases; the very same one if these are its leases already. */
-export function onLeases<H extends Hold>(hold: H, leases: { readonly lease?: string; readonly limit?: string }): H {
-  const { lease = hold.lease, limit = hold.limit } = leases;
-  if (lease === hold.lease && limit === hold.limit) return hold;
-  return { ...hold, lease, ...(limit !== undefined && { limit }) };
+/** Where a hold moves. `ttlMs`: the time of `lease`. */
+export interface Leases {
+  readonly lease?: string;
+  readonly limit?: string;
+  readonly ttlMs?: number;
 }
 
 /** Marks the stale holds that nobody was warned of; the very same list if there are none. */

@@ -71,6 +71,7 @@ export {
   type WorktreeOperation,
   type WorktreeState,
 } from './guard/index.ts';
+export { DETACHED_TTL_MS, type Limits, renewWithinMs, type Settings, settingsProblem, shorter } from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {
   agentHolder,
@@ -97,6 +98,7 @@ export {
   staleHolds,
 } from './lock.ts';
 export {
+  type AsJson,
   type Answer,
   type Event,
   type Json,
@@ -144,7 +146,6 @@ export {
   type Renew,
   type ResourceCommand,
   type ResourceName,
-  type ResourceSettings,
   type SemaphoreAsk,
   type SemaphoreView,
   STALE_AFTER_MS,

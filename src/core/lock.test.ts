@@ -9,6 +9,7 @@ import {
   type Moves,
   NO_TRACE,
   play,
+  settingsBugs,
   Trial,
 } from '../../test/laws/index.ts';
 import {
@@ -119,6 +120,7 @@ interface Bug {
 }
 
 const BUGS: readonly Bug[] = [
+  ...(settingsBugs(lockTransition as never) as unknown as readonly Bug[]),
   {
     bug: 'tokens start over once the lock is free',
     breaks: 'tokens only grow, and no two grants share one',

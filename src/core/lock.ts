@@ -25,13 +25,16 @@ import {
   sharing,
   takeByForce,
   takeOrQueue,
+  withLimits,
 } from './grant.ts';
-import { type Claim, describedBy, except, type Hold, holdEvents, isStale, ownHold, placeOf, staleOf } from './hold.ts';
+import { type Claim, except, type Hold, holdEvents, isStale, ownHold, placeOf, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
 import { event, type Moment, NONE, nextToken, type Request, type Step, step, type Token } from './machine.ts';
 import { answeredAtOnce, answerWithoutTurn, isOrphan, LOST, placeFor, withHolds } from './queue.ts';
 import { tooLarge } from './record-size.ts';
+import { describedBy } from './settings.ts';
 
+/** Alone, or together with other readers. */
 export type LockMode = 'exclusive' | 'shared';
 
 export interface LockHold extends Hold {
@@ -59,7 +62,7 @@ export type LockCommand =
   | HoldCommand<LockHold>
   | Upgrade
   | (Claim & { readonly kind: 'downgrade' })
-  | Required<Configure>;
+  | Configure;
 
 type Upgrade = Claim & {
   readonly kind: 'upgrade';
@@ -253,10 +256,13 @@ const rules: Rules<Lock, LockOutcome> = {
     const token = nextToken(record.token, at);
     // An upgrade gets a new token: readers beside it may have got, and written with, larger ones since.
     const hold: LockHold =
-      own === undefined ? newHold(request, token, at) : { ...own, mode: 'exclusive', token, upgradedBy: request.id };
+      own === undefined
+        ? newHold(record, request, token, at)
+        : { ...own, mode: 'exclusive', token, upgradedBy: request.id };
     const others = except(record.holds, own === undefined ? stale : [...stale, own]);
     const holds = others.length === 0 ? [hold] : [...others, hold];
-    return { record: { v: 1, kind: 'lock', token, holds, onStale: record.onStale, passed }, hold };
+    const after: LockRecord = { v: 1, kind: 'lock', token, holds, onStale: record.onStale, passed };
+    return { record: withLimits(after, record.limits), hold };
   },
   ticket: requestOf,
 
@@ -320,16 +326,17 @@ function absent({ holds }: LockRecord): LockOutcome {
   return holds.length === 0 ? { kind: 'already-free' } : { kind: 'not-owner', holders: holds };
 }
 
-function newHold(request: LockRequest, token: Token, at: Moment): LockHold {
+function newHold({ limits }: LockRecord, request: LockRequest, token: Token, at: Moment): LockHold {
   const { id, holder, lease, mode } = request;
-  return describedBy(request, { id, holder, token, lease, mode, acquiredAt: at.now });
+  return describedBy(request, { id, holder, token, lease, mode, acquiredAt: at.now }, limits);
 }
 
 function requestOf(asked: Acquire<LockRequest>): LockRequest {
-  const { id, holder, lease, priority, mode, maxHoldMs, reason, metadata, steal, within } = asked;
+  const { id, holder, lease, priority, mode, detached, ttlMs, maxHoldMs, reason, metadata, steal, within } = asked;
   const request: LockRequest = { id, holder, lease, priority, mode };
   if (
     within === undefined &&
+    detached === undefined &&
     maxHoldMs === undefined &&
     reason === undefined &&
     metadata === undefined &&
@@ -339,6 +346,8 @@ function requestOf(asked: Acquire<LockRequest>): LockRequest {
   return {
     ...request,
     ...(within !== undefined && { within }),
+    ...(detached !== undefined && { detached }),
+    ...(ttlMs !== undefined && { ttlMs }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata }),

@@ -10,7 +10,20 @@
 
 import type { Loss } from './hold.ts';
 
+/** Any value that JSON can express. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+/**
+ * T, if JSON can express it. An interface has no index signature, so it is not assignable to `Json` even if all of its fields
+ * are: this looks at the fields.
+ */
+export type AsJson<T> = [T] extends [Json | undefined]
+  ? T
+  : T extends (...args: never) => unknown
+    ? never
+    : T extends object
+      ? { readonly [Key in keyof T]: AsJson<T[Key]> }
+      : Extract<T, Json | undefined>;
 
 /**
  * Fencing token: strictly larger for every new grant of a resource, over reclaims and restarts. A holder
@@ -73,6 +86,10 @@ export interface Request {
   /** The lease that keeps the request, and then the hold, alive. */
   readonly lease: string;
   readonly priority: number;
+  /** The hold gets a lease of its own, which its holder renews. */
+  readonly detached?: true;
+  /** Of a detached hold: how long it lasts without a renewal. */
+  readonly ttlMs?: number;
   /** How long the hold may last once granted, however well it is renewed. */
   readonly maxHoldMs?: number;
   /** Why it is wanted; shown to requests that wait behind it. */

@@ -7,6 +7,7 @@ import {
   play,
   semaphoreLaws,
   semaphoreRules,
+  settingsBugs,
   Trial,
 } from '../../test/laws/index.ts';
 import type { Moment } from './machine.ts';
@@ -170,6 +171,7 @@ interface Bug {
 }
 
 const BUGS: readonly Bug[] = [
+  ...(settingsBugs(semaphoreTransition as never) as unknown as readonly Bug[]),
   {
     bug: 'there is one slot more than there is',
     breaks: 'used slots never exceed the capacity, and after a shrinking never grow beyond it',

@@ -13,12 +13,24 @@
  * the two machines have in common is in grant.ts and hold-commands.ts.
  */
 import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './grant.ts';
-import { askedBefore, joinSettled, reenter, serve, settle, sharing, take, takeByForce, takeOrQueue } from './grant.ts';
-import { describedBy, except, type Hold, holdEvents, isStale, ownHold, staleOf } from './hold.ts';
+import {
+  askedBefore,
+  joinSettled,
+  reenter,
+  serve,
+  settle,
+  sharing,
+  take,
+  takeByForce,
+  takeOrQueue,
+  withLimits,
+} from './grant.ts';
+import { except, type Hold, holdEvents, isStale, ownHold, staleOf } from './hold.ts';
 import { holdTransition } from './hold-commands.ts';
 import {
   type Event,
   event,
+  followed,
   type Moment,
   nextToken,
   NONE,
@@ -27,8 +39,9 @@ import {
   step,
   type Token,
 } from './machine.ts';
-import { LOST, withHolds } from './queue.ts';
+import { budget, LOST, withHolds } from './queue.ts';
 import { type TooLarge, tooLarge } from './record-size.ts';
+import { describedBy } from './settings.ts';
 import { LARGEST_WEIGHT, lowestFree, type Slots, splitSlots } from './slots.ts';
 
 export interface SemaphoreHold extends Hold {
@@ -64,7 +77,8 @@ export type Semaphore = ResourceState<SemaphoreRecord, SemaphoreRequest>;
 export type SemaphoreCommand =
   | Acquire<SemaphoreRequest>
   | HoldCommand<SemaphoreHold>
-  | Configure
+  /** `capacity`: makes the semaphore if no request has made it yet; another capacity than it has is refused. */
+  | (Configure & { readonly capacity?: number })
   | { readonly kind: 'resize'; readonly capacity: number; readonly holder?: string };
 
 export type SemaphoreOutcome =
@@ -102,6 +116,7 @@ export const unusedSemaphore = newSemaphore(0);
 export function semaphoreTransition(semaphore: Semaphore, command: SemaphoreCommand, at: Moment): SemaphoreStep {
   if (command.kind === 'acquire') return acquire(semaphore, command, at);
   if (command.kind === 'resize') return resize(semaphore, command, at);
+  if (command.kind === 'configure' && command.capacity !== undefined) return ensure(semaphore, command, at);
   return holdTransition(semaphore, command, rules, at);
 }
 
@@ -224,6 +239,27 @@ function resize(
   );
 }
 
+/** Makes the semaphore if nobody has, and then configures it. */
+function ensure(
+  semaphore: Semaphore,
+  { capacity = 0, ...settings }: Extract<SemaphoreCommand, { kind: 'configure' }>,
+  at: Moment,
+): SemaphoreStep {
+  const { record, waiting } = semaphore;
+  if (!isCount(capacity)) return step(semaphore, noCapacity(capacity, record.capacity));
+  if (record.capacity > 0 && record.capacity !== capacity) {
+    return step(semaphore, { kind: 'capacity-mismatch', capacity: record.capacity, asked: capacity });
+  }
+  if (record.capacity === capacity) return holdTransition(semaphore, settings, rules, at);
+  const made = event('semaphore:resized', { holder: '' }, at, { capacity, from: 0 });
+  const first: SemaphoreStep = settle(
+    step({ record: { ...record, capacity }, waiting }, { kind: 'configured' }, [made]),
+    rules,
+    at,
+  );
+  return followed(first, holdTransition(first.state, settings, rules, { ...at, most: budget(first, at) }));
+}
+
 // The rules of a semaphore
 
 const events = holdEvents('semaphore');
@@ -246,9 +282,10 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     const slots = slotsFor(request, own, others);
     // A growth keeps its token: no other holder can have got one for what the hold already had.
     const token = own === undefined ? nextToken(record.token, at) : record.token;
-    const hold = own === undefined ? newHold(request, slots, token, at) : grow(own, request, slots);
+    const hold = own === undefined ? newHold(record, request, slots, token, at) : grow(own, request, slots);
     const holds = own === undefined ? [...others, hold] : others.map((other) => (other === own ? hold : other));
-    return { record: { v: 1, kind: 'semaphore', token, capacity, holds, onStale, passed }, hold };
+    const after: SemaphoreRecord = { v: 1, kind: 'semaphore', token, capacity, holds, onStale, passed };
+    return { record: withLimits(after, record.limits), hold };
   },
   ticket({ kind: _kind, wait: _wait, force: _force, again: _again, ...request }, own) {
     return own === undefined ? request : { ...request, grows: own.id };
@@ -320,9 +357,15 @@ function noRoomFor(
   return tooLarge(except(others, [own]), { ...own, slots });
 }
 
-function newHold(request: SemaphoreRequest, slots: Slots, token: Token, at: Moment): SemaphoreHold {
+function newHold(
+  { limits }: SemaphoreRecord,
+  request: SemaphoreRequest,
+  slots: Slots,
+  token: Token,
+  at: Moment,
+): SemaphoreHold {
   const { id, holder, lease, weight } = request;
-  return describedBy(request, { id, holder, token, lease, weight, slots, acquiredAt: at.now });
+  return describedBy(request, { id, holder, token, lease, weight, slots, acquiredAt: at.now }, limits);
 }
 
 function grow(own: SemaphoreHold, { id, weight }: SemaphoreRequest, slots: Slots): SemaphoreHold {

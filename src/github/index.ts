@@ -10,20 +10,20 @@ export {
 } from './cache.ts';
 export type { AssignedIssue, GitHubClient, Tip } from './client.ts';
 export { GitHubHold, LockLost, type LossReason, type ReleaseOutcome } from './hold.ts';
+export { LockManager } from './lock-manager.ts';
+export type { LockMetrics } from './metrics.ts';
+export { OctokitClient, type OctokitClientOptions } from './octokit-client.ts';
+export type { LockReason } from './reason.ts';
 export {
   type AcquireOptions,
   ConflictStrategy,
   type LockedIssue,
-  LockManager,
   type LockManagerOptions,
   type LockResult,
   type LockStatus,
   type ManyResult,
   type ReleaseResult,
-} from './lock-manager.ts';
-export type { LockMetrics } from './metrics.ts';
-export { OctokitClient, type OctokitClientOptions } from './octokit-client.ts';
-export type { LockReason } from './reason.ts';
+} from './terms.ts';
 export type {
   CommentSeen,
   CommitSeen,

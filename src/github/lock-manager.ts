@@ -3,125 +3,48 @@
  *
  *     acquireLock ─▶ budget ─▶ acquire (core) ─▶ hold ─▶ heartbeats ─▶ release (core)
  */
-import { type Clock, systemClock } from '../clock.ts';
+import { systemClock } from '../clock.ts';
 import {
   acquire,
   type AcquireRequest,
   type Held,
   inQueue,
-  isPast,
-  isPriority,
-  isStale,
-  issueOfRef,
-  later,
-  type LockMetadata,
-  LOCKS,
-  lockRef,
-  type LockRecord,
-  marginMs,
   priorityOf,
-  type PriorityWord,
   problemIn,
   type QueueEntry,
   queueOf,
-  recordIn,
   type Refusal,
   release,
   type Settings,
-  type Strategy,
-  type TaskInfo,
 } from '../core/github/index.ts';
-import { Failure, shown } from '../failure.ts';
+import { Failure } from '../failure.ts';
 import { randomHex } from '../host/index.ts';
 import { Budget, type BudgetView } from './budget.ts';
 import type { CachedLock, LockCache } from './cache.ts';
-import type { GitHubClient } from './client.ts';
 import { Aborted, Driver } from './drive.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { GitHubHold, type ReleaseOutcome } from './hold.ts';
+import { LockReader, statusOf } from './lock-reader.ts';
 import { Counters, type LockMetrics } from './metrics.ts';
-import { OctokitClient, type OctokitClientOptions } from './octokit-client.ts';
+import { OctokitClient } from './octokit-client.ts';
 import { type LockReason, reasonOf, textOf } from './reason.ts';
-
-export const ConflictStrategy = {
-  /** Waits 1, 2, 4, 8 and 16 s. A stale lock is left alone. */
-  RETRY: 'retry',
-  FAIL_FAST: 'fail-fast',
-  /** As RETRY, but takes a lock that its holder has not renewed in time. */
-  STEAL_STALE: 'steal-stale',
-  /** Takes it from whoever has it. For administrators, with a reason. */
-  FORCE_ACQUIRE: 'force',
-} as const satisfies Record<string, Strategy>;
-export type ConflictStrategy = Strategy;
-
-export interface LockManagerOptions extends OctokitClientOptions, Partial<Settings> {
-  readonly client?: GitHubClient;
-  readonly clock?: Clock;
-  /** Where lock information is also kept, for display. Never read for a decision. */
-  readonly cache?: LockCache;
-  readonly onWarning?: (message: string) => void;
-  readonly onDebug?: (message: string) => void;
-}
-
-export interface AcquireOptions {
-  /** Who holds it. Two workers on one account are two holders. */
-  readonly workerId: string;
-  /** The machine or the runner. */
-  readonly nodeId: string;
-  /** Public on the issue: put no secrets here. */
-  readonly taskInfo?: TaskInfo;
-  readonly conflictStrategy?: ConflictStrategy;
-  /** Needed for FORCE_ACQUIRE. Public. */
-  readonly reason?: string;
-  /** Stand in line. Advisory: workers that do not use the queue do not see it. */
-  readonly queue?: boolean;
-  readonly priority?: PriorityWord | number;
-  readonly lockTimeoutMs?: number;
-  readonly signal?: AbortSignal;
-}
-
-export type LockResult =
-  | { readonly success: true; readonly lockId: number; readonly token: number; readonly lock: GitHubHold }
-  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
-
-export type ManyResult =
-  | { readonly success: true; readonly lockIds: readonly number[]; readonly locks: readonly GitHubHold[] }
-  | {
-      readonly success: false;
-      readonly lockIds: readonly number[];
-      readonly error: string;
-      readonly reason: LockReason;
-    };
-
-export type ReleaseResult =
-  | { readonly success: true; readonly lockId: number }
-  | { readonly success: false; readonly lockId: number; readonly error: string; readonly reason: LockReason };
-
-export interface LockStatus {
-  readonly isLocked: boolean;
-  /** The account that the lock's record names. */
-  readonly assignee: string | null;
-  readonly metadata: { readonly lock: LockMetadata } | null;
-  readonly token: number;
-  /** Not renewed in time: STEAL_STALE may take it. */
-  readonly isStale: boolean;
-}
-
-export interface LockedIssue extends LockStatus {
-  readonly issue: number;
-  readonly title: string | null;
-}
-
-const DEFAULTS: Settings = {
-  ...{ maxRetries: 5, initialBackoffMs: 1_000, maxBackoffMs: 16_000 },
-  ...{ heartbeatIntervalMs: 30_000, lockTimeoutMs: 300_000 },
-};
-const LONGEST_NAME = 200;
-const LARGEST_INFO = 8 * 1024;
+import {
+  type AcquireOptions,
+  ConflictStrategy,
+  type LockedIssue,
+  type LockManagerOptions,
+  type LockResult,
+  type LockStatus,
+  type ManyResult,
+  problemWith,
+  type ReleaseResult,
+  settingsOf,
+} from './terms.ts';
 
 export class LockManager implements AsyncDisposable {
   readonly #settings: Settings;
   readonly #driver: Driver;
+  readonly #reader: LockReader;
   readonly #budget: Budget;
   readonly #heartbeats: Heartbeats;
   readonly #counters = new Counters();
@@ -134,6 +57,7 @@ export class LockManager implements AsyncDisposable {
     this.#settings = settingsOf(options);
     const client = options.client ?? new OctokitClient(options);
     this.#driver = new Driver(client, options.clock ?? systemClock);
+    this.#reader = new LockReader(this.#driver);
     this.#budget = new Budget(this.#driver, this.#settings, options.onWarning ?? (() => undefined));
     this.#cache = options.cache;
     this.#debug = options.onDebug ?? (() => undefined);
@@ -277,7 +201,7 @@ export class LockManager implements AsyncDisposable {
       if (released.kind === 'already-lost') return failed({ kind: 'not-owner', issue: issueNumber, by: null });
       return failed({ kind: 'unreachable', message: released.message ?? 'the outcome is not known' });
     }
-    const found = await this.#find(issueNumber);
+    const found = await this.#reader.find(issueNumber);
     if ('reason' in found) return failed(found.reason);
     const { held, record } = found;
     if (held === undefined || record?.lock.worker_id !== workerId) {
@@ -297,7 +221,7 @@ export class LockManager implements AsyncDisposable {
 
   /** Reads the ref, which is the truth; comments may be older. */
   async getLockStatus(issueNumber: number): Promise<LockStatus> {
-    const found = await this.#find(issueNumber);
+    const found = await this.#reader.find(issueNumber);
     if ('reason' in found)
       throw new Failure(found.reason.kind === 'unauthorised' ? 'forbidden' : 'unavailable', textOf(found.reason));
     return statusOf(found.record, found.isStale);
@@ -305,32 +229,7 @@ export class LockManager implements AsyncDisposable {
 
   /** Every lock of the repository, by two requests; asked again, they cost nothing while nothing changes. */
   async listLocks(): Promise<readonly LockedIssue[]> {
-    const { client } = this.#driver;
-    const [tips, assigned] = await Promise.all([client.listTips(LOCKS), client.listAssigned()]);
-    const titles = new Map(assigned.kind === 'ok' ? assigned.value.map(({ issue, title }) => [issue, title]) : []);
-    const all = tips.kind === 'missing' ? await this.#tipsOneByOne() : tips;
-    if (all.kind !== 'ok') throw new Failure(all.kind === 'denied' ? 'forbidden' : 'unavailable', all.message);
-    return all.value
-      .flatMap(({ ref, message, dateMs }) => {
-        const issue = issueOfRef(ref);
-        const record = issue === undefined ? undefined : recordIn(message, issue);
-        if (issue === undefined || record?.state !== 'held') return [];
-        return [
-          { issue, title: titles.get(issue) ?? null, ...statusOf(record, isStale(record, dateMs, all.date?.ms ?? 0)) },
-        ];
-      })
-      .sort((one, other) => one.issue - other.issue);
-  }
-
-  async #tipsOneByOne(): ReturnType<GitHubClient['listTips']> {
-    const refs = await this.#driver.client.listRefs(LOCKS);
-    if (refs.kind !== 'ok') return refs;
-    const commits = await Promise.all(refs.value.map(({ sha }) => this.#driver.commit(sha)));
-    const value = refs.value.flatMap((ref, place) => {
-      const commit = commits[place];
-      return commit?.kind === 'ok' ? [{ ...ref, message: commit.value.message, dateMs: commit.value.dateMs }] : [];
-    });
-    return { ...refs, value };
+    return this.#reader.list();
   }
 
   /** Who stands in line for an issue, first to last. */
@@ -390,35 +289,6 @@ export class LockManager implements AsyncDisposable {
     );
   }
 
-  async #find(
-    issue: number,
-  ): Promise<
-    { readonly record?: LockRecord; readonly held?: Held; readonly isStale: boolean } | { readonly reason: LockReason }
-  > {
-    const sent = this.#driver.instant();
-    const ref = await this.#driver.client.getRef(lockRef(issue));
-    if (ref.kind === 'missing') return { isStale: false };
-    if (ref.kind !== 'ok') return { reason: this.#reason(trouble(ref)) };
-    const commit = await this.#driver.commit(ref.value.sha);
-    if (commit.kind !== 'ok') return { reason: this.#reason(trouble(commit)) };
-    const record = recordIn(commit.value.message, issue);
-    if (record === undefined) return { reason: { kind: 'foreign-ref', issue, sha: ref.value.sha } };
-    const ageMs = (ref.date?.ms ?? Number.POSITIVE_INFINITY) - commit.value.dateMs;
-    // Dates are in whole seconds.
-    const deadline = later(sent, record.timeout_ms - marginMs(record.timeout_ms) - ageMs - 1_000);
-    const held = {
-      issue,
-      tip: ref.value.sha,
-      record,
-      before: commit.value.parents,
-      deadline,
-      since: later(sent, -ageMs),
-      commentAt: sent,
-    };
-    const isOld = isStale(record, commit.value.dateMs, ref.date?.ms ?? 0);
-    return { record, isStale: isOld, ...(record.state === 'held' && !isPast(deadline, sent) && { held }) };
-  }
-
   #reason(refusal: Refusal): LockReason {
     return reasonOf(refusal, this.#driver.clock.now());
   }
@@ -439,56 +309,4 @@ export class LockManager implements AsyncDisposable {
   #unique(): string {
     return `${this.#id}${randomHex(4)}-${++this.#number}`;
   }
-}
-
-function settingsOf(options: LockManagerOptions): Settings {
-  const given = Object.fromEntries(
-    Object.keys(DEFAULTS).flatMap((key) => {
-      const value = options[key as keyof Settings];
-      return value === undefined ? [] : [[key, value]];
-    }),
-  );
-  const settings = { ...DEFAULTS, ...given };
-  const problem = problemIn(settings);
-  if (problem !== undefined) throw new Failure('invalid', problem);
-  return settings;
-}
-
-function problemWith(issues: readonly number[], options: AcquireOptions): string | undefined {
-  if (issues.length === 0) return 'no issue is named';
-  const bad = issues.find((issue) => !Number.isSafeInteger(issue) || issue < 1);
-  if (bad !== undefined) return `the issue is ${shown(bad)}; accepted is a whole number from 1`;
-  for (const name of ['workerId', 'nodeId'] as const) {
-    const value: unknown = options[name];
-    if (typeof value !== 'string' || value === '' || value.length > LONGEST_NAME || /\p{Cc}/u.test(value))
-      return `${name} is ${shown(value)}; accepted are 1 to ${LONGEST_NAME} printable characters`;
-  }
-  const { conflictStrategy = ConflictStrategy.RETRY, reason, taskInfo } = options;
-  if (!Object.values<string>(ConflictStrategy).includes(conflictStrategy))
-    return `conflictStrategy is ${shown(conflictStrategy)}; accepted are ${Object.values(ConflictStrategy).join(', ')}`;
-  if (conflictStrategy === ConflictStrategy.FORCE_ACQUIRE && (reason === undefined || reason.trim() === ''))
-    return 'FORCE_ACQUIRE needs a reason, which is shown on the issue';
-  if (options.priority !== undefined && !isPriority(options.priority))
-    return `priority is ${shown(options.priority)}; accepted are high, medium, low, and numbers from -100 to 100`;
-  if (reason !== undefined && reason.length > 1_000) return 'the reason is longer than 1,000 characters';
-  if (taskInfo !== undefined && JSON.stringify(taskInfo).length > LARGEST_INFO)
-    return `taskInfo is larger than ${LARGEST_INFO} characters`;
-  return undefined;
-}
-
-function statusOf(record: LockRecord | undefined, isOld: boolean): LockStatus {
-  const isLocked = record?.state === 'held';
-  return {
-    isLocked,
-    assignee: isLocked ? record.login : null,
-    metadata: isLocked ? { lock: record.lock } : null,
-    token: record?.epoch ?? 0,
-    isStale: isLocked && isOld,
-  };
-}
-
-function trouble(reply: { readonly kind: string; readonly message: string; readonly waitMs?: number }): Refusal {
-  if (reply.kind === 'limited') return { kind: 'rate-limited', waitMs: reply.waitMs ?? 0, message: reply.message };
-  if (reply.kind === 'denied') return { kind: 'unauthorised', message: reply.message };
-  return { kind: 'unreachable', message: reply.message };
 }

@@ -6,6 +6,23 @@ import { timeLimit } from '../clock.ts';
 import type { CommentSeen, CommitSeen, IssueSeen, RefMove, RefSeen, Reply } from '../core/github/index.ts';
 import { Failure, shown } from '../failure.ts';
 import type { AssignedIssue, GitHubClient, Tip } from './client.ts';
+import {
+  asObject,
+  committedMs,
+  dateIn,
+  done,
+  type Headers,
+  listIn,
+  loginsIn,
+  refIn,
+  type Response,
+  short,
+  textIn,
+  troubleOf,
+  valued,
+  valuedList,
+  waitIn,
+} from './octokit-answers.ts';
 
 export interface OctokitClientOptions {
   /** `owner/name`. Default: GITHUB_REPO, else GITHUB_REPOSITORY, which GitHub Actions sets. */
@@ -21,16 +38,8 @@ export interface OctokitClientOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-type Headers = Readonly<Record<string, string | number | undefined>>;
-interface Response {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly data: unknown;
-}
-
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const NULL_OID = '0'.repeat(40);
-const SECONDARY_MS = 60_000;
 const TIMEOUT_MS = 30_000;
 const PAGE = 100;
 const MOST_PAGES = 20;
@@ -354,80 +363,4 @@ export class OctokitClient implements GitHubClient {
 
 function quiet(): void {
   // What matters is in the reply.
-}
-
-/** Octokit gives a status of 500 to what never reached GitHub. */
-function troubleOf(error: Error, response: Response | undefined): Exclude<Reply<never>, { kind: 'ok' }> {
-  const message = error.message.split(' - https://')[0] ?? '';
-  if (response === undefined) return { kind: 'unknown', message: `no answer from GitHub: ${message}` };
-  const { status, headers } = response;
-  const date = dateIn(headers);
-  const isLimit =
-    headers['retry-after'] !== undefined ||
-    headers['x-ratelimit-remaining'] === '0' ||
-    /rate limit|abuse/i.test(message);
-  if ((status === 403 || status === 429) && isLimit)
-    return { kind: 'limited', waitMs: waitIn(headers, date.date?.ms), message, ...date };
-  if (status === 401 || status === 403) return { kind: 'denied', message, ...date };
-  if (status === 404 || status === 410) return { kind: 'missing', message, ...date };
-  if (status >= 500) return { kind: 'unknown', message, ...date };
-  return { kind: 'refused', status, message, ...date };
-}
-
-/** By the server's own clock: ours may differ. */
-function waitIn(headers: Headers, serverMs: number | undefined): number {
-  const after = Number(headers['retry-after']);
-  if (headers['retry-after'] !== undefined && Number.isFinite(after)) return after * 1000;
-  const reset = Number(headers['x-ratelimit-reset']) * 1000;
-  const isSpent = headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset) && serverMs !== undefined;
-  return isSpent ? Math.max(1_000, reset - serverMs) : SECONDARY_MS;
-}
-
-function dateIn(headers: Headers): { readonly date?: { readonly ms: number; readonly iso: string } } {
-  const ms = Date.parse(String(headers['date'] ?? ''));
-  return Number.isFinite(ms) ? { date: { ms, iso: new Date(ms).toISOString() } } : {};
-}
-
-function committedMs(data: Readonly<Record<string, unknown>>): number {
-  return Date.parse(textIn(asObject(data['committer']), 'date'));
-}
-
-function valued<T>(reply: Reply<unknown>, read: (data: Readonly<Record<string, unknown>>) => T): Reply<T> {
-  return reply.kind === 'ok' ? { ...reply, value: read(asObject(reply.value)) } : reply;
-}
-
-function valuedList<T>(
-  reply: Reply<readonly unknown[]>,
-  read: (data: Readonly<Record<string, unknown>>) => T,
-): Reply<readonly T[]> {
-  return reply.kind === 'ok' ? { ...reply, value: reply.value.map((one) => read(asObject(one))) } : reply;
-}
-
-function done(reply: Reply<unknown>): Reply<null> {
-  return reply.kind === 'ok' ? { ...reply, value: null } : reply;
-}
-
-function refIn(data: Readonly<Record<string, unknown>>): RefSeen {
-  return { ref: textIn(data, 'ref'), sha: textIn(asObject(data['object']), 'sha') };
-}
-
-function short(ref: string): string {
-  return ref.replace(/^refs\//, '');
-}
-
-function loginsIn(data: Readonly<Record<string, unknown>>): readonly string[] {
-  return listIn(data['assignees']).map((user) => textIn(user, 'login'));
-}
-
-function listIn(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.map(asObject) : [];
-}
-
-function asObject(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function textIn(data: Readonly<Record<string, unknown>>, key: string): string {
-  const value = data[key];
-  return typeof value === 'string' ? value : '';
 }

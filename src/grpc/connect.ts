@@ -4,19 +4,19 @@ import { checkServerIdentity, connect as connectTls, type PeerCertificate } from
 import { type Address, CallFailure, type Connect, type ConnectOptions, type TlsOptions } from './transport.ts';
 import { Http2Connection } from './http2/connection.ts';
 import { UNAVAILABLE } from './status.ts';
-import { takesNothing, Trunk } from './trunk.ts';
+import { takesNothing, SharedConnection } from './shared-connection.ts';
 
 export const connect: Connect = async (address, options) => {
-  let trunk: Trunk | undefined;
+  let shared: SharedConnection | undefined;
   const onClose = (failure: CallFailure): void => {
-    trunk?.firstClosed(failure);
+    shared?.firstClosed(failure);
     options.onClose(failure);
   };
   const first = await open(address, { ...options, onClose });
-  trunk = new Trunk(first, serverOf(address), (signal) =>
+  shared = new SharedConnection(first, serverOf(address), (signal) =>
     open(address, { ...options, onClose: () => undefined, signal }),
   );
-  return trunk;
+  return shared;
 };
 
 const open = (

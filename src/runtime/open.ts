@@ -22,11 +22,13 @@ import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues, s
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 
+/** How to open a store. */
 export interface OpenOptions {
   /** How long the store keeps the holds of this process after its last renewal; renewed after a third of this time. */
   readonly sessionTtlMs?: number;
   /** After this time, a store that cannot be reached fails with `unavailable`. */
   readonly requestTimeoutMs?: number;
+  /** The time between two rounds of maintenance; 30 s if not given. */
   readonly maintenanceMs?: number;
   /** Whether maintenance frees stale holds, or only warns about them. */
   readonly reclaim?: boolean;
@@ -38,6 +40,7 @@ export interface OpenOptions {
   readonly adapters?: Adapters;
   /** A view of your own, from which coordinator, registry, placement and topology are made. */
   readonly membership?: MembershipView;
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
   readonly newId?: () => string;

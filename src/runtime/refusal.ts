@@ -2,19 +2,37 @@
 import { blockerTold, type ClaimRefusal } from '../core/index.ts';
 import type {
   Cycle,
+  Json,
   LockHold as LockGrant,
   LossReason,
   SemaphoreHold as SemaphoreGrant,
+  Token,
   TooLarge,
 } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 
+/** What others get to see of a holder. */
+export interface HeldBy {
+  /** Its name. */
+  readonly holder: string;
+  /** The token of its grant. */
+  readonly token: Token;
+  /** When it was granted, by the clock of the process that acquired it. */
+  readonly acquiredAt: number;
+  /** The reason that it gave. */
+  readonly reason?: string;
+  /** The metadata that it gave. */
+  readonly metadata?: Json;
+}
+
+/** Why there is no hold. */
 export type Refusal =
   | { readonly kind: 'busy'; readonly holders: readonly LockGrant[] }
   | { readonly kind: 'full'; readonly free: number; readonly holders: readonly SemaphoreGrant[] }
   /** Its metadata and reason do not fit into the record with those of the other holds. */
   | TooLarge
-  | { readonly kind: 'timed-out'; readonly waitedMs: number }
+  /** `holders`: who held it when the time was over; none if that is not known, or if others were to get it first. */
+  | { readonly kind: 'timed-out'; readonly waitedMs: number; readonly holders: readonly HeldBy[] }
   | { readonly kind: 'aborted'; readonly reason: unknown }
   /** Each holder in the cycle waits for the next; this request was chosen to give way. */
   | { readonly kind: 'deadlock'; readonly cycle: Cycle }
@@ -32,10 +50,17 @@ export type Refusal =
   /** No task can be claimed now by a worker with these capabilities. */
   | { readonly kind: 'none' };
 
+/** The refusals of these kinds, as a `try…` answers them. */
+export type Refused<Kind extends Refusal['kind']> = Extract<Refusal, { readonly kind: Kind }> & { readonly ok: false };
+
+/** Thrown by what waits (`acquire`, `run`, `claim`) when it ends without a hold. */
 export class NotAcquired extends Failure {
+  /** What was asked for, such as `lock/main-branch`. */
   readonly resource: string;
+  /** Why it was not granted. */
   readonly refusal: Refusal;
 
+  /** `refusal` explains itself in the message. */
   constructor(resource: string, refusal: Refusal) {
     super('not-acquired', `${resource}: ${explained(refusal)}`);
     this.name = 'NotAcquired';
@@ -46,12 +71,16 @@ export class NotAcquired extends Failure {
 
 /** The reason of a hold's abort signal: the hold ended without a release by its holder. */
 export class HoldLost extends Failure {
+  /** What was held, such as `lock/main-branch`. */
   readonly resource: string;
+  /** How it was lost. */
   readonly why: LossReason;
-  /** Who took it and why, if it was taken. */
+  /** Who took it, if it was taken. */
   readonly by: string | undefined;
+  /** Why it was taken, if it was. */
   readonly reason: string | undefined;
 
+  /** `loss` explains itself in the message. */
   constructor(resource: string, loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }) {
     super('hold-lost', `${resource}: the hold was lost: ${lossTold(loss)}`);
     this.name = 'HoldLost';
@@ -60,12 +89,15 @@ export class HoldLost extends Failure {
     this.by = loss.by;
     this.reason = loss.reason;
   }
+}
 
-  /** For the runtime: the loss, to pass on to the re-entries of the hold. */
-  get loss(): { readonly why: LossReason; readonly by?: string; readonly reason?: string } {
-    const { why, by, reason } = this;
-    return { why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };
-  }
+/** The loss, to pass on to the re-entries of the hold. */
+export function lossIn({ why, by, reason }: HoldLost): {
+  readonly why: LossReason;
+  readonly by?: string;
+  readonly reason?: string;
+} {
+  return { why, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) };
 }
 
 function explained(refusal: Refusal): string {
@@ -80,7 +112,9 @@ function explained(refusal: Refusal): string {
         `ask with less metadata, or when others have released theirs`
       );
     case 'timed-out':
-      return `not granted within ${Math.round(refusal.waitedMs)} ms`;
+      return `not granted within ${Math.round(refusal.waitedMs)} ms${
+        refusal.holders.length === 0 ? '' : `; held by ${told(refusal.holders)}`
+      }`;
     case 'aborted':
       return 'the wait was aborted';
     case 'deadlock':
@@ -112,7 +146,7 @@ function explained(refusal: Refusal): string {
   }
 }
 
-function told(holders: readonly (LockGrant | SemaphoreGrant)[]): string {
+function told(holders: readonly HeldBy[]): string {
   const some = holders
     .slice(0, 5)
     .map(({ holder, reason }) => (reason === undefined ? holder : `${holder} (${reason})`));

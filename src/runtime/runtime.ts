@@ -173,10 +173,15 @@ export class Runtime implements WriterHost {
     for (const observer of this.#observers) observer.waitChanged?.();
   }
 
+  /** Back-stops are for all: on one machine, where letters do not get lost, the processes take turns, chosen by chance. */
+  isOurTurn(): boolean {
+    return !isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES;
+  }
+
   /** Looks for answers that were missed. */
   askAgain(): void {
-    // Each look reads a whole queue. On one machine, where letters do not get lost, the processes take turns.
-    if (!isOfOneMachine(this.store) || this.anchors.size * Math.random() < FEW_PROCESSES) this.waiters.askAgain();
+    // Each look reads a whole queue.
+    if (this.isOurTurn()) this.waiters.askAgain();
     for (const observer of this.#observers) observer.backstop?.();
   }
 

@@ -7,43 +7,51 @@ import {
   explain,
   type Explanation,
   type Inputs,
+  type Json,
   nameProblem,
   requestProblem,
+  type Settings,
   type Verdict,
 } from '../core/index.ts';
-import { Failure } from '../failure.ts';
+import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
-import type { AnyWriter, WaitOptions } from './holds/acquisition.ts';
+import type { WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
-import type { AnyOutcome } from './write/pending-command.ts';
-import { type EventHandler, type EventPattern, Events, type SignalboxEvent } from './observe/events.ts';
+import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
+import { Events } from './observe/events.ts';
 import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
 import { iterated } from './subscriber-iterator.ts';
 import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { LeftBehind } from './guards/left-behind.ts';
-import type { Hold } from './holds/hold.ts';
-import { Lock, LockHold, refuseReader } from './holds/lock.ts';
+import { ensureSlots } from './holds/ensure.ts';
+import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
+import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
+import { MemberFeed } from './members/feed.ts';
 import { type Lead, leadOn, type LeadOptions, type Term } from './members/lead.ts';
 import { Members } from './members/members.ts';
+import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { type RequestOptions, runUnder } from './holds/resource.ts';
+import { runUnder } from './holds/resource.ts';
+import { type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
-import { Semaphore, SemaphoreHold } from './holds/semaphore.ts';
+import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
 import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
+import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import {
   acquireAllTogether,
   type HoldSet,
+  type Parts,
   type TogetherAttempt,
   type TogetherOptions,
   tryTogether,
@@ -61,13 +69,17 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly membership?: MembershipView | undefined;
 }
 
+/** What `saveState` wrote. */
 export interface SavedFiles {
+  /** The paths of the files. */
   readonly files: readonly string[];
+  /** What is in them. */
   readonly state: SavedState;
   /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
 
+/** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #events: Events;
@@ -86,19 +98,25 @@ export class Signalbox implements AsyncDisposable {
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
   readonly #lead: Lead;
+  readonly #feed: MemberFeed;
+  readonly #dispatch: Dispatch;
 
+  /** @internal */
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
-    this.tasks = new Tasks(runtime, settings.maintains);
-    this.#events = new Events(runtime, this.tasks.dispatch.feed);
+    this.#dispatch = new Dispatch(runtime, settings.maintains);
+    this.tasks = new Tasks(runtime, this.#dispatch);
+    this.#events = new Events(runtime, this.#dispatch.feed);
     this.children = new Children(runtime);
     this.#lead = leadOn(runtime, (name) => this.lock(name));
-    this.members = new Members(runtime, this.#lead, settings.membership);
+    this.#feed = new MemberFeed(runtime, settings.membership);
+    const memberships = new OwnMemberships();
+    this.members = new Members(runtime, this.#feed, memberships, this.#lead);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind, this.members);
+    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships);
     this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
@@ -110,18 +128,45 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.tasks.dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch.repairs, settings);
   }
 
-  lock(name: string): Lock {
+  /** A lock by its name; nothing is asked of the store yet. `Meta`: the type of the metadata that its holders give. */
+  lock<Meta = Json>(name: string): Lock<Meta> {
     return new Lock(this.#runtime, named(name, 'lock'));
   }
 
-  /** The capacity may be left out if another process has set it. */
-  semaphore(name: string, options: { readonly capacity?: number } = {}): Semaphore {
-    const problem = shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity });
+  /** A semaphore by its name, such as `{ capacity: 3 }`. The capacity may be left out if another process has set it. */
+  semaphore<Meta = Json>(name: string, options: { readonly capacity?: number } = {}): Semaphore<Meta> {
+    const isNumber = typeof (options as unknown) === 'number';
+    const problem = isNumber
+      ? `its second argument is ${shown(options)}; accepted is an object with the capacity: { capacity: ${shown(options)} }`
+      : (shapeProblem(options, ['capacity']) ?? requestProblem({ capacity: options.capacity }));
     if (problem !== undefined) throw new Failure('invalid', `semaphore ${name}: ${problem}`);
     return new Semaphore(this.#runtime, named(name, 'semaphore'), options.capacity);
+  }
+
+  /** Makes sure that the lock has these settings, which bind every holder; its holds stay. */
+  async ensureLock<Meta = Json>(name: string, settings: Settings): Promise<Lock<Meta>> {
+    const lock = this.lock<Meta>(name);
+    await lock.configure(settings);
+    return lock;
+  }
+
+  /**
+   * Makes sure that the semaphore exists with this capacity, and with these settings, which bind every holder; its holds stay.
+   * Throws if it has another capacity: `resize` changes it.
+   */
+  async ensureSemaphore<Meta = Json>(
+    name: string,
+    options: Settings & { readonly capacity: number },
+  ): Promise<Semaphore<Meta>> {
+    const shape = shapeProblem(options, ['capacity', 'onStale', 'maxHoldMs', 'ttlMs']);
+    if (shape !== undefined) throw new Failure('invalid', `semaphore ${name}: ${shape}`);
+    const { capacity } = options;
+    const semaphore = this.semaphore<Meta>(name, { capacity });
+    await ensureSlots(this.#runtime, semaphore.resource, capacity, settingsIn(options));
+    return semaphore;
   }
 
   /** Waits until it can have all of them, or takes none. Throws `NotAcquired` if it cannot have them. */
@@ -156,13 +201,17 @@ export class Signalbox implements AsyncDisposable {
    * Resolves once no event can be missed. Handlers may be async; each one gets its events in order. The process stays alive
    * until the subscription ends.
    */
-  on(pattern: EventPattern, handler: EventHandler, options: ListenOptions = {}): Promise<Subscription> {
+  on<Pattern extends EventPattern>(
+    pattern: Pattern,
+    handler: EventHandler<Pattern>,
+    options: ListenOptions = {},
+  ): Promise<Subscription> {
     refuseWrongValues(options, LISTEN);
     return listening(this.#runtime, options, async () => {
-      const events = await this.#events.subscribe(pattern, handler);
+      const events = await this.#events.subscribe(pattern, handler as EventHandler);
       if (!pattern.startsWith('coordinator:')) return events;
       // Nobody writes these events: they follow from the view, which has to be followed.
-      const members = await this.members.feed
+      const members = await this.#feed
         .listen(() => undefined)
         .catch((error: unknown) => {
           events.unsubscribe();
@@ -175,15 +224,15 @@ export class Signalbox implements AsyncDisposable {
     });
   }
 
-  /** The same as an async iterator; ends when `signal` aborts or the signalbox is closed. */
-  events(
-    pattern: EventPattern,
+  /** The same as an async iterator, of all events if no pattern is given; ends when `signal` aborts or the signalbox is closed. */
+  events<Pattern extends EventPattern = '*'>(
+    pattern: Pattern = '*' as Pattern,
     options: { readonly signal?: AbortSignal } & ListenOptions = {},
-  ): AsyncIterable<SignalboxEvent> {
+  ): AsyncIterable<EventOf<Pattern>> {
     refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
     const { signal, ...listen } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    return iterated<SignalboxEvent>((handler) => this.on(pattern, handler, listen), over);
+    return iterated<EventOf<Pattern>>((handler) => this.on(pattern, handler, listen), over);
   }
 
   /** Whether a condition holds now. `given` inputs are not looked up; inputs that cannot be looked up count as missing. */
@@ -229,6 +278,7 @@ export class Signalbox implements AsyncDisposable {
     return probed(this.#runtime, writer.#runtime);
   }
 
+  /** Asks the store whether it works. */
   async health(): Promise<Health> {
     this.#runtime.refuseIfClosed();
     return this.#runtime.store.health();
@@ -237,24 +287,25 @@ export class Signalbox implements AsyncDisposable {
   /** Releases all holds of this process, and ends its waits. */
   async close(): Promise<void> {
     this.#maintenance.stop();
-    this.tasks.dispatch.close();
+    this.#dispatch.close();
     await this.#runtime.close();
   }
 
+  /** Closes it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
 
-  readonly #parts = {
-    hold: (want: Want, outcome: AnyOutcome, process: string): Hold => {
+  readonly #parts: Parts = {
+    kept: (want, outcome, process) => {
       const reentry = ['extended', 'upgraded', 'already-held', 'increased'].includes(outcome.kind);
-      const writer = ('lock' in want ? this.lock(want.lock) : this.semaphore(want.semaphore))
-        .writer as unknown as AnyWriter;
-      const made = 'lock' in want ? LockHold : SemaphoreHold;
+      const writer = this.#runtime.writerFor('lock' in want ? `lock/${want.lock}` : `semaphore/${want.semaphore}`);
+      const made = 'lock' in want ? KeptLockHold : KeptSemaphoreHold;
       const hold = new made(this.#runtime, writer, outcome.hold as never, process, reentry);
-      if ('lock' in want) refuseReader(hold as LockHold, want.mode);
+      if ('lock' in want) refuseReader(hold as KeptLockHold, want.mode);
       return hold;
     },
+    shown: (kept) => (kept instanceof KeptLockHold ? new LockHold(kept) : new SemaphoreHold(kept as KeptSemaphoreHold)),
     acquire: (want: Want, options: RequestOptions & WaitOptions): Promise<Hold> => {
       if ('lock' in want) {
         return this.lock(want.lock).acquire({ ...options, ...(want.mode !== undefined && { mode: want.mode }) });

@@ -9,11 +9,13 @@ import { corrupt, decode, type ResourceKind, type TicketDocument, TICKETS } from
 
 /** A key that was skipped. */
 export interface Malformed {
+  /** The key. */
   readonly key: string;
   /** What is wrong with it, in a sentence that names the key. */
   readonly why: string;
 }
 
+/** How to list. */
 export interface ListOptions {
   /** Called for each key that is skipped because it cannot be read. */
   readonly onMalformed?: ((found: Malformed) => void) | undefined;
@@ -81,12 +83,13 @@ function ticketCheck(wanted: 'mode' | 'weight'): (document: Fields) => string | 
 
 /** What is wrong with the record of a lock or a semaphore. Every reader relies on these fields. */
 export function recordProblem(record: Fields, kind: ResourceKind): string | undefined {
-  const { token, onStale, holds, capacity } = record;
+  const { token, onStale, limits = {}, holds, capacity } = record;
   if (record['kind'] !== kind) return `it is of the kind ${shown(record['kind'])}`;
   if (!isCount(token)) return `its token is ${shown(token)}`;
   if (kind === 'semaphore' && !isCount(capacity)) return `its capacity is ${shown(capacity)}`;
   if (!Array.isArray(holds)) return `its holds are ${shown(holds)}`;
-  const problem = requestProblem({ onStale }, ['onStale']);
+  if (!isObject(limits)) return `its limits are ${shown(limits)}`;
+  const problem = requestProblem({ ...limits, onStale }, ['onStale']);
   if (problem !== undefined) return problem;
   for (const [place, hold] of holds.entries()) {
     const wrong = holdProblem(hold, kind);

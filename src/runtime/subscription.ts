@@ -1,5 +1,6 @@
 /** Stops a subscription. */
 export interface Subscription extends Disposable {
+  /** Ends it: the handler is not called again. */
   unsubscribe(): void;
 }
 

@@ -26,7 +26,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       const claim = [...A, '--token', token];
       expect(await scratch.run('lock', 'renew', 'main', ...claim)).toMatchObject({
         code: 0,
-        stdout: 'lock/main: renewed for 5 min\n',
+        stdout: 'lock/main: renewed for 5 min; renew it again within 75 s\n',
       });
       expect(await scratch.json('lock', 'renew', 'main', ...claim, '--ttl', '90s')).toEqual({
         resource: 'lock/main',
@@ -34,6 +34,7 @@ describe.each(stores)('on $on', ({ kind }) => {
         token: Number(token),
         outcome: 'refreshed',
         ttlMs: 90_000,
+        renewWithinMs: 22_500,
       });
       expect(await scratch.run('lock', 'release', 'main', ...claim)).toMatchObject({
         code: 0,
@@ -57,12 +58,12 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(atOnce.stderr).toBe('signalbox: lock/main: held by agent:a (merging)\n');
       const later = await scratch.run('lock', 'acquire', 'main', ...B, '--wait', '0.1', '--json');
       expect(later).toMatchObject(refused);
-      expect(JSON.parse(later.stderr)).toEqual({
+      expect(JSON.parse(later.stderr)).toMatchObject({
         error: {
           code: 'not-acquired',
-          message: 'lock/main: not granted within 100 ms',
+          message: 'lock/main: not granted within 100 ms; held by agent:a (merging)',
           resource: 'lock/main',
-          refusal: { kind: 'timed-out', waitedMs: 100 },
+          refusal: { kind: 'timed-out', waitedMs: 100, holders: [{ holder: 'agent:a', reason: 'merging' }] },
         },
       });
       expect(await scratch.run('lock', 'acquire', 'main', ...B, '--wait', '0')).toMatchObject(refused);

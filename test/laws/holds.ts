@@ -67,6 +67,35 @@ export const holdLaws: Laws = {
       .holder;
   },
 
+  'a grant has the shorter of the times that were asked for and that the resource allows': (seen) => {
+    const { limits } = seen.step.state.record;
+    const wrong = grantsOf(seen).find(({ request, hold }) => {
+      // A request that enlarges a hold does not change its times.
+      if (hold.id !== request.id || request.kind === 'upgrade') return false;
+      const { maxHoldMs, ttlMs, detached } = request;
+      if (hold.maxHoldMs !== shortest(maxHoldMs, limits?.maxHoldMs)) return true;
+      return hold.ttlMs !== (detached === true ? (shortest(ttlMs, limits?.ttlMs) ?? DEFAULT_TTL_MS) : undefined);
+    });
+    return wrong && `${wrong.hold.holder}: ${JSON.stringify([wrong.request, wrong.hold, limits])}`;
+  },
+
+  'a renewal that asks for another time gets no more than the resource allows': ({ before, command, step }) => {
+    const { outcome } = step;
+    if (command.kind !== 'heartbeat' || outcome.kind !== 'refreshed') return undefined;
+    const expected = command.ttlMs === undefined ? undefined : shortest(command.ttlMs, before.record.limits?.ttlMs);
+    return outcome.ttlMs === expected ? undefined : `${outcome.ttlMs} instead of ${expected}`;
+  },
+
+  'only configure changes the rules, each as it says, and no hold along with them': ({ before, command, step }) => {
+    const [was, is] = [before.record, step.state.record];
+    const after = (name: 'maxHoldMs' | 'ttlMs'): number | undefined =>
+      command.kind !== 'configure' || command[name] === undefined ? was.limits?.[name] : (command[name] ?? undefined);
+    for (const name of ['maxHoldMs', 'ttlMs'] as const) {
+      if (is.limits?.[name] !== after(name)) return `${name} is ${is.limits?.[name]}`;
+    }
+    return is.onStale === (command.onStale ?? was.onStale) ? undefined : is.onStale;
+  },
+
   'a hold changes only by what its own holder asks': (seen) => {
     const changed = seen.step.state.record.holds.find((hold) => {
       const was = seen.before.record.holds.find(({ id }) => id === hold.id);
@@ -126,6 +155,13 @@ export const holdLaws: Laws = {
 
 /** Another request of the same holder has the hold too. */
 const SHARES = ['extended', 'already-held'];
+
+const DEFAULT_TTL_MS = 60_000;
+
+function shortest(...times: readonly (number | null | undefined)[]): number | undefined {
+  const given = times.filter((time) => typeof time === 'number');
+  return given.length === 0 ? undefined : Math.min(...given);
+}
 
 const CLAIMS = ['release', 'heartbeat', 'extend', 'upgrade', 'downgrade'];
 const HAVING = [

@@ -8,7 +8,12 @@ import type { Passed, Queued, Waiting } from '../../src/core/queue.ts';
 
 /** What locks and semaphores have in common. */
 export interface Resource extends Queued {
-  readonly record: Queued['record'] & { readonly token: number; readonly onStale: OnStale; readonly kind: string };
+  readonly record: Queued['record'] & {
+    readonly token: number;
+    readonly onStale: OnStale;
+    readonly limits?: Times;
+    readonly kind: string;
+  };
   readonly waiting: readonly Wish[];
 }
 
@@ -16,8 +21,19 @@ export interface Wish extends Waiting {
   readonly steal?: true;
 }
 
+/** How long a hold may last, and how long it lasts without a renewal. */
+interface Times {
+  readonly maxHoldMs?: number;
+  readonly ttlMs?: number;
+}
+
 export interface Command extends Partial<Claim> {
   readonly kind: string;
+  readonly detached?: true;
+  /** Null, to configure: no limit any more. */
+  readonly maxHoldMs?: number | null;
+  readonly ttlMs?: number | null;
+  readonly onStale?: OnStale;
   readonly lease?: string;
   readonly steal?: true;
   readonly force?: true;
@@ -30,6 +46,7 @@ export interface Command extends Partial<Claim> {
 export interface Outcome {
   readonly kind: string;
   readonly hold?: Held;
+  readonly ttlMs?: number;
   /** Of one that is unfinished. */
   readonly then?: unknown;
 }

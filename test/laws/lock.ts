@@ -2,7 +2,7 @@
 import { isStale } from '../../src/core/hold.ts';
 import type { Lock, LockHold, LockRequest } from '../../src/core/lock.ts';
 import { holdLaws } from './holds.ts';
-import type { Laws } from './law.ts';
+import type { Laws, Wish } from './law.ts';
 import type { Rules } from './order.ts';
 import { waitingLaws } from './waiting.ts';
 
@@ -18,7 +18,7 @@ export const lockRules: Rules<Lock> = {
   covers: (hold, wish) => (hold as LockHold).mode === 'exclusive' || (wish as LockRequest).mode === 'shared',
   wish(command, own) {
     const { id = '', request = id, lease = '', holder = '' } = command;
-    const asked = { mode: 'exclusive', priority: 0, ...command, id: request, lease, holder };
+    const asked = { mode: 'exclusive', priority: 0, ...command, id: request, lease, holder } as Wish;
     return own === undefined ? asked : { ...asked, upgrades: own.id };
   },
   wrongWith(_lock, hold, own, others) {

@@ -20,6 +20,7 @@ export interface Moves<State extends Resource> {
 /** Few names, and two of them often: so that one who holds also waits, and waits twice. */
 const WHO = ['a', 'a', 'b', 'b', 'c', 'd', 'e'];
 const PRIORITIES = [0, 0, 0, 1, 5, -1];
+const TIMES = [1000, 20_000, 300_000];
 
 type Move<State extends Resource, Asked extends Command> = (
   trial: Trial<State, Asked>,
@@ -59,6 +60,8 @@ const acquire: Move<Resource, Command> = (trial, chance, moves, id) => {
     ...moves.wish(chance),
     ...(chance.often(20) && { steal: true as const }),
     ...(chance.often(5) && { force: true as const }),
+    ...(chance.often(20) && { maxHoldMs: chance.pick(TIMES) }),
+    ...(chance.often(20) && { detached: true as const, ...(chance.often(50) && { ttlMs: chance.pick(TIMES) }) }),
   };
   trial.do(command, front(chance, trial), chance.often(30));
 };
@@ -97,7 +100,8 @@ const arrive: Move<Resource, Command> = (trial, chance, moves, id) => {
 const claim: Move<Resource, Command> = (trial, chance, moves) => {
   const kind = chance.pick(['release', 'release', 'heartbeat', ...moves.claims]);
   const elsewhere = kind === 'release' && chance.often(10);
-  const command = { ...trial.claim(chance.pick(WHO), which(chance)), kind, ...(elsewhere && { elsewhere }) };
+  const ttl = kind === 'heartbeat' && chance.often(50) && { ttlMs: chance.pick(TIMES) };
+  const command = { ...trial.claim(chance.pick(WHO), which(chance)), kind, ...(elsewhere && { elsewhere }), ...ttl };
   trial.do(command, front(chance, trial), chance.often(30));
 };
 
@@ -146,6 +150,8 @@ const rest: Move<Resource, Command> = (trial, chance) => {
     { kind: 'configure', onStale: 'alert' } as Command,
     { kind: 'configure', onStale: 'reclaim' } as Command,
     { kind: 'configure', onStale: 'reclaim' } as Command,
+    { kind: 'configure', maxHoldMs: chance.pick([...TIMES, null]) },
+    { kind: 'configure', ttlMs: chance.pick([...TIMES, null]), onStale: 'reclaim' },
     { kind: 'break', holder: 'admin', reason: 'stuck' } as Command,
   ]);
   trial.do(command, front(chance, trial), chance.often(30));

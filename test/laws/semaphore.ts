@@ -3,7 +3,7 @@ import { isStale } from '../../src/core/hold.ts';
 import type { Semaphore, SemaphoreHold, SemaphoreRequest } from '../../src/core/semaphore.ts';
 import { slotNumbers, type Slots, slotsOf } from '../../src/core/slots.ts';
 import { holdLaws } from './holds.ts';
-import { isExhausted, isRepeated, type Laws, same } from './law.ts';
+import { isExhausted, isRepeated, type Laws, same, type Wish } from './law.ts';
 import type { Rules } from './order.ts';
 import { waitingLaws } from './waiting.ts';
 
@@ -20,7 +20,7 @@ export const semaphoreRules: Rules<Semaphore> = {
   covers: (hold, wish) => (hold as SemaphoreHold).weight >= (wish as SemaphoreRequest).weight,
   wish: (command, own) => {
     const { id = '', lease = '', holder = '' } = command;
-    const asked = { priority: 0, ...command, id, lease, holder };
+    const asked = { priority: 0, ...command, id, lease, holder } as Wish;
     return own === undefined ? asked : { ...asked, grows: own.id };
   },
   wrongWith(_semaphore, hold, own, others) {

@@ -193,7 +193,7 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       const waiting = patient!.box.lock('db').acquire({ holder: 'patient' });
       const refused = refusalOf(given);
       await fleet.advance(1000);
-      expect(await refused).toEqual({ kind: 'timed-out', waitedMs: 1000 });
+      expect(await refused).toMatchObject({ kind: 'timed-out', waitedMs: 1000 });
 
       const { waiting: queue } = await holder!.box.lock('db').inspect();
       expect(queue.map((waiter) => waiter.holder)).toEqual(['patient']);

@@ -35,7 +35,7 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const hold = await script!.box.lock('deploy').acquireDetached({ holder: 'user:anna', ttlMs: 10_000 });
     for (let time = 0; time < 5; time++) {
       await fleet.advance(9000);
-      expect(await later!.box.lock('deploy').renew(hold)).toEqual({ kind: 'refreshed', ttlMs: 10_000 });
+      expect(await later!.box.lock('deploy').renew(hold)).toMatchObject({ kind: 'refreshed', ttlMs: 10_000 });
     }
     expect(await later!.box.lock('deploy').isStale()).toBe(false);
   });
@@ -76,11 +76,11 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     const [script, later] = await fleet.startAll('script', 'later');
     const lock = later!.box.lock('deploy');
     const hold = await script!.box.lock('deploy').acquireDetached({ holder: 'user:anna', ttlMs: 10_000 });
-    expect(await lock.extend(hold, 100_000)).toEqual({ kind: 'refreshed', ttlMs: 100_000 });
+    expect(await lock.extend(hold, 100_000)).toMatchObject({ kind: 'refreshed', ttlMs: 100_000 });
     await fleet.advance(50_000);
     expect(await lock.isStale()).toBe(false);
-    expect(await lock.renew(hold)).toEqual({ kind: 'refreshed', ttlMs: 100_000 });
-    expect(await lock.extend(hold, 1000)).toEqual({ kind: 'refreshed', ttlMs: 1000 });
+    expect(await lock.renew(hold)).toMatchObject({ kind: 'refreshed', ttlMs: 100_000 });
+    expect(await lock.extend(hold, 1000)).toMatchObject({ kind: 'refreshed', ttlMs: 1000 });
     await fleet.advance(1100);
     expect(await lock.isStale()).toBe(true);
   });
@@ -154,7 +154,7 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     await script!.box.close();
     const ports = later!.box.semaphore('ports');
     expect(await ports.usedSlots()).toBe(2);
-    expect(await ports.renew(hold)).toEqual({ kind: 'refreshed', ttlMs: 60_000 });
+    expect(await ports.renew(hold)).toMatchObject({ kind: 'refreshed', ttlMs: 60_000 });
     expect(await ports.release(hold)).toEqual({ kind: 'released' });
     expect(await ports.release(hold)).toMatchObject({ kind: 'not-owner' });
     expect(await ports.usedSlots()).toBe(0);

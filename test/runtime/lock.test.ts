@@ -146,17 +146,31 @@ describe.each(transports)('a lock on $transport', ({ atOnce }) => {
       expect((error as Error).message).toBe('lock/db: held by worker:1 (migrating)');
     });
 
+    it('is refused when the time is over with who holds it by then, not with who held it at first', async () => {
+      const fleet = new Fleet(atOnce);
+      const [one, two, hasty] = await fleet.startAll('one', 'two', 'hasty');
+      const first = await one!.box.lock('db').acquire({ holder: 'first' });
+      const second = two!.box.lock('db').acquire({ holder: 'second' });
+      await settled();
+      const refusal = refusalOf(hasty!.box.lock('db').acquire({ holder: 'hasty', waitMs: 5000 }));
+      await settled();
+      await first.release();
+      await second;
+      await fleet.advance(5000);
+      expect(await refusal).toMatchObject({ kind: 'timed-out', holders: [{ holder: 'second' }] });
+    });
+
     it('is waited for no longer than asked', async () => {
       const { fleet, lock } = await alone();
-      await lock.acquire();
+      await lock.acquire({ holder: 'deploy', reason: 'rolling out' });
       const waiting = lock.acquire({ waitMs: 5000 });
       const error = errorOf(waiting);
       await fleet.advance(4999);
       expect(await isPending(waiting)).toBe(true);
       await fleet.advance(1);
       expect(await error).toMatchObject({
-        message: 'lock/db: not granted within 5000 ms',
-        refusal: { kind: 'timed-out', waitedMs: 5000 },
+        message: 'lock/db: not granted within 5000 ms; held by deploy (rolling out)',
+        refusal: { kind: 'timed-out', waitedMs: 5000, holders: [{ holder: 'deploy', reason: 'rolling out' }] },
       });
       expect((await lock.inspect()).waiting).toEqual([]);
     });

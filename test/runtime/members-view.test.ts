@@ -67,7 +67,9 @@ describe.each(transports)('the view on $transport', ({ atOnce }) => {
     const handOvers: string[] = [];
     const events: string[] = [];
     mine.onHandOver(({ from, to }) => void handOvers.push(`${from} → ${to}`));
-    await one!.box.on('coordinator:changed', ({ from, to }) => void events.push(`${String(from)} → ${String(to)}`));
+    await one!.box.on('coordinator:changed', (event) => {
+      if (event.type === 'coordinator:changed') events.push(`${event.from} → ${event.to}`);
+    });
     const later = await joined(one!.box, 'b');
     await settle();
     expect([mine.isCoordinator(), theirs.isCoordinator(), theirs.isCoordinator('b')]).toEqual([true, false, true]);

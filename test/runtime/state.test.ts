@@ -73,7 +73,7 @@ describe('the state of a store', () => {
     const lock = other.lock('main');
     expect((await lock.tryAcquire({ holder: 'x' })).kind).toBe('busy');
     await target.advance(50_000);
-    expect(await lock.renew({ holder: 'worker:1', token })).toEqual({ kind: 'refreshed', ttlMs: 60_000 });
+    expect(await lock.renew({ holder: 'worker:1', token })).toMatchObject({ kind: 'refreshed', ttlMs: 60_000 });
     expect(await lock.release({ holder: 'worker:1', token: token + 1 })).toEqual({ kind: 'not-owner' });
     expect(await lock.release({ holder: 'worker:1', token })).toEqual({ kind: 'released' });
     const [semaphore] = (await other.survey()).semaphores;
@@ -167,7 +167,9 @@ describe('the state of a store', () => {
     await source.saveState(dir);
     const box = await newBox();
     const told: string[] = [];
-    await box.on('*', ({ type, holder, imported }) => void told.push(`${type} ${holder} ${imported}`));
+    await box.on('*', (event) => {
+      told.push(`${event.type} ${event.holder} ${'imported' in event && event.imported}`);
+    });
     await box.loadState(dir);
     await settled();
     await settled();

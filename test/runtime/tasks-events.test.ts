@@ -137,7 +137,7 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
     await box.maintain();
     expect(await box.tasks.show('a')).toMatchObject({ status: 'running', owner: 'py:1', isLeased: false });
     expect(await box.tasks.tryClaim('a')).toMatchObject({ kind: 'taken', owner: 'py:1', isLeased: false });
-    expect(await box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
     expect(await box.tasks.forceRelease('a', { holder: 'user:anna', reason: 'it is gone' })).toEqual({
       kind: 'released',
       owner: 'py:1',
@@ -165,8 +165,8 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
     await foreign(fleet.store, put('a', 'owner', 'py:1', lease.id), put('a', 'status', 'complete'));
     await fleet.advance(10_000);
     expect(await box.tasks.show('a')).toMatchObject({ status: 'complete' });
-    expect(await box.tasks.tryClaim('a')).toEqual({ kind: 'finished', status: 'complete' });
-    expect(await box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'finished', status: 'complete' });
+    expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
   });
 
   it('takes no task from one that claimed it by the rules', async () => {
@@ -198,8 +198,8 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
     await foreign(fleet.store, put('a', 'data', data), put('a', 'status', 'pending'), put('a', 'signalbox', '[]'));
     const blocked = [{ why: 'unreadable', problem }];
     expect(await box.tasks.show('a')).toMatchObject({ status: 'pending', blockedBy: blocked });
-    expect(await box.tasks.tryClaim('a')).toEqual({ kind: 'blocked', by: blocked });
-    expect(await box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'blocked', by: blocked });
+    expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
     const waiting = box.tasks.claimNext();
     await settled();
     await foreign(fleet.store, put('a', 'data', '{"priority":3}'));
@@ -216,6 +216,6 @@ describe.each(transports)('a worker that is not signalbox on $transport', ({ atO
       value: Value.text('1'),
     });
     expect(await box.tasks.list()).toEqual([]);
-    expect(await box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
   });
 });

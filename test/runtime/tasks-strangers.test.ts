@@ -63,7 +63,7 @@ describe.each(transports)('tasks on $transport', ({ atOnce }) => {
     await settled();
     await foreign(fleet.store, remove('a', 'owner'), put('a', 'status', 'pending'));
     await expect.poll(() => notices.at(-1)).toMatchObject({ task: { id: 'a', data: { x: 1 } } });
-    expect(await box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
     const again = await box.tasks.claimNext({ capabilities: ['gpu'], waitMs: 1000 });
     expect(again).toMatchObject({ id: 'a', data: { x: 1, capabilities: ['gpu'] }, attempt: 2 });
   });

@@ -107,8 +107,8 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     expect(await tasks.complete('a', { token: claim.token }, 'again')).toMatchObject({ kind: 'not-owner' });
     expect(await tasks.fail('a', { token: claim.token }, 'again')).toMatchObject({ kind: 'not-owner' });
     expect(await tasks.release('a', { holder: 'worker' })).toMatchObject({ kind: 'not-owner', status: 'complete' });
-    expect(await second!.box.tasks.tryClaim('a')).toEqual({ kind: 'finished', status: 'complete' });
-    expect(await second!.box.tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await second!.box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'finished', status: 'complete' });
+    expect(await second!.box.tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
     expect(await fleet.revision()).toBe(before);
     await first!.box.close();
     await fleet.advance(2 * TTL_MS);
@@ -147,7 +147,7 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
       { kind: 'failed', attempts: 3 },
     ]);
     expect(await box.tasks.show('a')).toMatchObject({ status: 'failed', reason: 'no 3', attempts: 3 });
-    expect(await box.tasks.tryClaim('a')).toEqual({ kind: 'finished', status: 'failed' });
+    expect(await box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'finished', status: 'failed' });
     await box.tasks.publish('b', {}, { retries: 2 });
     expect(await (await box.tasks.claim('b')).fail('never', { retry: false })).toEqual({ kind: 'failed', attempts: 1 });
   });
@@ -227,11 +227,15 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     });
     expect(await tasks.tryClaim('deploy')).toMatchObject({ kind: 'blocked' });
     expect((await tasks.claimNext()).id).toBe('build');
-    expect(await tasks.tryClaimNext()).toEqual({ kind: 'none' });
+    expect(await tasks.tryClaimNext()).toEqual({ ok: false, kind: 'none' });
     await tasks.complete('build', { holder: (await tasks.ownerOf('build')) as string });
     await tasks.publish('test', {});
     await (await tasks.claim('test')).fail('red');
-    expect(await tasks.tryClaim('deploy')).toEqual({ kind: 'blocked', by: [{ why: 'failed', task: 'test' }] });
+    expect(await tasks.tryClaim('deploy')).toEqual({
+      ok: false,
+      kind: 'blocked',
+      by: [{ why: 'failed', task: 'test' }],
+    });
   });
 
   it('that waits for others is claimed as soon as the last one is complete', async () => {
@@ -252,10 +256,11 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     const { box } = await fleet.start('process');
     await box.tasks.publish('a', {}, { capabilities: ['code-analysis:rust', 'gpu'] });
     expect(await box.tasks.tryClaim('a', { capabilities: ['gpu'] })).toEqual({
+      ok: false,
       kind: 'unfit',
       lacking: ['code-analysis:rust'],
     });
-    expect(await box.tasks.tryClaimNext({ capabilities: ['gpu'] })).toEqual({ kind: 'none' });
+    expect(await box.tasks.tryClaimNext({ capabilities: ['gpu'] })).toEqual({ ok: false, kind: 'none' });
     const waiting = box.tasks.claimNext({ capabilities: ['gpu', 'code-analysis:rust', 'more'] });
     expect((await waiting).id).toBe('a');
   });
@@ -282,6 +287,20 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
     await fleet.advance(1000);
     const claims = await Promise.all(waiting);
     expect(claims.map(({ id }) => id).sort()).toEqual(['t0', 't1', 't2', 't3', 't4', 't5']);
+  });
+
+  it('that another worker has until the time is over is refused with the name of that worker', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    await box.tasks.publish('a', {});
+    await box.tasks.claim('a', { holder: 'worker:1' });
+    const error = errorOf(box.tasks.claim('a', { waitMs: 5000 }));
+    await settled();
+    await fleet.advance(5000);
+    expect(await error).toMatchObject({
+      message: 'task/a: not granted within 5000 ms; held by worker:1',
+      refusal: { holders: [{ holder: 'worker:1' }] },
+    });
   });
 
   it('is waited for as long as was said, and no claim is left behind', async () => {

@@ -316,6 +316,8 @@ export const lock: Kind<Lock, LockCommand, LockOutcome, LockHold> = {
         return outcome.gaveBack ? 'cancelled, and given back' : 'cancelled';
       case 'deadlock':
         return `deadlock: ${showCycle(outcome.cycle)}`;
+      case 'ambiguous':
+        return `ambiguous: ${list(outcome.holds.map(show.hold))}`;
       case 'broken':
         return `broken: ${list(outcome.holds.map(show.hold))}`;
       case 'maintained':
@@ -383,6 +385,8 @@ export const semaphore: Kind<Semaphore, SemaphoreCommand, SemaphoreOutcome, Sema
         return outcome.gaveBack ? 'cancelled, and given back' : 'cancelled';
       case 'deadlock':
         return `deadlock: ${showCycle(outcome.cycle)}`;
+      case 'ambiguous':
+        return `ambiguous: ${list(outcome.holds.map(show.hold))}`;
       case 'broken':
         return `broken: ${list(outcome.holds.map(show.hold))}`;
       case 'maintained':

@@ -79,7 +79,7 @@ export class RuntimeWorld implements World {
     await this.#mark(observer);
     const events = this.#heard.splice(0);
     for (const token of events
-      .flatMap((e) => (typeof e['token'] === 'number' ? [e['token']] : []))
+      .flatMap((event) => ('token' in event && event.token !== undefined ? [event.token] : []))
       .sort((a, b) => a - b)) {
       this.#tokens.name(token);
     }
@@ -307,9 +307,10 @@ export class RuntimeWorld implements World {
 
   async #losses(events: readonly SignalboxEvent[]): Promise<string[]> {
     const told: string[] = [];
-    for (const { type, holder, token } of events) {
-      const hold = this.#actors.get(holder)?.hold;
-      if (!type.endsWith(':forced') || hold?.token !== token) continue;
+    for (const event of events) {
+      if (event.type !== 'lock:forced' && event.type !== 'semaphore:forced') continue;
+      const hold = this.#actors.get(event.holder)?.hold;
+      if (hold?.token !== event.token) continue;
       const { signal } = hold as LockHold;
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
       const { why, by, reason } = (hold as LockHold).lost ?? { why: 'expired' as const };

@@ -109,7 +109,7 @@ describe.skipIf(isOut)('a worker that has nothing but etcdctl', () => {
     expect(await box.tasks.show('report')).toMatchObject({ status: 'running', owner: 'py:1', isLeased: true });
     expect(await box.tasks.tryClaim('report')).toMatchObject({ kind: 'taken', owner: 'py:1' });
     expect((await etcdctl(recipe('complete'))).text).toContain('SUCCESS');
-    expect(await box.tasks.tryClaim('report')).toEqual({ kind: 'finished', status: 'complete' });
+    expect(await box.tasks.tryClaim('report')).toEqual({ ok: false, kind: 'finished', status: 'complete' });
     expect(await box.tasks.show('report')).toMatchObject({ status: 'complete', owner: 'py:1' });
     // Nobody, by whichever means, makes the owner again.
     expect((await etcdctl(recipe('claim'), 'FAILURE')).text).toContain('FAILURE');

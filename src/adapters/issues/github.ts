@@ -10,6 +10,7 @@ import { GitHubClient, type GitHubOptions, type Page } from './github-client.ts'
 import { issueIn, listIn, objectIn, sameInAnyCase } from './github-issue.ts';
 import { hasFields, isSearch, type Matchable } from './matching.ts';
 
+/** Which repository, and how to reach it. */
 export interface GitHubIssuesOptions extends GitHubOptions {
   /** `OWNER/NAME` */
   readonly repository: string;
@@ -27,6 +28,7 @@ const MOST_IDS = 100;
 /** GitHub's search finds more, but returns only this many. */
 const MOST_FOUND = 1_000;
 
+/** The issues of a repository on GitHub. */
 export function githubIssues(options: GitHubIssuesOptions): Issues {
   const { repository, blockedLabel = 'blocked', inProgressLabel = 'in-progress', mostIssues = MOST_ISSUES } = options;
   checkRepository(repository);

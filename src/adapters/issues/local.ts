@@ -8,28 +8,41 @@ import { matcherOf } from './matching.ts';
 import { isStatus, makeFolderOf, readTrackerFile, type TrackedIssue, writeTrackerFile } from './tracker-file.ts';
 import { withTurn } from './write-turn.ts';
 
+/** An issue to add. */
 export interface NewIssue {
   /** By default the next number. */
   readonly id?: IssueId;
+  /** What it is about, in one line. */
   readonly title: string;
   /** Default `todo`. */
   readonly status?: IssueStatus;
+  /** Words to find it by. */
   readonly labels?: readonly string[];
+  /** Who works on it. */
   readonly assignee?: string | null;
+  /** The milestone it belongs to. */
   readonly milestone?: string | null;
 }
 
+/** What to change of an issue; the rest stays. */
 export type IssueChanges = Partial<Omit<TrackedIssue, 'id'>>;
 
+/** What `add` answers; an issue that exists is not changed. */
 export type AddOutcome = { readonly kind: 'added' | 'exists'; readonly issue: TrackedIssue };
+/** What `update` answers. */
 export type UpdateOutcome = { readonly kind: 'updated'; readonly issue: TrackedIssue } | { readonly kind: 'missing' };
 
+/** Issues in a JSON file of this machine. */
 export interface Tracker extends Issues {
+  /** The file. */
   readonly path: string;
+  /** The issues that the filter matches; all of them without one. */
   list(filter?: IssueFields | IssueSearch): Promise<readonly TrackedIssue[]>;
+  /** One issue; undefined if there is none. */
   get(id: IssueId): Promise<TrackedIssue | undefined>;
   /** Makes the file if there is none. */
   add(issue: NewIssue, signal?: AbortSignal): Promise<AddOutcome>;
+  /** Changes an issue. */
   update(id: IssueId, changes: IssueChanges, signal?: AbortSignal): Promise<UpdateOutcome>;
 }
 

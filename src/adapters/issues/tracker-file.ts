@@ -14,12 +14,19 @@ import { randomHex } from '../../host/index.ts';
 import { readForeign } from '../foreign-file.ts';
 import { textOf } from '../text.ts';
 
+/** An issue in a file of this machine. */
 export interface TrackedIssue {
+  /** Its id. */
   readonly id: string;
+  /** What it is about, in one line. */
   readonly title: string;
+  /** How far it is. */
   readonly status: IssueStatus;
+  /** Words to find it by. */
   readonly labels: readonly string[];
+  /** Who works on it. */
   readonly assignee: string | null;
+  /** The milestone it belongs to. */
   readonly milestone: string | null;
 }
 

@@ -2,9 +2,9 @@
 import { systemClock } from '../../clock.ts';
 import type { Hold as Grant } from '../../core/index.ts';
 import type { WaitOptions } from '../../runtime/holds/acquisition.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
+import type { Hold } from '../../runtime/holds/public-hold.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
-import type { RequestOptions } from '../../runtime/holds/resource.ts';
+import type { RequestOptions } from '../../runtime/holds/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/holds/together.ts';
 import { asTold, type OuterHolds } from '../../runtime/processes/environment.ts';

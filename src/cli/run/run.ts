@@ -12,7 +12,7 @@ import { basename } from 'node:path';
 import { timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
+import type { Hold } from '../../runtime/holds/public-hold.ts';
 import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
 import { storeUrl } from '../../runtime/location/location.ts';
 import { open } from '../../runtime/open.ts';

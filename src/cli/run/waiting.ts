@@ -1,7 +1,7 @@
 /** Describes a wait: for what, behind whom, and since when and why the holder has it. */
 import type { Json } from '../../core/index.ts';
 import type { LockView } from '../../runtime/holds/lock.ts';
-import type { HolderView } from '../../runtime/holds/resource.ts';
+import type { HolderView } from '../../runtime/holds/terms.ts';
 import type { SemaphoreView } from '../../runtime/holds/semaphore.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { Want } from '../../runtime/holds/together.ts';

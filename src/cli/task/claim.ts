@@ -67,8 +67,12 @@ Exit codes: 75 another worker has it, or it is blocked; 1 there is none, or it i
     });
 }
 
-function shown(command: Command, { id, holder, token, ttlMs, attempt, data }: DetachedClaim, isNext: boolean): string {
-  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, attempt, data });
+function shown(
+  command: Command,
+  { id, holder, token, ttlMs, renewWithinMs, attempt, data }: DetachedClaim,
+  isNext: boolean,
+): string {
+  if (isJson(command)) return jsonText({ task: id, holder, token, ttlMs, renewWithinMs, attempt, data });
   return isNext ? `${token} ${named(id)}` : String(token);
 }
 

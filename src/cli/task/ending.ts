@@ -61,7 +61,8 @@ Exit codes: 76 the claim was lost, 77 another worker has the task.`,
         if (outcome.kind === 'not-owner') {
           throw new CliExit(EXIT.notOwner, `task/${id}: another worker has it`, { outcome: outcome.kind });
         }
-        if (isJson(command)) printJson({ task: id, outcome: outcome.kind, ttlMs: outcome.ttlMs });
+        const { kind, ...times } = outcome;
+        if (isJson(command)) printJson({ task: id, outcome: kind, ...times });
         else if (outcome.kind === 'attached') print(`task/${id}: held by a running process, which renews it itself`);
         else print(`task/${id}: renewed for ${spoken(outcome.ttlMs)}`);
       });

@@ -1,6 +1,6 @@
 /** `signalbox task watch`: prints what happens to tasks, as it happens. */
 import type { Command } from 'commander';
-import type { SignalboxEvent } from '../../runtime/observe/events.ts';
+import type { SignalboxEvent } from '../../runtime/observe/event-types.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, followEvents, timeOf } from '../events.ts';
 import { paintFor, print, printable, printJson, screen } from '../output.ts';

@@ -72,6 +72,7 @@ type OneKey<Arguments> = { [Key in keyof Arguments]: { readonly [Only in Key]: A
 
 export type LeafKind = keyof LeafArguments;
 export type Leaf = OneKey<LeafArguments>;
+/** A condition that gates a step: an object with one key, as in JSON and YAML. */
 export type Condition = Leaf | OneKey<CompositeArguments>;
 
 export function childrenOf(condition: Condition): readonly Condition[] {

@@ -18,6 +18,7 @@ import { findingOf, type Outlook } from './findings.ts';
 import type { InputKey, Inputs } from './inputs.ts';
 import { inputOf } from './required-inputs.ts';
 
+/** Whether a condition passed, failed with every reason, or lacks input. */
 export type Verdict =
   /** The reasons are the facts that made it pass. */
   | { readonly kind: 'passed'; readonly reasons: readonly string[] }

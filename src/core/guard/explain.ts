@@ -11,9 +11,13 @@ import { childrenOf, type Condition, entryOf, isLeaf, type Leaf } from './condit
 import { judge, type Verdict } from './evaluate.ts';
 import type { Inputs } from './inputs.ts';
 
+/** A condition with its verdict, and the same of every condition inside it. */
 export interface Explanation {
+  /** The condition. */
   readonly condition: Condition;
+  /** What became of it. */
   readonly verdict: Verdict;
+  /** The conditions inside it. */
   readonly children: readonly Explanation[];
 }
 

@@ -5,8 +5,11 @@ import type { Outlook } from './findings.ts';
 import type { Inputs } from './inputs.ts';
 import { wakePatterns } from './wake.ts';
 
+/** A condition with an id, and with what to do if it fails. */
 export interface Guard {
+  /** Its name. */
   readonly id: string;
+  /** What must be true. */
   readonly condition: Condition;
   /** `block` by default. */
   readonly onFailure?: OnFailure;
@@ -14,6 +17,7 @@ export interface Guard {
   readonly wakeOn?: readonly string[];
 }
 
+/** What to do if a guard fails: wait, warn, retry later, or fail. */
 export type OnFailure =
   /** Wait until it passes. */
   | 'block'
@@ -24,6 +28,7 @@ export type OnFailure =
   /** Give up with this message. */
   | { readonly fail: string };
 
+/** What became of a guard, with every reason and its action. */
 export type GuardOutcome =
   | { readonly kind: 'passed'; readonly guard: string }
   | {

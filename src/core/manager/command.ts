@@ -5,6 +5,7 @@ import type { Json } from '../machine.ts';
 import { nameProblem } from '../name.ts';
 import { type Asked, requestProblem } from '../request.ts';
 import type { SemaphoreCommand } from '../semaphore.ts';
+import { settingsProblem } from '../settings.ts';
 import { isRecord } from '../shape.ts';
 import { shown } from '../shown.ts';
 import type { ManagerClock, ResourceName } from './manager.ts';
@@ -103,7 +104,7 @@ const everyKind = {
 } as const;
 
 const needs: { readonly lock: Needs<LockAsk>; readonly semaphore: Needs<SemaphoreAsk> } = {
-  lock: { ...everyKind, upgrade: ['holder'], downgrade: ['holder'], configure: ['onStale'] },
+  lock: { ...everyKind, upgrade: ['holder'], downgrade: ['holder'], configure: [] },
   semaphore: { ...everyKind, resize: ['capacity'], configure: [] },
 };
 
@@ -119,6 +120,10 @@ function askProblem(command: ResourceCommand): string | undefined {
   if (required === undefined) return `kind is ${shown(command.kind)}; accepted are ${Object.keys(accepted).join(', ')}`;
   if (command.kind === 'extend' && command.ttlMs === undefined && command.maxHoldMs === undefined) {
     return 'extend has neither ttlMs nor maxHoldMs; accepted is either of them, or both';
+  }
+  if (command.kind === 'configure') {
+    const { resource: _resource, kind: _kind, ...settings } = command;
+    return settingsProblem(settings);
   }
   return requestProblem(withoutWeight(command as Asked), required);
 }

@@ -4,6 +4,7 @@ import type { LockMode } from '../lock.ts';
 import type { Json, Token } from '../machine.ts';
 import { nextInLine, type Passed, passing, type Waiting, without } from '../queue.ts';
 import { availableSlots, usedSlots } from '../semaphore.ts';
+import type { Limits } from '../settings.ts';
 import { slotNumbers } from '../slots.ts';
 import { getLock, getSemaphore, type Manager, type ManagerClock, momentOf } from './manager.ts';
 import { lookUp } from './table.ts';
@@ -33,6 +34,8 @@ export interface LockView {
   readonly resource: string;
   readonly free: boolean;
   readonly onStale: OnStale;
+  /** What every holder is bound by. */
+  readonly limits: Limits;
   /** The last one given out. */
   readonly token: Token;
   readonly holds: readonly (HoldView & { readonly mode: LockMode })[];
@@ -46,6 +49,8 @@ export interface SemaphoreView {
   readonly used: number;
   readonly available: number;
   readonly onStale: OnStale;
+  /** What every holder is bound by. */
+  readonly limits: Limits;
   readonly token: Token;
   readonly holds: readonly (HoldView & { readonly weight: number; readonly slots: readonly number[] })[];
   readonly waiting: readonly (WaitView & { readonly weight: number })[];
@@ -57,6 +62,7 @@ export function describeLock(manager: Manager, name: string, clock: ManagerClock
     resource: `lock/${name}`,
     free: record.holds.length === 0,
     onStale: record.onStale,
+    limits: record.limits ?? {},
     token: record.token,
     holds: record.holds.map((hold) => ({ ...holdView(manager, hold, clock), mode: hold.mode })),
     waiting: inLine(waiting, record.passed).map((request) => ({ ...waitView(request), mode: request.mode })),
@@ -73,6 +79,7 @@ export function describeSemaphore(manager: Manager, name: string, clock: Manager
     used: usedSlots(semaphore),
     available: availableSlots(semaphore),
     onStale: record.onStale,
+    limits: record.limits ?? {},
     token: record.token,
     holds: record.holds.map((hold) => ({
       ...holdView(manager, hold, clock),

@@ -1,27 +1,18 @@
 /** Creates resources before their first use, with their settings. */
-import type { OnStale } from '../hold.ts';
 import { freeLock } from '../lock.ts';
 import { nameProblem } from '../name.ts';
 import { requestProblem } from '../request.ts';
 import { newSemaphore } from '../semaphore.ts';
+import { type Settings, settingsProblem } from '../settings.ts';
 import { clockProblem, type ResourceCommand } from './command.ts';
 import { handle, invalid } from './handle.ts';
 import { getSemaphore, type Handled, type Manager, type ManagerClock, type ResourceName } from './manager.ts';
 import { lookUp } from './table.ts';
 import { begin, end, put, type Turn } from './turn.ts';
 
-export interface ResourceSettings {
-  readonly onStale?: OnStale;
-}
-
 /** Makes sure that the lock exists with these settings; its holds stay. */
-export function ensureLock(
-  manager: Manager,
-  name: string,
-  clock: ManagerClock,
-  settings: ResourceSettings = {},
-): Handled {
-  const problem = clockProblem(clock) ?? nameProblem(name) ?? requestProblem(settings);
+export function ensureLock(manager: Manager, name: string, clock: ManagerClock, settings?: Settings): Handled {
+  const problem = clockProblem(clock) ?? nameProblem(name) ?? problemOf(settings);
   if (problem !== undefined) return invalid(manager, problem);
   const turn = begin(manager, clock);
   if (lookUp(manager.locks, name) === undefined) put(turn, `lock/${name}`, freeLock);
@@ -34,9 +25,10 @@ export function ensureSemaphore(
   name: string,
   capacity: number,
   clock: ManagerClock,
-  settings: ResourceSettings = {},
+  settings?: Settings,
 ): Handled {
-  const problem = clockProblem(clock) ?? nameProblem(name) ?? requestProblem({ ...settings, capacity }, ['capacity']);
+  const problem =
+    clockProblem(clock) ?? nameProblem(name) ?? requestProblem({ capacity }, ['capacity']) ?? problemOf(settings);
   if (problem !== undefined) return invalid(manager, problem);
   const turn = begin(manager, clock);
   const existing = getSemaphore(manager, name);
@@ -47,7 +39,11 @@ export function ensureSemaphore(
   return configured(turn, `semaphore/${name}`, settings, clock);
 }
 
-function configured(turn: Turn, resource: ResourceName, { onStale }: ResourceSettings, clock: ManagerClock): Handled {
-  if (onStale === undefined) return end(turn, { kind: 'configured' });
-  return handle(turn.manager, { resource, kind: 'configure', onStale } as ResourceCommand, clock);
+function problemOf(settings: Settings | undefined): string | undefined {
+  return settings === undefined ? undefined : settingsProblem(settings);
+}
+
+function configured(turn: Turn, resource: ResourceName, settings: Settings | undefined, clock: ManagerClock): Handled {
+  if (settings === undefined) return end(turn, { kind: 'configured' });
+  return handle(turn.manager, { ...settings, resource, kind: 'configure' } as ResourceCommand, clock);
 }

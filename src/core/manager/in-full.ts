@@ -2,6 +2,7 @@
 import { type Hold, ownHold, placeOf } from '../hold.ts';
 import type { LockMode } from '../lock.ts';
 import type { Json, Request } from '../machine.ts';
+import { shorter } from '../settings.ts';
 import { shown } from '../shown.ts';
 import type { LockAcquire, SemaphoreAcquire } from '../together.ts';
 import {
@@ -23,7 +24,7 @@ export type InFull<C> = { readonly command: C; readonly terms: Terms } | { reado
 export function inFull(turn: Turn, asked: ResourceCommand): InFull<Command> {
   const { resource } = asked;
   if (asked.kind === 'acquire') return acquireInFull(turn, resource, asked);
-  if (asked.kind === 'extend') return extendInFull(turn, asked);
+  if (asked.kind === 'extend') return extendInFull(turn, resource, asked);
   if (asked.kind === 'upgrade') return upgradeInFull(turn, asked);
   if (asked.kind === 'configure' && isUnmade(stateOf(turn, resource))) {
     return { problem: `there is no ${resource} yet; it is made by naming its capacity` };
@@ -39,7 +40,7 @@ export function togetherInFull(turn: Turn, asked: AcquireTogether): InFull<reado
   for (const part of asked.parts) {
     const problem = askingProblem(turn, part.resource, asked);
     if (problem !== undefined) return { problem };
-    commands.push(acquireOf(part.resource, { ...part, force: asked.force }, requestOf(asked, id, lease)));
+    commands.push(acquireOf(part.resource, { ...part, force: asked.force }, requestOf(asked, id, lease, false)));
   }
   return { command: commands, terms: termsOf(lease, asked) };
 }
@@ -61,7 +62,7 @@ function acquireInFull(turn: Turn, resource: ResourceName, asked: Asking & Manne
   // A holder that wants more lives as long as the hold it has.
   const own = ownHold(holdsOf(turn, resource), asked.holder, turn.at);
   const lease = asked.lease ?? own?.lease ?? nextName(turn);
-  const request = requestOf(asked, asked.id ?? nextName(turn), lease);
+  const request = requestOf(asked, asked.id ?? nextName(turn), lease, asked.lease === undefined);
   return { command: acquireOf(resource, asked, request), terms: termsOf(lease, asked) };
 }
 
@@ -80,13 +81,15 @@ function acquireOf(resource: ResourceName, manner: Manner, request: Request): Ac
 }
 
 /** Only what belongs to a request: what else the caller passed along does not get into the state. */
-function requestOf(asked: Asking, id: string, lease: string): Request & { readonly steal?: true } {
-  const { holder, priority = 0, maxHoldMs, reason, metadata, steal } = asked;
+function requestOf(asked: Asking, id: string, lease: string, isDetached: boolean): Request & { readonly steal?: true } {
+  const { holder, priority = 0, ttlMs, maxHoldMs, reason, metadata, steal } = asked;
   return {
     id,
     holder,
     lease,
     priority,
+    // A lease that the caller names may keep several holds, so it lasts as long as the caller says.
+    ...(isDetached && { detached: true as const, ...(ttlMs !== undefined && { ttlMs }) }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(reason !== undefined && { reason }),
     // A copy, because the caller may go on changing its own.
@@ -95,14 +98,18 @@ function requestOf(asked: Asking, id: string, lease: string): Request & { readon
   };
 }
 
-function extendInFull(turn: Turn, { kind, holder, id, token, ttlMs, maxHoldMs }: Extend): InFull<Command> {
+function extendInFull(turn: Turn, resource: ResourceName, asked: Extend): InFull<Command> {
+  const { kind, holder, id, token } = asked;
+  const { limits } = stateOf(turn, resource).record;
+  const ttlMs = asked.ttlMs === undefined ? undefined : shorter(asked.ttlMs, limits?.ttlMs);
+  const maxHoldMs = asked.maxHoldMs === undefined ? undefined : shorter(asked.maxHoldMs, limits?.maxHoldMs);
   const [lease, limit] = [nextName(turn), nextName(turn)];
   const command: Command = {
     kind,
     holder,
     ...(id !== undefined && { id }),
     ...(token !== undefined && { token }),
-    ...(ttlMs !== undefined && { lease }),
+    ...(ttlMs !== undefined && { lease, ttlMs }),
     ...(maxHoldMs !== undefined && { limit }),
   };
   const terms = {

@@ -17,7 +17,7 @@ export {
   type SemaphoreView,
   type WaitView,
 } from './describe.ts';
-export { ensureLock, ensureSemaphore, type ResourceSettings } from './ensure.ts';
+export { ensureLock, ensureSemaphore } from './ensure.ts';
 export { buildInputs, type BuiltInputs, registerGuard, unregisterGuard, wokenBy } from './guards.ts';
 export { handle } from './handle.ts';
 export { HEARTBEAT_EVERY_MS, type Lease, STALE_AFTER_MS } from './lease.ts';

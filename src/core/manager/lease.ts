@@ -1,4 +1,5 @@
 /** Leases: they keep holds and waiting requests alive for as long as they are renewed. */
+import { DETACHED_TTL_MS } from '../settings.ts';
 import type { Lock } from '../lock.ts';
 import type { Semaphore } from '../semaphore.ts';
 
@@ -10,7 +11,7 @@ export interface Lease {
 }
 
 /** A hold is stale after this long without a heartbeat. */
-export const STALE_AFTER_MS = 60_000;
+export const STALE_AFTER_MS = DETACHED_TTL_MS;
 
 /** The time between two heartbeats. */
 export const HEARTBEAT_EVERY_MS = 15_000;

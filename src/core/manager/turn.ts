@@ -87,7 +87,7 @@ export function take(turn: Turn, resource: ResourceName, step: Step<State, Outco
   turn.losses.push(...step.losses.map((loss) => ({ ...loss, resource })));
   if (step.state === stateOf(turn, resource)) return step.outcome;
   put(turn, resource, step.state, terms);
-  for (const hold of step.state.record.holds) limit(turn, resource, hold);
+  for (const hold of step.state.record.holds) bind(turn, resource, hold);
   return step.outcome;
 }
 
@@ -119,16 +119,21 @@ export function nextName(turn: Turn): string {
   return OWN_NAME + String(sequence);
 }
 
-/** The time that a hold may last at most begins with its grant, also when that comes out of the queue. */
-function limit(turn: Turn, resource: ResourceName, { id, holder, token, maxHoldMs, limit: limited }: Hold): void {
-  if (maxHoldMs === undefined || limited !== undefined) return;
-  const lease = nextName(turn);
-  run(
-    turn,
-    resource,
-    { kind: 'extend', holder, id, token, limit: lease },
-    { [lease]: { ttlMs: maxHoldMs, fixed: true } },
-  );
+/**
+ * Gives a new hold the leases that its terms ask for. The time that it may last at most begins with its grant, also when that
+ * comes out of the queue; the time without a renewal may be another one than that of the request, which knew no limits.
+ */
+function bind(turn: Turn, resource: ResourceName, hold: Hold): void {
+  const { id, holder, token, maxHoldMs, ttlMs, lease } = hold;
+  const claim = { kind: 'extend', holder, id, token } as const;
+  if (maxHoldMs !== undefined && hold.limit === undefined) {
+    const limit = nextName(turn);
+    run(turn, resource, { ...claim, limit }, { [limit]: { ttlMs: maxHoldMs, fixed: true } });
+  }
+  if (ttlMs !== undefined && lookUp(turn.manager.leases, lease)?.ttlMs !== ttlMs) {
+    const own = nextName(turn);
+    run(turn, resource, { ...claim, lease: own }, { [own]: { ttlMs } });
+  }
 }
 
 function noteArrivals(turn: Turn, before: State, after: State): void {

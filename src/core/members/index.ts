@@ -9,7 +9,7 @@ export {
   type MoveDecision,
   ownersOf,
   type RecordedAsset,
-} from './registry.ts';
+} from './assets.ts';
 export {
   type Broadcasts,
   type BroadcastStep,

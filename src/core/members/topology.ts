@@ -11,20 +11,29 @@
 import type { Json } from '../machine.ts';
 import { coordinatorOf, type Member, type View } from './view.ts';
 
-export interface TopologyMember {
+/** A member, as the topology names it. A type, and no interface, so that it is JSON to the compiler too. */
+export type TopologyMember = {
+  /** Its id. */
   readonly id: string;
+  /** Tells two members with one id apart. */
   readonly incarnation: number;
+  /** What it said about itself. */
   readonly metadata: Json | undefined;
+  /** Its share of the keys that `ownerOf` places. */
   readonly weight: number;
+  /** The ids of what it owns. */
   readonly assets: readonly string[];
-}
+};
 
-export interface Topology {
+/** Who is there, with which assets, and who coordinates. */
+export type Topology = {
   /** The version of the view. */
   readonly version: number;
+  /** By id, in the order of code units. */
   readonly members: readonly TopologyMember[];
+  /** The first member; null without members. */
   readonly coordinator: string | null;
-}
+};
 
 export function topologyOf(view: View<Member>): Topology {
   return {

@@ -10,7 +10,9 @@
  */
 import type { Json } from '../machine.ts';
 
+/** Something that a member owns. */
 export interface Asset {
+  /** Its id, which the member chose. */
   readonly id: string;
   /** No other member may register it. */
   readonly isExclusive: boolean;
@@ -20,7 +22,9 @@ export interface Asset {
 
 /** A member as any view names it. */
 export interface ViewMember {
+  /** Its id. */
   readonly id: string;
+  /** What it said about itself. */
   readonly metadata?: Json | undefined;
   /** Tells two members with one id apart: one left, and the other joined later. Of the two, the later has the larger. */
   readonly incarnation: number;
@@ -30,7 +34,9 @@ export interface ViewMember {
 
 /** A member as the store knows it. */
 export interface Member extends ViewMember {
+  /** What it said about itself. */
   readonly metadata: Json | undefined;
+  /** Its share of the keys that `ownerOf` places. */
   readonly weight: number;
   /** The time, by the clock of the process that joined. */
   readonly joinedAt: number;
@@ -38,6 +44,7 @@ export interface Member extends ViewMember {
   readonly assets: readonly Asset[];
 }
 
+/** The live members at one moment. */
 export interface View<M extends ViewMember = ViewMember> {
   /** Grows with every change. Processes that follow one store give the same change the same version. */
   readonly version: number;
@@ -45,9 +52,13 @@ export interface View<M extends ViewMember = ViewMember> {
   readonly members: readonly M[];
 }
 
+/** From one view to the next. */
 export interface ViewChange<M extends ViewMember = ViewMember> {
+  /** The view after it. */
   readonly view: View<M>;
+  /** Members that were not there before. */
   readonly joined: readonly M[];
+  /** Members that are no longer there. */
   readonly left: readonly M[];
   /** Members that stayed, and have other assets or metadata now. */
   readonly changed: readonly M[];

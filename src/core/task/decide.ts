@@ -23,6 +23,7 @@ export interface ClaimRequest extends TaskClaimEntry {
   readonly capabilities: readonly string[];
 }
 
+/** Why a task cannot be claimed. */
 export type ClaimRefusal =
   | { readonly kind: 'missing' }
   /** `isLeased`: whether it goes back by itself should its owner die. */
@@ -41,7 +42,9 @@ export interface TaskWrite {
 
 /** Which claim is meant; what is given of it must be its own. */
 export interface ClaimName {
+  /** The worker that has it. */
   readonly holder?: string;
+  /** The token of the claim. */
   readonly token?: Token;
 }
 

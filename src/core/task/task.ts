@@ -19,6 +19,7 @@
 import { type Event, type Json, type Token, unreachable } from '../machine.ts';
 import type { Terms } from './terms.ts';
 
+/** How far a task is. */
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
 
 /** The keys of a task as they were read. Revisions are of the store: 0 is before everything. */

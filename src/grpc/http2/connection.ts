@@ -21,7 +21,7 @@ import { HeaderEncoder } from './hpack/encoder.ts';
 import { Incoming } from './incoming.ts';
 import { KeepAlive } from './keep-alive.ts';
 import { Outbox } from './outbox.ts';
-import { Sender } from './sender.ts';
+import { FlowControl } from './flow-control.ts';
 import { spokenInstead, whyNoConnection } from '../no-connection.ts';
 
 export interface ConnectionOptions {
@@ -56,7 +56,7 @@ export class Http2Connection implements Connection {
     this.#options = options;
     const { server } = options;
     this.#outbox = new Outbox(socket);
-    const sender = new Sender(this.#outbox);
+    const flow = new FlowControl(this.#outbox);
     const encoder = new HeaderEncoder(options.isSecure ? 'https' : 'http', server);
     this.#exchanges = new Exchanges(
       {
@@ -64,9 +64,9 @@ export class Http2Connection implements Connection {
         usedUp: () => this.#retire(`the connection to ${server} has no stream ids left`),
         idle: () => this.#state === 'retired' && this.#hangUp(),
       },
-      ...([this.#outbox, sender, encoder, options.firstId ?? 1] as const),
+      ...([this.#outbox, flow, encoder, options.firstId ?? 1] as const),
     );
-    const conversation = new Conversation(socket, this.#outbox, sender, encoder, this.#exchanges, options.clock, {
+    const conversation = new Conversation(socket, this.#outbox, flow, encoder, this.#exchanges, options.clock, {
       greeted: () => this.#greeted(),
       goesAway: (lastId, why) => this.#goesAway(lastId, `${server} goes away (${why})`),
     });

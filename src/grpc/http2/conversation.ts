@@ -10,7 +10,7 @@ import { MAX_HEADER_LIST } from './hpack/decoder.ts';
 import type { HeaderEncoder } from './hpack/encoder.ts';
 import type { IncomingListener } from './incoming.ts';
 import type { Outbox } from './outbox.ts';
-import type { Sender } from './sender.ts';
+import type { FlowControl } from './flow-control.ts';
 
 export interface ConversationListener {
   /** The peer's settings arrived, or changed. */
@@ -43,7 +43,7 @@ const MOST_SETTINGS_A_SECOND = 100;
 export class Conversation implements IncomingListener {
   readonly #socket: Socket;
   readonly #outbox: Outbox;
-  readonly #sender: Sender;
+  readonly #flow: FlowControl;
   readonly #encoder: HeaderEncoder;
   readonly #exchanges: Exchanges;
   readonly #clock: Clock;
@@ -59,7 +59,7 @@ export class Conversation implements IncomingListener {
   constructor(
     socket: Socket,
     outbox: Outbox,
-    sender: Sender,
+    flow: FlowControl,
     encoder: HeaderEncoder,
     exchanges: Exchanges,
     clock: Clock,
@@ -67,7 +67,7 @@ export class Conversation implements IncomingListener {
   ) {
     this.#socket = socket;
     this.#outbox = outbox;
-    this.#sender = sender;
+    this.#flow = flow;
     this.#encoder = encoder;
     this.#exchanges = exchanges;
     this.#clock = clock;
@@ -134,7 +134,7 @@ export class Conversation implements IncomingListener {
         this.#exchanges.maxConcurrent = value;
         return;
       case h2.INITIAL_WINDOW_SIZE:
-        return this.#sender.setInitialWindow(value, this.#exchanges.underWay());
+        return this.#flow.setInitialWindow(value, this.#exchanges.underWay());
       case h2.MAX_FRAME_SIZE:
         // Our frames never exceed the size that every peer accepts, so its limit does not matter.
         if (value >= h2.MAX_PAYLOAD && value < 2 ** 24) return;
@@ -149,7 +149,7 @@ export class Conversation implements IncomingListener {
     this.#countSettings();
     // First, because the peer counts by the old settings until it receives this.
     this.#outbox.frame(h2.SETTINGS, h2.ACK, 0, Buffer.alloc(0));
-    this.#sender.resume();
+    this.#flow.resume();
     this.#exchanges.beginWaiting();
     this.#listener.greeted();
   }
@@ -184,11 +184,11 @@ export class Conversation implements IncomingListener {
   }
 
   widen(increment: number): void {
-    this.#sender.widen(increment);
+    this.#flow.widen(increment);
   }
 
   widenOne(exchange: Exchange, increment: number): void {
-    this.#sender.widenOne(exchange, increment);
+    this.#flow.widenOne(exchange, increment);
   }
 
   goAway(lastId: number, code: number, text: string): void {

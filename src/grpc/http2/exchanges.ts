@@ -5,7 +5,7 @@ import { CANCEL, MAX_STREAM_ID, NO_ERROR, PROTOCOL_ERROR, ProtocolError, RST_STR
 import { RESOURCE_EXHAUSTED, UNAVAILABLE } from '../status.ts';
 import type { HeaderEncoder } from './hpack/encoder.ts';
 import type { Outbox } from './outbox.ts';
-import type { Sender } from './sender.ts';
+import type { FlowControl } from './flow-control.ts';
 
 export interface ExchangesListener {
   /** The first call started, or the last one ended. */
@@ -23,7 +23,7 @@ export class Exchanges {
   #maxConcurrent = Infinity;
   readonly #listener: ExchangesListener;
   readonly #outbox: Outbox;
-  readonly #sender: Sender;
+  readonly #flow: FlowControl;
   readonly #encoder: HeaderEncoder;
   readonly #underWay = new Map<number, Exchange>();
   readonly #waiting = new Set<Exchange>();
@@ -33,10 +33,10 @@ export class Exchanges {
   #streams = 0;
   #held = 0;
 
-  constructor(listener: ExchangesListener, outbox: Outbox, sender: Sender, encoder: HeaderEncoder, firstId: number) {
+  constructor(listener: ExchangesListener, outbox: Outbox, flow: FlowControl, encoder: HeaderEncoder, firstId: number) {
     this.#listener = listener;
     this.#outbox = outbox;
-    this.#sender = sender;
+    this.#flow = flow;
     this.#encoder = encoder;
     this.#nextId = firstId;
   }
@@ -92,7 +92,7 @@ export class Exchanges {
 
   /**
    * Streams that take every place would starve calls for ever. They end here, and are opened again on connections of
-   * their own: see `Trunk`.
+   * their own: see `SharedConnection`.
    */
   #makeWay(): void {
     if (this.#streams < this.#maxConcurrent || this.#awaited === 0) return;
@@ -118,7 +118,7 @@ export class Exchanges {
   }
 
   send(exchange: Exchange, message: Uint8Array): void {
-    if (!exchange.isOver) this.#sender.message(exchange, message, false);
+    if (!exchange.isOver) this.#flow.message(exchange, message, false);
   }
 
   cancel(exchange: Exchange): void {
@@ -151,8 +151,8 @@ export class Exchanges {
     this.#nextId += 2;
     this.#underWay.set(exchange.id, exchange);
     if (!exchange.isAwaited) this.#streams += 1;
-    this.#sender.begin(exchange, this.#encoder.block(exchange.path, exchange.headers));
-    if (exchange instanceof UnaryExchange) this.#sender.message(exchange, exchange.request, true);
+    this.#flow.begin(exchange, this.#encoder.block(exchange.path, exchange.headers));
+    if (exchange instanceof UnaryExchange) this.#flow.message(exchange, exchange.request, true);
     if (this.#nextId > MAX_STREAM_ID) this.#listener.usedUp();
   }
 
@@ -163,7 +163,7 @@ export class Exchanges {
 
   #leave(exchange: Exchange): void {
     exchange.isOver = true;
-    if (exchange.backlog !== undefined) this.#sender.forget(exchange);
+    if (exchange.backlog !== undefined) this.#flow.forget(exchange);
     this.#held -= exchange.counted;
     exchange.counted = 0;
     if (exchange.id !== 0) {

@@ -16,10 +16,15 @@ import { type Subscription, subscription } from '../subscription.ts';
 import { keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
 
+/** A key and its value. */
 export interface BusPair {
+  /** The key. */
   readonly key: string;
+  /** Its value. */
   readonly value: string;
+  /** The revision that made the key. */
   readonly createRevision: Revision;
+  /** The revision that changed it last. */
   readonly modRevision: Revision;
   /** One when the key was created; every put raises it. */
   readonly version: number;
@@ -35,24 +40,29 @@ export type BusCompare =
     }
   | { readonly key: string; readonly target: 'value'; readonly is: '=' | '!='; readonly than: string };
 
+/** One step of a transaction. */
 export type BusOperation =
   | { readonly do: 'put'; readonly key: string; readonly value: string }
   | { readonly do: 'delete'; readonly key: string }
   | { readonly do: 'get'; readonly key: string };
 
+/** What one step of a transaction answers. */
 export type BusResult =
   | { readonly do: 'put' }
   | { readonly do: 'delete'; readonly deleted: number }
   | { readonly do: 'get'; readonly pair: BusPair | null };
 
+/** What a transaction answers. */
 export interface BusTransactionResult {
   /** Whether `success` was done; otherwise `failure` was. */
   readonly succeeded: boolean;
+  /** The revision of the store after it. */
   readonly revision: Revision;
   /** One result for each operation that was done, in order. */
   readonly results: readonly BusResult[];
 }
 
+/** Whether the store answers, and how fast. */
 export type BusHealth =
   | { readonly isHealthy: true; readonly revision: Revision; readonly latencyMs: number }
   | { readonly isHealthy: false; readonly error: string };
@@ -60,6 +70,7 @@ export type BusHealth =
 /** etcd accepts requests of 1.5 MiB. */
 const LARGEST_VALUE_BYTES = 1024 * 1024;
 
+/** The store as a small bus: plain keys that other programs share. */
 export class Bus implements AsyncDisposable {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -77,6 +88,7 @@ export class Bus implements AsyncDisposable {
     this.#closing = closing;
   }
 
+  /** Writes a key. */
   async put(key: string, value: string): Promise<{ readonly revision: Revision }> {
     const { revision } = await this.transaction([], [{ do: 'put', key, value }], []);
     return { revision };
@@ -88,6 +100,7 @@ export class Bus implements AsyncDisposable {
     return (results[0] as { readonly pair: BusPair | null }).pair?.value ?? null;
   }
 
+  /** Deletes a key. */
   async delete(key: string): Promise<{ readonly deleted: number }> {
     const { results } = await this.transaction([], [{ do: 'delete', key }], []);
     return { deleted: (results[0] as { readonly deleted: number }).deleted };
@@ -160,6 +173,7 @@ export class Bus implements AsyncDisposable {
     await this.#closing();
   }
 
+  /** Closes it at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }

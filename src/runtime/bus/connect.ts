@@ -6,9 +6,11 @@ import { isStore, storeAt } from '../open.ts';
 import { anObject, milliseconds, refuseWrongValues } from '../options.ts';
 import { Bus } from './bus.ts';
 
+/** How to connect. */
 export interface ConnectOptions {
   /** A request throws `unavailable` if the store has not answered after this time. */
   readonly requestTimeoutMs?: number;
+  /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
 }
 

@@ -8,12 +8,14 @@ import { follow } from '../session/follow.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { keyOf } from './keys.ts';
 
+/** A change of a key that is watched. */
 export type BusEvent =
   | { readonly type: 'PUT'; readonly key: string; readonly value: string; readonly revision: Revision }
   | { readonly type: 'DELETE'; readonly key: string; readonly value: null; readonly revision: Revision }
   /** Changes were missed. What is different now comes next, as puts and deletions; `key` is the prefix. */
   | { readonly type: 'RESYNC'; readonly key: string; readonly value: null; readonly revision: Revision };
 
+/** Called for each change, in order. */
 export type BusHandler = (event: BusEvent) => void | Promise<void>;
 
 const PAGE = 1000;

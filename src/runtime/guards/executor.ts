@@ -29,6 +29,7 @@ import { Reads } from './reads.ts';
 import type { GuardLook } from './wait.ts';
 import type { GuardWatch } from './watch.ts';
 
+/** Looks at guards. */
 export interface GuardExecutor {
   /** Gathers what all of these guards need, each input once and concurrently, and judges each guard. */
   check(guards: readonly Guard[], options?: CheckOptions): Promise<readonly GuardOutcome[]>;
@@ -36,7 +37,9 @@ export interface GuardExecutor {
   watch(guards: readonly Guard[], options?: WatchOptions): Promise<GuardWatch>;
 }
 
+/** How to look at a condition. */
 export interface CheckOptions {
+  /** Ends the look when it aborts. */
   readonly signal?: AbortSignal;
   /** Holds of this holder do not count: a phase may look whether its own lock is free. */
   readonly own?: string;
@@ -46,9 +49,11 @@ export interface CheckOptions {
   readonly isQuiet?: boolean;
 }
 
+/** How to watch guards. */
 export interface WatchOptions {
   /** The interval between looks at inputs that announce no changes, such as files. */
   readonly pollMs?: number;
+  /** Without it, the adapters of the signalbox. */
   readonly adapters?: Adapters;
   /** As in `check`: holds of this holder do not count. */
   readonly own?: string;

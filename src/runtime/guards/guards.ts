@@ -14,11 +14,13 @@ import type { GuardWatch } from './watch.ts';
 /** Called when the outcome differs from the one before. */
 export type GuardHandler = (outcome: GuardOutcome) => void | Promise<void>;
 
+/** Guards that are checked, waited for, or registered. */
 export class Guards implements GuardExecutor {
   readonly #runtime: Runtime;
   readonly #executor: Executor;
   readonly #registered = new Map<string, Registered>();
 
+  /** @internal */
   constructor(runtime: Runtime, executor: Executor) {
     this.#runtime = runtime;
     this.#executor = executor;
@@ -71,6 +73,7 @@ export class Guards implements GuardExecutor {
     return registered;
   }
 
+  /** The registered guard of this id, if there is one. */
   get(id: string): RegisteredGuard | undefined {
     return this.#registered.get(id);
   }

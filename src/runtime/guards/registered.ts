@@ -6,10 +6,13 @@ import type { Runtime } from '../runtime.ts';
 import type { Executor } from './executor.ts';
 import type { GuardWatch } from './watch.ts';
 
+/** A guard that is looked at whenever its inputs may have changed. */
 export interface RegisteredGuard extends Disposable {
+  /** The guard. */
   readonly guard: Guard;
   /** The outcome of the last look. */
   readonly outcome: GuardOutcome | undefined;
+  /** It is not looked at any more. */
   unregister(): void;
 }
 

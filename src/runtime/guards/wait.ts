@@ -5,6 +5,7 @@ import { aFunction, millisecondsFromZero, refuseWrongValues } from '../options.t
 import type { Runtime } from '../runtime.ts';
 import { CHECK, type CheckOptions, type Executor, WATCH, type WatchOptions } from './executor.ts';
 
+/** How to wait for a guard. */
 export interface GuardWaitOptions extends CheckOptions, WatchOptions {
   /** The limit of the wait. There is always one look; when time is over, the last outcome is the answer. */
   readonly timeoutMs?: number;
@@ -12,8 +13,11 @@ export interface GuardWaitOptions extends CheckOptions, WatchOptions {
   readonly onVerdict?: (look: GuardLook) => void;
 }
 
+/** One look at a guard. */
 export interface GuardLook {
+  /** What became of it. */
   readonly outcome: GuardOutcome;
+  /** The same as a tree. */
   readonly explanation: Explanation;
 }
 

@@ -2,12 +2,14 @@
 import { type Guard, polledInputs, requiredInputs, type ToldEvent, type Waking, wakingOf } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 
+/** Tells when guards are worth another look. */
 export interface GuardWatch {
   /**
    * Resolves with the reason when one of the guards is worth another look. Any number of changes since the last call make
    * one look.
    */
   next(signal?: AbortSignal): Promise<'event' | 'poll' | 'resync' | 'aborted'>;
+  /** Ends the watch. */
   close(): void;
 }
 

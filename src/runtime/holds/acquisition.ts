@@ -24,15 +24,22 @@ import type { Waiter } from './waiters.ts';
 /** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
 
+/** A request whose time is over waits this long to learn who holds the resource; then it says who held it before. */
+const LOOK_MS = 1000;
+
+/** How a request waits. */
 export interface WaitStatus {
   /** The position in the queue, if it is known. */
   readonly position?: number;
+  /** Who holds it. */
   readonly holders?: readonly Hold[];
 }
 
+/** How long to wait. */
 export interface WaitOptions {
   /** The longest time to wait; without it, there is no limit. */
   readonly waitMs?: number;
+  /** Ends the wait when it aborts. */
   readonly signal?: AbortSignal;
   /** Called once, when the request has to wait. */
   readonly onWaiting?: (waiting: WaitStatus) => void;
@@ -53,6 +60,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #onAbort: (() => void) | undefined;
   #isExpected = false;
   #toldWaiting = false;
+  /** Who held it when the request began to wait. */
+  #holders: readonly Hold[] = [];
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
   /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
@@ -121,9 +130,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       signal.addEventListener('abort', this.#onAbort, { once: true });
     }
     if (waitMs !== undefined && waitMs > 0) {
-      this.#timer = this.#runtime.clock.timer(waitMs, () =>
-        this.#giveUp({ kind: 'timed-out', waitedMs: waitMs }, true),
-      );
+      this.#timer = this.#runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));
     }
     return false;
   }
@@ -138,6 +145,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     if (!this.#isExpected) this.#expect();
     try {
+      this.#holders = (outcome as WaitStatus).holders ?? [];
       if (!this.#toldWaiting) this.#options?.onWaiting?.(outcome as WaitStatus);
       this.#toldWaiting = true;
     } catch (error) {
@@ -202,7 +210,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   /** With `waitMs: 0`, a busy resource is a wait that timed out at once. */
   #refusalOf(outcome: AnyOutcome): Refusal {
     const isInVain = this.command.kind === 'acquire' && (outcome.kind === 'busy' || outcome.kind === 'full');
-    if (isInVain && this.#options?.waitMs === 0) return { kind: 'timed-out', waitedMs: 0 };
+    if (isInVain && this.#options?.waitMs === 0) {
+      const { holders = [] } = outcome as WaitStatus;
+      return { kind: 'timed-out', waitedMs: 0, holders: this.#others(holders) };
+    }
     return outcome as unknown as Refusal;
   }
 
@@ -240,6 +251,31 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#finish('given-up');
     if (withdraw) this.#withdraw();
     this.#reject(new NotAcquired(this.writer.resource, refusal));
+  }
+
+  /** Looks who holds it now, so that the refusal can say so: since this request began to wait, the holder may have changed. */
+  #timedOut(waitedMs: number): void {
+    if (this.isOver) return;
+    this.#finish('given-up');
+    this.#withdraw();
+    let isTold = false;
+    const tell = (holders: readonly Hold[]): void => {
+      if (isTold) return;
+      isTold = true;
+      limit.cancel();
+      const refusal: Refusal = { kind: 'timed-out', waitedMs, holders: this.#others(holders) };
+      this.#reject(new NotAcquired(this.writer.resource, refusal));
+    };
+    const limit = this.#runtime.later(LOOK_MS, () => tell(this.#holders));
+    this.writer.look(
+      ({ state }) => tell(state.record.holds as readonly Hold[]),
+      () => tell(this.#holders),
+    );
+  }
+
+  /** A holder that waits for more is not in its own way. */
+  #others(holders: readonly Hold[]): readonly Hold[] {
+    return holders.filter(({ holder }) => holder !== this.holder);
   }
 
   #expect(): void {

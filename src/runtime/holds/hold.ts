@@ -1,15 +1,16 @@
-/** A hold, as users have it: one grant, with its token and a signal that aborts when it is lost. */
+/** A hold, as the runtime keeps it: one grant, with its token and a signal that aborts when it is lost. */
 import type { Hold as Grant, LossReason, Token } from '../../core/index.ts';
 import type { Timer } from '../../clock.ts';
 import type { AnyWriter } from './acquisition.ts';
 import { followOuter } from './outer-hold.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, PendingCommand } from '../write/pending-command.ts';
-import { HoldLost, NotAcquired } from '../refusal.ts';
+import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
 import type { LeaseId } from '../../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from '../runtime.ts';
 import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 
+/** What `release` answers. */
 export type ReleaseOutcome =
   | { readonly kind: 'released' }
   /** A re-entry was released: the outer hold continues. */
@@ -17,7 +18,7 @@ export type ReleaseOutcome =
   /** The hold had ended before; its present holder was not touched. */
   | { readonly kind: 'already-lost'; readonly why: LossReason };
 
-export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDisposable {
+export abstract class KeptHold<G extends Grant = Grant> implements Held {
   readonly resource: string;
   readonly process: string;
   protected readonly runtime: Runtime;
@@ -25,7 +26,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   readonly #reentry: boolean;
   #grant: G;
   /** Of a re-entry: the outer hold, if this process has it. */
-  #outer: Hold<G> | undefined;
+  #outer: KeptHold<G> | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
@@ -53,7 +54,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   }
 
   /**
-   * For the runtime: the grant has changed, by an upgrade or a new weight. Answers may arrive out of order. `isStored`: the
+   * The grant has changed, by an upgrade or a new weight. Answers may arrive out of order. `isStored`: the
    * grant was read from the record, whose changes arrive in order.
    */
   changed(grant: G, isStored = false): void {
@@ -65,7 +66,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   protected abstract isOutdated(grant: G, isStored: boolean): boolean;
 
   /**
-   * For the runtime: called before a re-entry into a hold of another process is handed out. Resolves once the record of that
+   * Called before a re-entry into a hold of another process is handed out. Resolves once the record of that
    * hold is followed, and throws if the hold has ended meanwhile.
    */
   async handedOut(): Promise<this> {
@@ -74,7 +75,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this;
   }
 
-  /** For the runtime: whether it can be handed out at once. */
+  /** Whether it can be handed out at once. */
   get isKnown(): boolean {
     return this.#following === undefined;
   }
@@ -85,6 +86,11 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
 
   get holder(): string {
     return this.grant.holder;
+  }
+
+  /** How long it may last once granted; the shorter of what was asked for and what the resource allows. */
+  get maxHoldMs(): number | undefined {
+    return this.grant.maxHoldMs;
   }
 
   /** Its holder had the resource already: a re-entry ends with the outer hold. */
@@ -116,7 +122,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#released !== undefined) return false;
     if (this.#outer !== undefined) {
-      if (!this.#outer.isValid) this.lose(this.#outer.lost?.loss ?? { why: 'released-elsewhere' });
+      if (!this.#outer.isValid)
+        this.lose(this.#outer.lost === undefined ? { why: 'released-elsewhere' } : lossIn(this.#outer.lost));
       return this.#lost === undefined;
     }
     // After a stall of the event loop, this may be the first to notice that the time limit has passed.
@@ -140,21 +147,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     return this.#released;
   }
 
-  /** What is shown when a hold is printed. */
-  toJSON(): { resource: string; holder: string; token: Token; isValid: boolean } {
-    const { resource, holder, token, isValid } = this;
-    return { resource, holder, token, isValid };
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
-    return this.toJSON();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release();
-  }
-
-  /** For the runtime: the hold has ended. */
+  /** The hold has ended. */
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
     if (this.#lost !== undefined) return;
     this.#leave();
@@ -165,7 +158,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     this.#controller?.abort(this.#lost);
   }
 
-  /** For the runtime: the process gives it up. */
+  /** The process gives it up. */
   async surrender(): Promise<void> {
     if (this.#releasing !== undefined) return void (await this.release().catch(() => undefined));
     this.lose({ why: 'released-elsewhere' });
@@ -174,7 +167,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);
   }
 
-  /** For the runtime: the hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
+  /** The hold ends with this lease, `validMs` after `sent`, even if its session is renewed. */
   endsWith(leaseId: LeaseId, sent: Sent, validMs: number): void {
     const before = this.#limitLease;
     this.#limitLease = leaseId;
@@ -216,7 +209,7 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     });
   }
 
-  /** For the runtime. A hold whose release failed is still held, and can be released again. */
+  /** A hold whose release failed is still held, and can be released again. */
   released(really: boolean): void {
     this.#releasing = undefined;
     if (!really) this.#released = undefined;
@@ -234,8 +227,8 @@ export abstract class Hold<G extends Grant = Grant> implements Held, AsyncDispos
     const { reentries, holds } = this.runtime.holdings;
     reentries.set(id, (reentries.get(id) ?? new Set()).add(this));
     const outer = holds.get(id);
-    if (outer instanceof Hold) {
-      this.#outer = outer as Hold<G>;
+    if (outer instanceof KeptHold) {
+      this.#outer = outer as KeptHold<G>;
       // Another request may have upgraded the outer hold, and its answer may still be on its way, or have been given up.
       this.#outer.changed(this.#grant);
       return;
@@ -261,12 +254,12 @@ const RELEASED: ReleaseOutcome = { kind: 'released' };
  * end of the session ends the hold too.
  */
 class Releasing extends PendingCommand {
-  readonly #hold: Hold;
+  readonly #hold: KeptHold;
   readonly #resolve: (outcome: ReleaseOutcome) => void;
   readonly #reject: (error: unknown) => void;
   #isOver = false;
 
-  constructor(hold: Hold, resolve: (outcome: ReleaseOutcome) => void, reject: (error: unknown) => void) {
+  constructor(hold: KeptHold, resolve: (outcome: ReleaseOutcome) => void, reject: (error: unknown) => void) {
     super({ kind: 'release', holder: hold.holder, id: hold.id } as AnyCommand, Number.POSITIVE_INFINITY);
     this.#hold = hold;
     this.#resolve = resolve;

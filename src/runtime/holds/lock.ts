@@ -6,80 +6,100 @@ import type {
   LockHold as LockGrant,
   LockMode,
   LockOutcome,
-  OnStale,
   Request,
 } from '../../core/index.ts';
 import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
-import { Hold } from './hold.ts';
+import { KeptHold } from './hold.ts';
 import { inconsistent } from '../layout.ts';
 import { lockMachine } from '../write/machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { HoldLost, type Refusal } from '../refusal.ts';
+import { HoldLost, type Refused } from '../refusal.ts';
+import { acquireDetached, downgrade, upgrade } from './detached.ts';
+import { LockHold } from './public-hold.ts';
+import { NamedResource } from './public-resource.ts';
+import { refused, requestFields, Resource, runUnder } from './resource.ts';
 import {
   type DetachedHold,
   type DetachedOptions,
+  type HoldClaim,
   type HolderView,
-  refused,
-  requestFields,
+  type ModeOutcome,
   type RequestOptions,
-  Resource,
-  runUnder,
-} from './resource.ts';
+  type SettingsView,
+  settingsView,
+} from './terms.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
-export interface LockOptions extends RequestOptions {
+/** How to ask for a lock. */
+export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
+  /** `exclusive` if not given: alone. `shared`: together with other readers. */
   readonly mode?: LockMode;
 }
 
+/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
 export type LockAttempt =
-  | { readonly kind: 'acquired'; readonly hold: LockHold }
-  | { readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
+  | { readonly ok: true; readonly kind: 'acquired'; readonly hold: LockHold }
+  /** Taken from holders whose leases had ended. */
+  | { readonly ok: true; readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
   /** The same holder had the lock already; `upgraded` if it had only read. */
-  | { readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
-  | Extract<Refusal, { kind: 'busy' | 'too-large' | 'upgrade-conflict' | 'lost' }>;
+  | { readonly ok: true; readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
+  | Refused<'busy' | 'too-large' | 'upgrade-conflict' | 'lost'>;
 
-export interface LockView {
+/** A lock, as `inspect` shows it. */
+export interface LockView<Meta = Json> extends SettingsView {
+  /** Its name. */
   readonly name: string;
+  /** Whether nobody holds it. */
   readonly isFree: boolean;
-  readonly onStale: OnStale;
-  readonly holders: readonly (HolderView & { readonly mode: LockMode })[];
+  /** In the order of their grants. */
+  readonly holders: readonly (HolderView<Meta> & { readonly mode: LockMode })[];
+  /** In the order of arrival. */
   readonly waiting: readonly {
     readonly holder: string;
     readonly mode: LockMode;
     readonly priority: number;
     readonly reason: string | undefined;
-    readonly metadata: Json | undefined;
+    readonly metadata: Meta | undefined;
   }[];
 }
 
-export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold> {
+/** A lock by its name. `Meta`: the type of the metadata that its holders give. */
+export class Lock<Meta = Json> extends NamedResource {
+  readonly #resource: Resource<LockState, LockCommand, LockOutcome, KeptLockHold>;
+
+  /** @internal */
   constructor(runtime: Runtime, name: string) {
-    super(runtime, lockMachine, name);
+    const resource = new Resource<LockState, LockCommand, LockOutcome, KeptLockHold>(
+      runtime,
+      lockMachine,
+      name,
+      askForLock,
+    );
+    super(resource as never);
+    this.#resource = resource;
   }
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
-  acquire(options?: LockOptions & WaitOptions): Promise<LockHold> {
-    const downgrade = this.#downgradeInDoubt(options);
-    if (downgrade !== undefined) return downgrade.then(() => this.acquire(options));
-    return this.ask(options, mayWait(options?.strategy), this.#holdOf);
+  acquire(options?: LockOptions<Meta> & WaitOptions): Promise<LockHold> {
+    const downgraded = this.#downgradeInDoubt(options);
+    if (downgraded !== undefined) return downgraded.then(() => this.acquire(options));
+    return this.#resource.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and does not throw if the lock is held. */
-  tryAcquire(options?: LockOptions): Promise<LockAttempt> {
-    const downgrade = this.#downgradeInDoubt(options);
-    if (downgrade !== undefined) return downgrade.then(() => this.tryAcquire(options));
-    return this.ask<LockAttempt, LockOptions | undefined>(options, false, (outcome) => {
-      const hold = this.#holdOf(outcome, options);
-      if (hold === undefined) return outcome as unknown as LockAttempt;
-      if (hold instanceof Promise) return hold.then((limited) => ({ ...outcome, hold: limited }) as LockAttempt);
-      return { ...outcome, hold } as LockAttempt;
-    });
+  tryAcquire(options?: LockOptions<Meta>): Promise<LockAttempt> {
+    const downgraded = this.#downgradeInDoubt(options);
+    if (downgraded !== undefined) return downgraded.then(() => this.tryAcquire(options));
+    return this.#resource.ask<LockAttempt, LockOptions<Meta> | undefined>(options, false, (outcome) =>
+      attemptOf<LockHold, LockAttempt>(outcome, this.#holdOf(outcome, options)),
+    );
   }
 
-  async run<T>(work: (hold: LockHold) => T | Promise<T>, options?: LockOptions & WaitOptions): Promise<T> {
+  /** Waits for the lock, runs `work`, and always releases it; throws `HoldLost` if the hold was lost meanwhile. */
+  async run<T>(work: (hold: LockHold) => T | Promise<T>, options?: LockOptions<Meta> & WaitOptions): Promise<T> {
     refuseUnlessFunction('the work', work);
     return runUnder(await this.acquire(options), work);
   }
@@ -88,57 +108,70 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
    * A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. `mode`: the mode in
    * which it is held. A holder that has the lock exclusively keeps it so, even if it asks to share it.
    */
-  async acquireDetached(options: DetachedOptions & LockOptions): Promise<DetachedHold & { readonly mode: LockMode }> {
-    const { grant, detached } = await this.askDetached(options);
+  async acquireDetached(
+    options: DetachedOptions<Meta> & LockOptions<Meta>,
+  ): Promise<DetachedHold & { readonly mode: LockMode }> {
+    const { grant, detached } = await acquireDetached(this.#resource as never, options);
     return { ...detached, mode: (grant as LockGrant).mode };
   }
 
-  async inspect(): Promise<LockView> {
-    const { view, holders } = await this.look();
+  /**
+   * Makes a detached hold of a reader exclusive: at once if there is no other reader, otherwise ahead of waiting writers. Keeps
+   * the hold alive while it waits. The token changes. Throws `NotAcquired` if it cannot be had.
+   */
+  async upgrade(claim: HoldClaim, options: WaitOptions = {}): Promise<ModeOutcome> {
+    refuseWrongValues(options, WAIT);
+    return upgrade(this.#resource as never, claim, options);
+  }
+
+  /** Makes a detached hold of a writer shared, without a release in between: waiting readers join. */
+  async downgrade(claim: HoldClaim): Promise<ModeOutcome> {
+    return downgrade(this.#resource as never, claim);
+  }
+
+  /** Who holds it, who waits for it, and which rules bind them. */
+  async inspect(): Promise<LockView<Meta>> {
+    const { view, holders } = await this.#resource.look();
     const { record, waiting } = view.state;
     return {
       name: this.name,
       isFree: record.holds.length === 0,
-      onStale: record.onStale,
-      holders: holders.map((holder, place) => ({ ...holder, mode: record.holds[place]?.mode ?? 'exclusive' })),
+      ...settingsView(record),
+      holders: holders.map((holder, place) => ({
+        ...(holder as HolderView<Meta>),
+        mode: record.holds[place]?.mode ?? 'exclusive',
+      })),
       waiting: waiting.map(({ holder, mode, priority, reason, metadata }) => ({
         holder,
         mode,
         priority,
         reason,
-        metadata: ownCopy(metadata),
+        metadata: ownCopy(metadata) as Meta | undefined,
       })),
     };
   }
 
+  /** Whether nobody holds it. */
   async isFree(): Promise<boolean> {
     return (await this.inspect()).isFree;
   }
 
+  /** Whether this holder has it, stale or not. */
   async isHeldBy(holder: string): Promise<boolean> {
     return (await this.inspect()).holders.some((held) => held.holder === holder);
   }
 
+  /** Whether one of its holds is stale. */
   async isStale(): Promise<boolean> {
     return (await this.inspect()).holders.some((held) => held.isStale);
-  }
-
-  protected override command(
-    id: string,
-    lease: string,
-    options: LockOptions | undefined,
-    wait: boolean,
-  ): Request & AnyCommand & { mode: LockMode } {
-    if (options === undefined) return { kind: 'acquire', id, holder: id, lease, priority: 0, mode: 'exclusive', wait };
-    return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
   }
 
   /**
    * Completes a downgrade of the same holder that got no answer, before the holder asks to write again. Otherwise the store
    * would say that it is the writer already, and then the downgrade could land.
    */
-  #downgradeInDoubt(options: LockOptions | undefined): Promise<void> | undefined {
-    const { downgrading } = this.runtime.holdings;
+  #downgradeInDoubt(options: LockOptions<unknown> | undefined): Promise<void> | undefined {
+    const { downgrading } = this.#resource.runtime.holdings;
     if (downgrading.size === 0 || options?.holder === undefined || options.mode === 'shared') return undefined;
     for (const hold of downgrading) {
       if (hold.resource !== this.resource || hold.holder !== options.holder) continue;
@@ -156,19 +189,43 @@ export class Lock extends Resource<LockState, LockCommand, LockOutcome, LockHold
 
   readonly #holdOf = (
     outcome: AnyOutcome,
-    options: LockOptions | undefined,
+    options: LockOptions<unknown> | undefined,
   ): LockHold | Promise<LockHold> | undefined => {
-    const { runtime } = this;
+    const { runtime, anyWriter } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as LockGrant;
     const reentry = outcome.kind === 'extended' || outcome.kind === 'upgraded';
-    const hold = new LockHold(runtime, this.anyWriter, grant, runtime.sender.id, reentry);
-    refuseReader(hold, options?.mode);
-    return this.given(hold, options?.maxHoldMs);
+    const kept = new KeptLockHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    refuseReader(kept, options?.mode);
+    const given = this.#resource.given(kept);
+    return given instanceof Promise ? given.then((hold) => new LockHold(hold)) : new LockHold(given);
   };
 }
 
-export class LockHold extends Hold<LockGrant> {
+const WAIT = { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction };
+
+/** @internal What a try answers: the outcome, with the hold if there is one. */
+export function attemptOf<H, Attempt>(
+  outcome: AnyOutcome,
+  hold: H | Promise<H> | undefined,
+): Attempt | Promise<Attempt> {
+  if (hold === undefined) return { ...outcome, ok: false } as Attempt;
+  if (hold instanceof Promise) return hold.then((given) => ({ ...outcome, ok: true, hold: given }) as Attempt);
+  return { ...outcome, ok: true, hold } as Attempt;
+}
+
+function askForLock(
+  id: string,
+  lease: string,
+  options: LockOptions<unknown> | undefined,
+  wait: boolean,
+): Request & AnyCommand & { mode: LockMode } {
+  if (options === undefined) return { kind: 'acquire', id, holder: id, lease, priority: 0, mode: 'exclusive', wait };
+  return { kind: 'acquire', ...requestFields(id, lease, options), mode: options.mode ?? 'exclusive', wait };
+}
+
+/** @internal A hold of a lock, as the runtime keeps it. */
+export class KeptLockHold extends KeptHold<LockGrant> {
   get mode(): LockMode {
     return this.grant.mode;
   }
@@ -182,7 +239,7 @@ export class LockHold extends Hold<LockGrant> {
   /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */
   async upgrade(options?: WaitOptions): Promise<this> {
     if (options !== undefined) {
-      refuseWrongValues(options, { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction });
+      refuseWrongValues(options, WAIT);
     }
     this.check();
     // A downgrade that got no answer could still land, and make the new writer a reader.
@@ -232,8 +289,8 @@ export class LockHold extends Hold<LockGrant> {
   }
 }
 
-/** A caller that asked to write is never handed a hold that only reads. */
-export function refuseReader(hold: LockHold, asked: LockMode = 'exclusive'): void {
+/** @internal A caller that asked to write is never handed a hold that only reads. */
+export function refuseReader(hold: KeptLockHold, asked: LockMode = 'exclusive'): void {
   if (asked === 'shared' || hold.mode === 'exclusive') return;
   const fault = `hold ${hold.id} is shared, and was asked for exclusively`;
   throw inconsistent(hold.resource, 'as it was about to be handed out', fault);

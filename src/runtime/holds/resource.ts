@@ -1,18 +1,19 @@
-/** What locks and semaphores share as objects of the API: acquire, detached holds, inspect. */
+/** What locks and semaphores share: acquire, break, configure, inspect. Users never see it. */
 import {
   type Hold as Grant,
   isStale,
   type Json,
-  type OnStale,
   type Request,
   requestProblem,
-  type Token,
+  type Settings,
+  settingsProblem,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
-import type { Hold, ReleaseOutcome } from './hold.ts';
-import { anchorKey, processOf } from '../layout.ts';
+import { handedOut } from './hand-out.ts';
+import type { KeptHold, ReleaseOutcome } from './hold.ts';
+import { anchorKey } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
@@ -20,88 +21,43 @@ import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { mayWait, type Strategy, strategyFields } from '../strategy.ts';
-import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
+import { strategyFields } from '../strategy.ts';
+import type { Session } from '../session/session.ts';
 import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
+import type { HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
 
-export interface RequestOptions {
-  /** The name of the holder; the same holder re-enters. Without it, every acquire is a holder of its own. */
-  readonly holder?: string;
-  /** From -100 to 100; higher goes first. No waiter is passed more than a few times in a row. */
-  readonly priority?: number;
-  /** The reason, shown to those who wait. */
-  readonly reason?: string;
-  readonly metadata?: Json;
-  /** The hold ends after this time, even if its session is renewed. */
-  readonly maxHoldMs?: number;
-  readonly strategy?: Strategy;
-  /**
-   * Other holders that continue only after this one has released, such as the holder that started this process. Deadlock
-   * detection treats them as waiting for this one.
-   */
-  readonly within?: readonly string[];
-}
+/** Builds the command that asks for a resource. */
+export type AskFor<Command> = (
+  id: string,
+  lease: string,
+  options: AskOptions | undefined,
+  wait: boolean,
+) => Request & Command;
 
-export interface DetachedOptions extends RequestOptions, WaitOptions {
-  readonly holder: string;
-  /** Without a renewal for this long, the hold is stale. */
-  readonly ttlMs?: number;
-}
+type AskOptions = RequestOptions<unknown> & WaitOptions;
 
-/** Identifies a detached hold, to renew or release it. */
-export interface HoldClaim {
-  readonly holder: string;
-  readonly token: Token;
-}
-
-export interface DetachedHold extends HoldClaim {
-  readonly resource: string;
-  readonly id: string;
-  readonly ttlMs: number;
-}
-
-export type RenewOutcome =
-  | { readonly kind: 'refreshed'; readonly ttlMs: number }
-  /** The hold rests on a session, which its own process renews: nothing was done. `ttlMs`: of that session. */
-  | { readonly kind: 'attached'; readonly ttlMs: number }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'not-owner' };
-
-export type ClaimReleaseOutcome =
-  | { readonly kind: 'released' }
-  | { readonly kind: 'not-owner' }
-  | { readonly kind: 'already-free' };
-
-export interface HolderView {
-  readonly holder: string;
-  readonly token: Token;
-  readonly acquiredAt: number;
-  /** When its lease was last renewed, by the store's account. */
-  readonly lastHeartbeat: number | undefined;
-  readonly isStale: boolean;
-  readonly reason: string | undefined;
-  readonly metadata: Json | undefined;
-}
-
-export const DETACHED_TTL_MS = 60_000;
-
-export abstract class Resource<
+/**
+ * A lock or a semaphore, as the objects of users see it: they keep it private, because nothing in it is for users. `H`: the
+ * holds that it grants.
+ */
+export class Resource<
   State extends Coordinated,
   Command extends AnyCommand,
   Outcome extends AnyOutcome,
-  H extends Hold,
+  H extends KeptHold,
 > {
   readonly name: string;
-  protected readonly runtime: Runtime;
-  /** For the runtime. */
+  readonly runtime: Runtime;
   readonly writer: ResourceWriter<State, Command, Outcome>;
+  readonly #askFor: AskFor<AnyCommand>;
 
-  constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string) {
+  constructor(runtime: Runtime, machine: Machine<State, Command, Outcome>, name: string, askFor: AskFor<AnyCommand>) {
     this.runtime = runtime;
     this.name = name;
     this.writer = runtime.writer(machine, name);
+    this.#askFor = askFor;
   }
 
   get resource(): string {
@@ -109,7 +65,7 @@ export abstract class Resource<
   }
 
   /** `wait`: whether the request may join the queue. */
-  protected ask<T, Options extends (RequestOptions & WaitOptions) | undefined>(
+  ask<T, Options extends AskOptions | undefined>(
     options: Options,
     wait: boolean,
     deliver: Deliver<T, Options>,
@@ -119,212 +75,47 @@ export abstract class Resource<
     const { session } = this.runtime;
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
     const queues = wait && options?.waitMs !== 0;
-    if (session !== undefined) return this.#askUnder(session, options, queues, deliver);
+    if (session !== undefined) return this.askUnder(session, options, queues, deliver);
     return sessionWithin(this.runtime, this.resource, options).then((ready) =>
-      this.#askUnder(ready.session, ready.options, queues, deliver),
+      this.askUnder(ready.session, ready.options, queues, deliver),
     );
   }
 
-  #askUnder<T, Options extends (RequestOptions & WaitOptions) | undefined>(
+  /** `own`: the lease of a detached request, and then of the hold. */
+  askUnder<T, Options extends AskOptions | undefined>(
     session: Session,
     options: Options,
     wait: boolean,
     deliver: Deliver<T, Options>,
-    lease = session.id,
+    own?: { readonly lease: string; readonly ttlMs?: number },
   ): Promise<T> {
     const { runtime } = this;
-    const command = this.command(runtime.nextId(session), lease, options, wait);
+    const asked = this.#askFor(runtime.nextId(session), session.id, options, wait);
+    const command = own === undefined ? asked : { ...asked, ...own, detached: true as const };
     return new Promise((resolve, reject) => {
       new Acquisition(runtime, this.anyWriter, command, session.id, options, deliver, resolve, reject).ask();
     });
   }
 
-  protected abstract command(
-    id: string,
-    lease: string,
-    options: (RequestOptions & WaitOptions) | undefined,
-    wait: boolean,
-  ): Request & AnyCommand;
-
-  protected get anyWriter(): AnyWriter {
+  get anyWriter(): AnyWriter {
     return this.writer as unknown as AnyWriter;
   }
 
-  /** Prepares a hold before it is handed out: sets its limit, or follows the outer hold of another process. */
-  protected given(hold: H, maxHoldMs: number | undefined): H | Promise<H> {
-    if (hold.isReentry) return hold.isKnown ? hold : hold.handedOut();
-    return maxHoldMs === undefined ? hold : this.limited(hold, maxHoldMs);
+  /** Prepares a hold before it is handed out. */
+  given(hold: H): H | Promise<H> {
+    return handedOut(this.runtime, hold);
   }
 
-  /** Limits a hold before it is handed out: the store measures the time, by a lease that nobody renews. */
-  protected async limited(hold: H, maxHoldMs: number): Promise<H> {
-    try {
-      await this.limit(hold, maxHoldMs);
-      // The hold may have ended since it was granted: then it must not be handed out.
-      hold.check();
-      return hold;
-    } catch (error) {
-      await hold.release().catch(() => undefined);
-      // The time limit passed before the hold could be handed out.
-      if (Failure.is(error, 'not-found')) throw new NotAcquired(this.resource, { kind: 'lost' });
-      throw error;
-    }
-  }
-
-  protected async limit(hold: Hold, maxHoldMs: number): Promise<void> {
-    const sent = sentNow(this.runtime.clock);
-    const session = await this.runtime.ready();
-    const lease = await this.runtime.anchorLease(session, maxHoldMs);
-    this.runtime.presence.forgetLease(lease.name);
-    const outcome = await this.submit({ kind: 'extend', holder: hold.holder, id: hold.id, limit: lease.name });
-    if (outcome.kind !== 'refreshed') {
-      hold.lose({ why: 'reclaimed' });
-      hold.check();
-    }
-    hold.endsWith(lease.leaseId, sent, lease.ttlMs * (1 - MARGIN));
-  }
-
-  protected submit(command: object, mark?: string): Promise<Outcome> {
+  submit(command: object, mark?: string): Promise<Outcome> {
     this.runtime.refuseIfClosed();
     return outcomeOf(this.writer, command as unknown as Command, this.runtime.giveUpAt(), mark);
   }
 
   /** For a command that must not run twice, nor undo a later command of another process: a mark identifies it if its answer is lost. */
-  protected submitOnce(command: object): Promise<Outcome> {
+  submitOnce(command: object): Promise<Outcome> {
     return this.submit(command, this.runtime.options.newId());
   }
 
-  // Detached holds have a lease of their own; any process that knows holder and token can renew and release them.
-
-  protected async askDetached(
-    options: DetachedOptions,
-  ): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
-    const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
-    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const { session, options: left } = await sessionWithin(this.runtime, this.resource, options);
-    const sent = sentNow(this.runtime.clock);
-    const lease = await this.runtime.anchorLease(session, options.ttlMs ?? DETACHED_TTL_MS);
-    const renewing = this.#renewWhileWaiting(lease, sent);
-    try {
-      const wait = mayWait(options.strategy) && options.waitMs !== 0;
-      const collect = (outcome: AnyOutcome): Grant | undefined => {
-        if (outcome.hold !== undefined) this.runtime.holdings.collected(outcome.hold.id);
-        return outcome.hold;
-      };
-      const grant = await this.#askUnder(session, left, wait, collect, lease.name);
-      if (!renewing.isAlive()) throw new NotAcquired(this.resource, { kind: 'lost' });
-      let { ttlMs } = lease;
-      if (grant.lease !== lease.name) ttlMs = await this.#heldBefore(grant, lease.leaseId);
-      else if (options.maxHoldMs !== undefined) await this.#limitDetached(session, grant, options.maxHoldMs);
-      const detached = { resource: this.resource, holder: grant.holder, token: grant.token, id: grant.id, ttlMs };
-      return { grant, detached };
-    } catch (error) {
-      await this.runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
-      throw error;
-    } finally {
-      renewing.cancel();
-      this.runtime.presence.forgetLease(lease.name);
-    }
-  }
-
-  /** The holder had the resource already: renews that hold on its own lease, for its full time. */
-  async #heldBefore(grant: Grant, leaseId: string): Promise<number> {
-    const renewed = await this.renew(grant);
-    if (!('ttlMs' in renewed)) throw new NotAcquired(this.resource, { kind: 'lost' });
-    await this.runtime.store.revokeLease(leaseId).catch(() => undefined);
-    return renewed.ttlMs;
-  }
-
-  async #limitDetached(session: Session, { holder, id }: Grant, maxHoldMs: number): Promise<void> {
-    const limit = await this.runtime.anchorLease(session, maxHoldMs);
-    this.runtime.presence.forgetLease(limit.name);
-    const outcome = await this.submit({ kind: 'extend', holder, id, limit: limit.name });
-    if (outcome.kind !== 'refreshed') throw new NotAcquired(this.resource, { kind: 'lost' });
-  }
-
-  /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
-  #renewWhileWaiting(
-    { leaseId, ttlMs }: { readonly leaseId: string; readonly ttlMs: number },
-    sent: Sent,
-  ): { cancel(): void; isAlive(): boolean } {
-    const { clock, store } = this.runtime;
-    let last = sent;
-    let timer = clock.timer(ttlMs / 3, renew);
-    function renew(): void {
-      const asked = sentNow(clock);
-      timer = clock.timer(ttlMs / 3, renew);
-      store.keepLeaseAlive(leaseId).then(
-        (kept) => void (kept !== null && (last = asked)),
-        () => undefined,
-      );
-    }
-    return {
-      cancel: () => timer.cancel(),
-      isAlive: () => !hasPassed(clock, last, ttlMs * (1 - MARGIN), isOfOneMachine(store)),
-    };
-  }
-
-  /** Renews a detached hold for its full time. A stale hold stays lost. */
-  async renew(claim: HoldClaim): Promise<RenewOutcome> {
-    const outcome = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
-    if (outcome.kind === 'lost') return { kind: 'lost' };
-    if (outcome.hold === undefined) return { kind: 'not-owner' };
-    return this.#kept(outcome.hold);
-  }
-
-  /** Only its own process renews a session: renewed by others, it would outlive a process that is stuck. */
-  async #kept({ lease }: Grant): Promise<RenewOutcome> {
-    const { store, stopped } = this.runtime;
-    const id = await this.#leaseIdOf(lease);
-    if (id === undefined) return { kind: 'lost' };
-    const isAttached = isOfSession(lease);
-    const kept = await this.#untilAnswered(() =>
-      isAttached ? store.leaseState(id, stopped) : store.keepLeaseAlive(id, stopped),
-    );
-    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
-  }
-
-  /**
-   * Changes how long a detached hold lasts without a renewal. A hold on a session lasts as long as the session, and stays on
-   * it.
-   */
-  async extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
-    const problem = requestProblem({ ttlMs }, ['ttlMs']);
-    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const before = await this.submit({ kind: 'heartbeat', ...this.#checked(claim) });
-    if (before.kind === 'lost') return { kind: 'lost' };
-    if (before.hold === undefined) return { kind: 'not-owner' };
-    if (isOfSession(before.hold.lease)) return this.#kept(before.hold);
-    const lease = await this.runtime.anchorLease(await this.runtime.ready(), ttlMs);
-    this.runtime.presence.forgetLease(lease.name);
-    const outcome = await this.submit({ kind: 'extend', ...this.#checked(claim), lease: lease.name });
-    const [ended, result]: [string | undefined, RenewOutcome] =
-      outcome.kind === 'refreshed'
-        ? [await this.#endingOf(before.hold), { kind: 'refreshed', ttlMs: lease.ttlMs }]
-        : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
-    if (ended !== undefined) await this.runtime.store.revokeLease(ended).catch(() => undefined);
-    return result;
-  }
-
-  /** Releases a detached hold; a token of an earlier grant changes nothing. */
-  async release(claim: HoldClaim): Promise<ClaimReleaseOutcome> {
-    const outcome = await this.submit({ kind: 'release', elsewhere: true, ...this.#checked(claim) });
-    if (outcome.kind === 'released') {
-      const lease = outcome.hold === undefined ? undefined : await this.#endingOf(outcome.hold);
-      if (lease !== undefined) await this.runtime.store.revokeLease(lease).catch(() => undefined);
-      return { kind: 'released' };
-    }
-    return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
-  }
-
-  /** Takes only these two fields, also of a hold object. Without a token, the claim would match any hold of its holder. */
-  #checked({ holder, token }: HoldClaim): HoldClaim {
-    const problem = requestProblem({ holder, token }, ['holder', 'token']);
-    if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    return { holder, token };
-  }
-
-  /** Ends every hold, for administrators. The holders get the reason. */
   async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
@@ -332,17 +123,17 @@ export abstract class Resource<
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
-  async configure(settings: { readonly onStale: OnStale }): Promise<void> {
-    const problem = requestProblem({ onStale: settings.onStale }, ['onStale']);
+  async configure(settings: Settings): Promise<void> {
+    const problem = settingsProblem(settings);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ kind: 'configure', onStale: settings.onStale });
+    await this.submitOnce({ ...settings, kind: 'configure' });
   }
 
   // Inspect
 
-  protected async look(): Promise<{ view: Snapshot<State>; holders: readonly HolderView[] }> {
+  async look(): Promise<{ view: Snapshot<State>; holders: readonly HolderView[] }> {
     this.runtime.refuseIfClosed();
-    const view = await this.#untilAnswered(
+    const view = await this.untilAnswered(
       () => new Promise<Snapshot<State>>((resolve, reject) => this.writer.look(resolve, reject)),
     );
     const holds = view.state.record.holds as readonly Grant[];
@@ -352,10 +143,10 @@ export abstract class Resource<
 
   async #holderView(hold: Grant): Promise<HolderView> {
     const leases = [hold.lease, ...(hold.limit === undefined ? [] : [hold.limit])];
-    const found = await Promise.all(leases.map((lease) => this.#leaseIdOf(lease)));
+    const found = await Promise.all(leases.map((lease) => this.leaseIdOf(lease)));
     const { store, stopped } = this.runtime;
     const [id] = found;
-    const state = id === undefined ? null : await this.#untilAnswered(() => store.leaseState(id, stopped));
+    const state = id === undefined ? null : await this.untilAnswered(() => store.leaseState(id, stopped));
     const gone = new Set(leases.filter((_, place) => found[place] === undefined));
     return {
       holder: hold.holder,
@@ -363,35 +154,29 @@ export abstract class Resource<
       acquiredAt: hold.acquiredAt,
       lastHeartbeat: state === null ? undefined : this.runtime.clock.now() - (state.ttlMs - state.remainingMs),
       isStale: isStale(hold, { now: 0, revision: 0, gone: (lease) => gone.has(lease) }),
+      maxHoldMs: hold.maxHoldMs,
       reason: hold.reason,
       metadata: ownCopy(hold.metadata),
     };
   }
 
-  /**
-   * The lease to end with the hold; undefined for a session, whose end would end all other holds of its process. A lease that
-   * cannot be read ends by itself, so that is no error.
-   */
-  async #endingOf({ lease }: Grant): Promise<string | undefined> {
-    return isOfSession(lease) ? undefined : this.#leaseIdOf(lease).catch(() => undefined);
-  }
-
   /** Repeats a read while the store is away. */
-  #untilAnswered<T>(work: () => Promise<T>): Promise<Awaited<T>> {
+  untilAnswered<T>(work: () => Promise<T>): Promise<Awaited<T>> {
     return persistently(this.runtime, this.runtime.giveUpAt(), work);
   }
 
-  async #leaseIdOf(lease: string): Promise<string | undefined> {
+  async leaseIdOf(lease: string): Promise<string | undefined> {
     const { store, stopped } = this.runtime;
-    const { pairs } = await this.#untilAnswered(() => readRange(store, { key: anchorKey(lease) }, stopped));
+    const { pairs } = await this.untilAnswered(() => readRange(store, { key: anchorKey(lease) }, stopped));
     return pairs[0]?.lease ?? undefined;
   }
 }
 
-/** A lease has the name of its session, or of the request for which it was made. */
-function isOfSession(lease: string): boolean {
-  return processOf(lease) === lease;
-}
+/** Of either kind, where the difference does not matter. */
+export type AnyResource = Pick<
+  Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>,
+  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'untilAnswered'
+>;
 
 /** One hold or several, as `run` uses them. */
 interface Releasable {
@@ -425,7 +210,7 @@ export async function runUnder<H extends Releasable, T>(held: H, work: (held: H)
 export function requestFields(
   id: string,
   lease: string,
-  options: RequestOptions,
+  options: RequestOptions<unknown>,
 ): Request & { steal?: true; force?: true } {
   const { holder = id, priority = 0, reason, metadata, maxHoldMs, strategy, within } = options;
   return {
@@ -434,7 +219,7 @@ export function requestFields(
     lease,
     priority,
     ...(reason !== undefined && { reason }),
-    ...(metadata !== undefined && { metadata: frozenCopy(metadata) }),
+    ...(metadata !== undefined && { metadata: frozenCopy(metadata as Json) }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(within !== undefined && { within: frozenCopy(within) }),
     ...strategyFields(strategy),

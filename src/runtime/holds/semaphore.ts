@@ -1,6 +1,6 @@
 /** A semaphore, as users hold it. */
 import type {
-  OnStale,
+  Json,
   Request,
   Semaphore as SemaphoreState,
   SemaphoreCommand,
@@ -10,41 +10,59 @@ import type {
 import { canAcquire, requestProblem, slotNumbers } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
-import { Hold } from './hold.ts';
+import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import type { Refusal } from '../refusal.ts';
+import type { Refused } from '../refusal.ts';
+import { acquireDetached } from './detached.ts';
+import { attemptOf } from './lock.ts';
+import { SemaphoreHold } from './public-hold.ts';
+import { NamedResource } from './public-resource.ts';
+import { requestFields, Resource, runUnder } from './resource.ts';
 import {
   type DetachedHold,
   type DetachedOptions,
   type HolderView,
-  requestFields,
   type RequestOptions,
-  Resource,
-  runUnder,
-} from './resource.ts';
+  type SettingsView,
+  settingsView,
+} from './terms.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
-export interface SemaphoreOptions extends RequestOptions {
+/** How to ask for slots. */
+export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
   /** How many slots in total, not in addition; 1 if not given. */
   readonly weight?: number;
 }
 
+/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
 export type SemaphoreAttempt =
-  | { readonly kind: 'acquired' | 'increased' | 'already-held'; readonly hold: SemaphoreHold }
-  | { readonly kind: 'reclaimed'; readonly hold: SemaphoreHold; readonly from: readonly SemaphoreGrant[] }
-  | Extract<Refusal, { kind: 'full' | 'too-large' | 'impossible' | 'capacity-mismatch' }>;
+  /** `increased`: the same holder had fewer slots. `already-held`: it had as many. */
+  | { readonly ok: true; readonly kind: 'acquired' | 'increased' | 'already-held'; readonly hold: SemaphoreHold }
+  /** Taken from holders whose leases had ended. */
+  | {
+      readonly ok: true;
+      readonly kind: 'reclaimed';
+      readonly hold: SemaphoreHold;
+      readonly from: readonly SemaphoreGrant[];
+    }
+  | Refused<'full' | 'too-large' | 'impossible' | 'capacity-mismatch'>;
 
-export interface SemaphoreView {
+/** A semaphore, as `inspect` shows it. */
+export interface SemaphoreView<Meta = Json> extends SettingsView {
+  /** Its name. */
   readonly name: string;
-  /** 0 if nobody has used it yet. */
+  /** How many slots there are; 0 if nobody has used it yet. */
   readonly capacity: number;
+  /** How many of them are held. */
   readonly usedSlots: number;
+  /** How many of them are free. */
   readonly availableSlots: number;
-  readonly onStale: OnStale;
-  readonly holders: readonly (HolderView & { readonly weight: number; readonly slots: readonly number[] })[];
+  /** In the order of their grants. */
+  readonly holders: readonly (HolderView<Meta> & { readonly weight: number; readonly slots: readonly number[] })[];
+  /** In the order of arrival. */
   readonly waiting: readonly {
     readonly holder: string;
     readonly weight: number;
@@ -53,58 +71,71 @@ export interface SemaphoreView {
   }[];
 }
 
-export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, SemaphoreHold> {
-  /** The capacity that this process names; the first acquire sets it in the store. */
-  #capacity: number | undefined;
+type Slots = Resource<SemaphoreState, SemaphoreCommand, SemaphoreOutcome, KeptSemaphoreHold>;
 
+/** A semaphore by its name: slots that several holders share. `Meta`: the type of the metadata that its holders give. */
+export class Semaphore<Meta = Json> extends NamedResource {
+  readonly #resource: Slots;
+  /** The capacity that this process names; the first acquire sets it in the store. */
+  readonly #named: { capacity: number | undefined };
+
+  /** @internal */
   constructor(runtime: Runtime, name: string, capacity: number | undefined) {
-    super(runtime, semaphoreMachine, name);
-    this.#capacity = capacity;
+    const named = { capacity };
+    const resource: Slots = new Resource(runtime, semaphoreMachine, name, (id, lease, options, wait) =>
+      askForSlots(id, lease, options, wait, named.capacity),
+    );
+    super(resource as never);
+    this.#resource = resource;
+    this.#named = named;
   }
 
+  /** The capacity that this process names, if it names one. */
   get capacity(): number | undefined {
-    return this.#capacity;
+    return this.#named.capacity;
   }
 
   /** Waits for the slots. Throws `NotAcquired` if they cannot be had. */
-  acquire(options?: SemaphoreOptions & WaitOptions): Promise<SemaphoreHold> {
-    return this.ask(options, mayWait(options?.strategy), this.#holdOf);
+  acquire(options?: SemaphoreOptions<Meta> & WaitOptions): Promise<SemaphoreHold> {
+    return this.#resource.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and does not throw if the semaphore is full. */
-  tryAcquire(options?: SemaphoreOptions): Promise<SemaphoreAttempt> {
-    return this.ask<SemaphoreAttempt, SemaphoreOptions | undefined>(options, false, (outcome) => {
-      const hold = this.#holdOf(outcome, options);
-      if (hold === undefined) return outcome as unknown as SemaphoreAttempt;
-      if (hold instanceof Promise) return hold.then((limited) => ({ ...outcome, hold: limited }) as SemaphoreAttempt);
-      return { ...outcome, hold } as SemaphoreAttempt;
-    });
+  tryAcquire(options?: SemaphoreOptions<Meta>): Promise<SemaphoreAttempt> {
+    return this.#resource.ask<SemaphoreAttempt, SemaphoreOptions<Meta> | undefined>(options, false, (outcome) =>
+      attemptOf<SemaphoreHold, SemaphoreAttempt>(outcome, this.#holdOf(outcome)),
+    );
   }
 
-  async run<T>(work: (hold: SemaphoreHold) => T | Promise<T>, options?: SemaphoreOptions & WaitOptions): Promise<T> {
+  /** Waits for the slots, runs `work`, and always releases them; throws `HoldLost` if the hold was lost meanwhile. */
+  async run<T>(
+    work: (hold: SemaphoreHold) => T | Promise<T>,
+    options?: SemaphoreOptions<Meta> & WaitOptions,
+  ): Promise<T> {
     refuseUnlessFunction('the work', work);
     return runUnder(await this.acquire(options), work);
   }
 
   /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */
   async acquireDetached(
-    options: DetachedOptions & SemaphoreOptions,
+    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
   ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
-    const { grant, detached } = await this.askDetached(options);
+    const { grant, detached } = await acquireDetached(this.#resource as never, options);
     const { weight, slots } = grant as SemaphoreGrant;
     return { ...detached, weight, slots: slotNumbers(slots) };
   }
 
-  /** A capacity below what is in use takes effect as holders release their slots. */
+  /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
   async resize(capacity: number): Promise<void> {
     const problem = requestProblem({ capacity }, ['capacity']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    await this.submitOnce({ kind: 'resize', capacity });
-    if (this.#capacity !== undefined) this.#capacity = capacity;
+    await this.#resource.submitOnce({ kind: 'resize', capacity });
+    if (this.#named.capacity !== undefined) this.#named.capacity = capacity;
   }
 
-  async inspect(): Promise<SemaphoreView> {
-    const { view, holders } = await this.look();
+  /** Who holds how many slots, who waits, and which rules bind them. */
+  async inspect(): Promise<SemaphoreView<Meta>> {
+    const { view, holders } = await this.#resource.look();
     const { record, waiting } = view.state;
     const usedSlots = record.holds.reduce((sum, { weight }) => sum + weight, 0);
     return {
@@ -112,59 +143,61 @@ export class Semaphore extends Resource<SemaphoreState, SemaphoreCommand, Semaph
       capacity: record.capacity,
       usedSlots,
       availableSlots: Math.max(0, record.capacity - usedSlots),
-      onStale: record.onStale,
+      ...settingsView(record),
       holders: holders.map((holder, place) => {
         const { weight = 0, slots = [] } = record.holds[place] ?? {};
-        return { ...holder, weight, slots: slotNumbers(slots) };
+        return { ...(holder as HolderView<Meta>), weight, slots: slotNumbers(slots) };
       }),
       waiting: waiting.map(({ holder, weight, priority, reason }) => ({ holder, weight, priority, reason })),
     };
   }
 
+  /** How many slots are held. */
   async usedSlots(): Promise<number> {
     return (await this.inspect()).usedSlots;
   }
 
+  /** How many slots are free. */
   async availableSlots(): Promise<number> {
     return (await this.inspect()).availableSlots;
   }
 
   /** Whether `weight` slots could be had at this moment, without passing a waiter. */
   async canAcquire(weight: number): Promise<boolean> {
-    const { view } = await this.look();
+    const { view } = await this.#resource.look();
     return canAcquire(view.state, weight);
   }
 
-  async staleHolders(): Promise<readonly HolderView[]> {
+  /** The holders that are stale. */
+  async staleHolders(): Promise<readonly HolderView<Meta>[]> {
     return (await this.inspect()).holders.filter((holder) => holder.isStale);
   }
 
-  protected override command(
-    id: string,
-    lease: string,
-    options: SemaphoreOptions | undefined,
-    wait: boolean,
-  ): Request & AnyCommand & { weight: number; capacity?: number } {
-    const { capacity } = this;
-    const fields = options === undefined ? { id, holder: id, lease, priority: 0 } : requestFields(id, lease, options);
-    const weight = options?.weight ?? 1;
-    return { kind: 'acquire', ...fields, weight, wait, ...(capacity !== undefined && { capacity }) };
-  }
-
-  readonly #holdOf = (
-    outcome: AnyOutcome,
-    options: SemaphoreOptions | undefined,
-  ): SemaphoreHold | Promise<SemaphoreHold> | undefined => {
-    const { runtime } = this;
+  readonly #holdOf = (outcome: AnyOutcome): SemaphoreHold | Promise<SemaphoreHold> | undefined => {
+    const { runtime, anyWriter } = this.#resource;
     if (outcome.hold === undefined) return undefined;
     const grant = outcome.hold as SemaphoreGrant;
     const reentry = outcome.kind === 'already-held' || outcome.kind === 'increased';
-    const hold = new SemaphoreHold(runtime, this.anyWriter, grant, runtime.sender.id, reentry);
-    return this.given(hold, options?.maxHoldMs);
+    const kept = new KeptSemaphoreHold(runtime, anyWriter, grant, runtime.sender.id, reentry);
+    const given = this.#resource.given(kept);
+    return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
 }
 
-export class SemaphoreHold extends Hold<SemaphoreGrant> {
+function askForSlots(
+  id: string,
+  lease: string,
+  options: SemaphoreOptions<unknown> | undefined,
+  wait: boolean,
+  capacity: number | undefined,
+): Request & AnyCommand & { weight: number; capacity?: number } {
+  const fields = options === undefined ? { id, holder: id, lease, priority: 0 } : requestFields(id, lease, options);
+  const weight = options?.weight ?? 1;
+  return { kind: 'acquire', ...fields, weight, wait, ...(capacity !== undefined && { capacity }) };
+}
+
+/** @internal A hold of slots, as the runtime keeps it. */
+export class KeptSemaphoreHold extends KeptHold<SemaphoreGrant> {
   /** By answers, a weight only grows. The record may also show a larger weight that was given up, and shrink again. */
   protected override isOutdated({ weight }: SemaphoreGrant, isStored: boolean): boolean {
     return !isStored && weight < this.grant.weight;
@@ -174,7 +207,6 @@ export class SemaphoreHold extends Hold<SemaphoreGrant> {
     return this.grant.weight;
   }
 
-  /** The slot numbers, from 0, that no other hold has meanwhile: for ports, databases, worktrees. */
   get slots(): readonly number[] {
     return slotNumbers(this.grant.slots);
   }

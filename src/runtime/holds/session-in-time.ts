@@ -21,7 +21,9 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
     const timer =
       waitMs === undefined || waitMs === 0
         ? undefined
-        : runtime.clock.timer(waitMs, () => reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs })));
+        : runtime.clock.timer(waitMs, () =>
+            reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] })),
+          );
     runtime
       .ready()
       .then(resolve, reject)
@@ -34,6 +36,6 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
   if (waitMs === 0) return { session, options };
   const left = waitMs - (runtime.clock.monotonic() - since);
   // No time is left. Passed on as 0, it would mean a request that was never to wait.
-  if (left <= 0) throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs });
+  if (left <= 0) throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] });
   return { session, options: { ...options, waitMs: left } };
 }

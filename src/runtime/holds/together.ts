@@ -23,11 +23,14 @@ import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf, BackgroundCommand } from '../write/pending-command.ts';
 import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
-import type { Hold, ReleaseOutcome } from './hold.ts';
+import { handedOut } from './hand-out.ts';
+import type { KeptHold, ReleaseOutcome } from './hold.ts';
 import { encode, type Letter, resourceKeys, wrongGrant } from '../layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../write/machines.ts';
-import { type HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
-import { requestFields, type RequestOptions } from './resource.ts';
+import { type HeldBy, type HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
+import type { Hold } from './public-hold.ts';
+import { requestFields } from './resource.ts';
+import type { RequestOptions } from './terms.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 import { readSnapshot, snapshotFrom, type Snapshot } from '../write/snapshot.ts';
@@ -38,18 +41,22 @@ export type Want =
   | { readonly lock: string; readonly mode?: LockMode }
   | { readonly semaphore: string; readonly weight?: number; readonly capacity?: number };
 
+/** How to ask for several resources; `maxHoldMs` and `strategy` are of single ones. */
 export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
 
+/** What `tryAcquireAll` answers: all of them, or why not, resource by resource. */
 export type TogetherAttempt =
-  | { readonly kind: 'acquired'; readonly holds: HoldSet }
+  | { readonly ok: true; readonly kind: 'acquired'; readonly holds: HoldSet }
   | {
+      readonly ok: false;
       readonly kind: 'refused';
       readonly refusals: readonly { readonly resource: string; readonly refusal: Refusal }[];
     };
 
 /** Makes the hold of a grant, and acquires a single resource: `Signalbox` knows both for each kind. */
 export interface Parts {
-  hold(want: Want, outcome: AnyOutcome, process: string): Hold;
+  kept(want: Want, outcome: AnyOutcome, process: string): KeptHold;
+  shown(kept: KeptHold): Hold;
   acquire(want: Want, options: RequestOptions & WaitOptions): Promise<Hold>;
 }
 
@@ -60,9 +67,12 @@ export const MOST_WANTS = 50;
 /** How many resources one transaction reads, at three reads each. */
 const READ_AT_ONCE = 40;
 
+/** Several holds that were acquired together. */
 export class HoldSet implements AsyncDisposable {
+  /** Each of them, in the order of their names. */
   readonly holds: readonly Hold[];
 
+  /** @internal */
   constructor(holds: readonly Hold[]) {
     this.holds = holds;
   }
@@ -77,6 +87,7 @@ export class HoldSet implements AsyncDisposable {
     return AbortSignal.any(this.holds.map((hold) => hold.signal));
   }
 
+  /** Whether all of them are valid at this moment, by the clock. */
   get isValid(): boolean {
     return this.holds.every((hold) => hold.isValid);
   }
@@ -91,10 +102,12 @@ export class HoldSet implements AsyncDisposable {
     for (const hold of this.holds) hold.check();
   }
 
+  /** Releases all of them. Never throws because one was lost. */
   async release(): Promise<readonly ReleaseOutcome[]> {
     return Promise.all(this.holds.map((hold) => hold.release()));
   }
 
+  /** Releases them at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
@@ -147,7 +160,7 @@ export async function acquireAllTogether(
     for (const { want } of pieces) {
       const { waitMs } = options;
       const left = waitMs === undefined ? undefined : waitMs - (runtime.clock.monotonic() - since);
-      if (left !== undefined && left <= 0) throw new NotAcquired(all, { kind: 'timed-out', waitedMs: waitMs ?? 0 });
+      if (left !== undefined && left <= 0) throw timedOut(all, waitMs ?? 0, attempted.refusals);
       holds.push(await parts.acquire(want, { ...options, ...(left !== undefined && { waitMs: left }), holder }));
     }
     for (const hold of holds) hold.check();
@@ -367,10 +380,19 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
       this.#giveBack();
       throw fault;
     }
-    const holds = this.#pieces.map(({ want, resource }) =>
-      this.#parts.hold(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
+    const kept = this.#pieces.map(({ want, resource }) =>
+      this.#parts.kept(want, outcomes.get(resource) as AnyOutcome, this.#session.id),
     );
-    return { kind: 'acquired', holds: await handedOut(holds) };
+    const holds = new HoldSet(kept.map((hold) => this.#parts.shown(hold)));
+    try {
+      await Promise.all(kept.map(async (hold) => handedOut(runtime, hold)));
+      // Their limits took time to set, and the first may be over before the last is there.
+      holds.check();
+    } catch (error) {
+      await holds.release().catch(() => undefined);
+      throw error;
+    }
+    return { ok: true, kind: 'acquired', holds };
   }
 }
 
@@ -386,7 +408,7 @@ function by(hold: Grant): string | undefined {
 function refusedWith(
   refusals: Extract<TogetherAttempt, { kind: 'refused' }>['refusals'],
 ): NextStep<Views, TogetherAttempt> {
-  return { kind: 'answer', answer: { kind: 'refused', refusals } };
+  return { kind: 'answer', answer: { ok: false, kind: 'refused', refusals } };
 }
 
 /** Refuses the re-entries into a hold of this process that has ended here, and is still in the record. */
@@ -404,15 +426,12 @@ function restingOnNothing(
   });
 }
 
-async function handedOut(holds: readonly Hold[]): Promise<HoldSet> {
-  const set = new HoldSet(holds);
-  try {
-    await Promise.all(holds.filter(({ isKnown }) => !isKnown).map((hold) => hold.handedOut()));
-    return set;
-  } catch (error) {
-    await set.release().catch(() => undefined);
-    throw error;
-  }
+type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
+
+/** Names the holders that were in the way at first: no request waits for all of them at once. */
+function timedOut(all: string, waitedMs: number, refusals: Refusals): NotAcquired {
+  const holders = refusals.flatMap(({ refusal }): readonly HeldBy[] => ('holders' in refusal ? refusal.holders : []));
+  return new NotAcquired(all, { kind: 'timed-out', waitedMs, holders });
 }
 
 function sessionLost(pieces: readonly Piece[]): NotAcquired {

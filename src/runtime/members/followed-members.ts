@@ -19,16 +19,20 @@ import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import type { MemberFeed } from './feed.ts';
 
+/** The coordinator is another member now. */
 export interface HandOver {
   /** Null: there was no member. */
   readonly from: string | null;
+  /** Null: there is no member any more. */
   readonly to: string | null;
+  /** The view since then. */
   readonly view: View<Member>;
 }
 
 type Handler = (change: ViewChange<Member>) => void | Promise<void>;
 type IsOwn = (id: string, incarnation: number) => boolean;
 
+/** The members, as this process follows them. */
 export class FollowedMembers implements AsyncDisposable {
   readonly #feed: MemberFeed;
   readonly #isOwn: IsOwn;
@@ -49,6 +53,7 @@ export class FollowedMembers implements AsyncDisposable {
     this.#release = keepingAlive(runtime, options);
   }
 
+  /** @internal */
   static async begin(
     runtime: Runtime,
     feed: MemberFeed,
@@ -157,6 +162,7 @@ export class FollowedMembers implements AsyncDisposable {
     this.#release();
   }
 
+  /** Stops at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.stop();
     return Promise.resolve();

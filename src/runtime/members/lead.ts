@@ -8,7 +8,8 @@
  */
 import type { Json, Token } from '../../core/index.ts';
 import { keepingAlive } from '../keep-alive.ts';
-import type { Lock, LockHold } from '../holds/lock.ts';
+import type { Lock } from '../holds/lock.ts';
+import type { LockHold } from '../holds/public-hold.ts';
 import { runUnder } from '../holds/resource.ts';
 import { NotAcquired } from '../refusal.ts';
 import { abortSignal, aFunction, aName, anything, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
@@ -17,20 +18,25 @@ import { persistently } from '../write/write-once.ts';
 
 /** The time for which one process leads. */
 export interface Term {
+  /** What is led. */
   readonly name: string;
   /** Grows with every leader. Pass it to what you write to, which can then refuse an earlier leader. */
   readonly epoch: Token;
   /** Aborts when this process no longer leads, before another one can begin; or when the caller's signal aborts. */
   readonly signal: AbortSignal;
+  /** The hold of the lock `lead:NAME`: `check` it before a step that cannot be undone. */
   readonly hold: LockHold;
 }
 
+/** How to lead. */
 export interface LeadOptions {
   /** Ends the wait, and asks the work to stop. */
   readonly signal?: AbortSignal;
   /** The name of the candidate, as `who` shows it. */
   readonly holder?: string;
+  /** The reason, shown to those who wait. */
   readonly reason?: string;
+  /** What others are to know of the leader. */
   readonly metadata?: Json;
   /** Called when another process leads, and this one waits. */
   readonly onWaiting?: () => void;

@@ -16,7 +16,6 @@ import { Failure } from '../../failure.ts';
 import { type KeyValue, prefixed, readRange, type ReadResult, type Revision } from '../../store/index.ts';
 import { anchorKey } from '../layout.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
-import type { RuntimeObserver } from '../observer.ts';
 import { anything, flag, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { frozenCopy } from '../own-copy.ts';
 import type { Runtime } from '../runtime.ts';
@@ -24,11 +23,11 @@ import type { Session } from '../session/session.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import type { Subscription } from '../subscription.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
-import { MemberFeed } from './feed.ts';
+import type { MemberFeed } from './feed.ts';
 import { FollowedMembers } from './followed-members.ts';
 import type { Lead } from './lead.ts';
-import type { MembershipView } from './membership-view.ts';
 import { type AssetOptions, Membership } from './membership.ts';
+import { OwnMembership, type OwnMemberships } from './own-memberships.ts';
 import { isWeight, memberDocument, memberIn, memberKey, type MemberRecord, MEMBERS, recordIn } from './records.ts';
 import {
   compareOthers,
@@ -42,6 +41,7 @@ import {
 import { type BroadcastOptions, TopologyBroadcast } from './topology-broadcast.ts';
 import { followTopology, lastTopology } from './topology-key.ts';
 
+/** How to join. */
 export interface JoinOptions extends AssetOptions, ListenOptions {
   /** The assets that the member owns from the moment it joins. */
   readonly assets?: readonly string[];
@@ -49,6 +49,7 @@ export interface JoinOptions extends AssetOptions, ListenOptions {
   readonly weight?: number;
 }
 
+/** What `join` answers. */
 export type JoinOutcome =
   | { readonly kind: 'joined'; readonly membership: Membership }
   /** A member of this id is alive. */
@@ -76,18 +77,19 @@ const JOIN = {
   ...LISTEN,
 };
 
-export class Members implements RuntimeObserver {
+/** The processes that have joined. */
+export class Members {
   readonly #runtime: Runtime;
   readonly #lead: Lead;
-  readonly #own = new Map<Membership, () => void>();
-  /** For the signalbox: the one watch on members of this process. */
-  readonly feed: MemberFeed;
+  readonly #own: OwnMemberships;
+  readonly #feed: MemberFeed;
 
-  /** `supplied`: a view of the user's own, in place of the members in the store. */
-  constructor(runtime: Runtime, lead: Lead, supplied: MembershipView | undefined) {
+  /** @internal */
+  constructor(runtime: Runtime, feed: MemberFeed, own: OwnMemberships, lead: Lead) {
     this.#runtime = runtime;
+    this.#feed = feed;
+    this.#own = own;
     this.#lead = lead;
-    this.feed = new MemberFeed(runtime, supplied);
   }
 
   /**
@@ -183,13 +185,9 @@ export class Members implements RuntimeObserver {
     since: Revision,
     options: ListenOptions,
   ): JoinOutcome {
-    const about = { id, metadata: metadata ?? undefined };
-    const membership = new Membership(this.#runtime, session, about, since, (ended) => {
-      this.#own.get(ended)?.();
-      this.#own.delete(ended);
-    });
-    this.#own.set(membership, keepingAlive(this.#runtime, options));
-    return { kind: 'joined', membership };
+    const own = new OwnMembership(id, since, session, keepingAlive(this.#runtime, options));
+    this.#own.add(own);
+    return { kind: 'joined', membership: new Membership(this.#runtime, own, metadata ?? undefined) };
   }
 
   /** All members, by id. `onMalformed` gets the keys that are passed over because they cannot be read. */
@@ -199,6 +197,7 @@ export class Members implements RuntimeObserver {
     return [...members].sort((one, other) => (one.id < other.id ? -1 : 1));
   }
 
+  /** Whether there is such a member. */
   async isAlive(id: string): Promise<boolean> {
     refuseUnlessNamed(id);
     return (await this.#read({ key: memberKey(id), countOnly: true })).count > 0;
@@ -212,10 +211,8 @@ export class Members implements RuntimeObserver {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(options, LISTEN);
     const isOwn = (id: string, incarnation: number): boolean =>
-      [...this.#own.keys()].some(
-        (own) => own.id === id && own.isValid && this.feed.isSame(own.incarnation, incarnation),
-      );
-    return FollowedMembers.begin(this.#runtime, this.feed, isOwn, options);
+      this.#own.has(id, (joined) => this.#feed.isSame(joined, incarnation));
+    return FollowedMembers.begin(this.#runtime, this.#feed, isOwn, options);
   }
 
   /** Moves assets from one member to another in one step: nobody sees them with both, or with neither. */
@@ -250,11 +247,7 @@ export class Members implements RuntimeObserver {
   /** Takes part in the broadcast of the topology: of all that do, the holder of `lead('topology')` sends it. */
   broadcastTopology(options: BroadcastOptions = {}): TopologyBroadcast {
     this.#runtime.refuseIfClosed();
-    return new TopologyBroadcast(this.#runtime, this.feed, this.#lead, options);
-  }
-
-  sessionEnded(session: Session): void {
-    for (const membership of this.#own.keys()) membership.sessionEnded(session);
+    return new TopologyBroadcast(this.#runtime, this.#feed, this.#lead, options);
   }
 
   async #read(range: { readonly key: string; readonly end?: string; readonly countOnly?: true }): Promise<ReadResult> {

@@ -1,48 +1,42 @@
 /** The membership of this process, as its user has it: the assets that it registers, and leaving. */
-import type { AssetChange, Json, Member } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import type { AssetChange, Json } from '../../core/index.ts';
 import type { Compare, Revision } from '../../store/index.ts';
 import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Session } from '../session/session.ts';
 import { persistently, send } from '../write/write-once.ts';
+import type { OwnMembership } from './own-memberships.ts';
 import { memberKey } from './records.ts';
 import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
 
+/** How assets are registered. */
 export interface AssetOptions {
   /** No other member may register these assets. If another one has, this registration is refused. */
   readonly exclusive?: boolean;
 }
 
+/** The membership of this process. */
 export class Membership implements AsyncDisposable {
+  /** Its id. */
   readonly id: string;
+  /** What it said about itself. */
   readonly metadata: Json | undefined;
   /** Tells this membership from an earlier and a later one with the same id. */
   readonly incarnation: Revision;
   readonly #runtime: Runtime;
-  readonly #session: Session;
-  readonly #onEnd: (membership: Membership) => void;
-  readonly #lost = new AbortController();
-  #hasLeft = false;
+  readonly #own: OwnMembership;
 
-  constructor(
-    runtime: Runtime,
-    session: Session,
-    { id, metadata }: Pick<Member, 'id' | 'metadata'>,
-    incarnation: Revision,
-    onEnd: (membership: Membership) => void,
-  ) {
+  /** @internal */
+  constructor(runtime: Runtime, own: OwnMembership, metadata: Json | undefined) {
     this.#runtime = runtime;
-    this.#session = session;
-    this.#onEnd = onEnd;
-    this.id = id;
+    this.#own = own;
+    this.id = own.id;
     this.metadata = metadata;
-    this.incarnation = incarnation;
+    this.incarnation = own.incarnation;
   }
 
   /** Whether this process is still a member: not after it left, nor once its session was not renewed in time. */
   get isValid(): boolean {
-    return !this.#hasLeft && this.#session.isValid();
+    return this.#own.isValid;
   }
 
   /**
@@ -50,19 +44,7 @@ export class Membership implements AsyncDisposable {
    * it left; to be a member again it has to join again.
    */
   get signal(): AbortSignal {
-    return this.#lost.signal;
-  }
-
-  /** For the members: a session has ended, perhaps the one of this membership. */
-  sessionEnded(session: Session): void {
-    if (session !== this.#session || this.#hasLeft) return;
-    this.#onEnd(this);
-    // The signalbox was closed, which leaves too.
-    if (session.ended === 'closed') {
-      this.#hasLeft = true;
-      return;
-    }
-    this.#lost.abort(new Failure('hold-lost', `member/${this.id}: this process did not renew its session in time`));
+    return this.#own.signal;
   }
 
   /** Registers exactly these assets: the others that this member had are removed in the same step. */
@@ -75,6 +57,7 @@ export class Membership implements AsyncDisposable {
     return this.#change('add', assets, options);
   }
 
+  /** Registers these assets no longer. */
   async removeAssets(assets: readonly string[]): Promise<RegisterOutcome> {
     return this.#change('remove', assets, {});
   }
@@ -90,8 +73,7 @@ export class Membership implements AsyncDisposable {
 
   /** Leaving twice, or after the session ended, changes nothing, nor does it touch a later member with this id. */
   async leave(): Promise<void> {
-    this.#hasLeft = true;
-    this.#onEnd(this);
+    this.#own.end();
     const runtime = this.#runtime;
     const key = memberKey(this.id);
     const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.incarnation }];
@@ -101,6 +83,7 @@ export class Membership implements AsyncDisposable {
     );
   }
 
+  /** Leaves at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave();
   }

@@ -25,12 +25,14 @@ import { readEach } from '../stored.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 import { EXCLUSIVE_ASSETS, memberDocument, memberIn, memberKey, MEMBERS, recordIn } from './records.ts';
 
+/** What came of a registration. */
 export type RegisterOutcome =
   | { readonly kind: 'registered'; readonly assets: readonly string[] }
   | AssetTaken
   /** This membership has ended; nothing was registered. */
   | { readonly kind: 'lost' };
 
+/** What came of a move. */
 export type MoveOutcome =
   | { readonly kind: 'moved'; readonly assets: readonly string[] }
   | { readonly kind: 'no-member'; readonly member: string }

@@ -17,6 +17,7 @@ import type { MemberFeed } from './feed.ts';
 import type { Lead, Term } from './lead.ts';
 import { lastTopology, sendTopology } from './topology-key.ts';
 
+/** How to broadcast. */
 export interface BroadcastOptions {
   /** The least time between two broadcasts; 1000 unless given. */
   readonly cooldownMs?: number;
@@ -24,6 +25,7 @@ export interface BroadcastOptions {
 
 const COOLDOWN_MS = 1000;
 
+/** The part that this process takes in the broadcast of the topology. */
 export class TopologyBroadcast implements AsyncDisposable {
   readonly #runtime: Runtime;
   readonly #feed: MemberFeed;
@@ -32,6 +34,7 @@ export class TopologyBroadcast implements AsyncDisposable {
   readonly #ended: Promise<void>;
   #isLeading = false;
 
+  /** @internal */
   constructor(runtime: Runtime, feed: MemberFeed, lead: Lead, options: BroadcastOptions) {
     refuseWrongValues(options, { cooldownMs: milliseconds });
     this.#runtime = runtime;
@@ -61,6 +64,7 @@ export class TopologyBroadcast implements AsyncDisposable {
     await this.#ended;
   }
 
+  /** Stops at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }

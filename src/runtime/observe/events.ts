@@ -5,7 +5,7 @@
  * A handler never runs on the path of the watch (see `SubscriberQueue`). A subscriber whose queue overflows gets `resync`:
  * it has missed events, and should read the state itself. Nothing is lost silently.
  */
-import { type Event, type Hold, type Json, matches, type ToldEvent } from '../../core/index.ts';
+import { type Event, type Hold, matches, type ToldEvent } from '../../core/index.ts';
 import type { Change, Changes, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { follow } from '../session/follow.ts';
@@ -19,7 +19,7 @@ import {
   TICKETS,
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
-import type { EventKind } from './event-kinds.ts';
+import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
 import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver } from '../observer.ts';
@@ -28,43 +28,6 @@ import { checked, type Fields, isObject, malformedBy, ticketIn } from '../stored
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type FeedListener, TaskEvents, type TaskFeed } from '../tasks/feed.ts';
-
-export type LockEventType =
-  `lock:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'downgraded' | 'deadlock'}`;
-export type SemaphoreEventType =
-  `semaphore:${'acquired' | 'reclaimed' | 'denied' | 'queued' | 'released' | 'stale' | 'forced' | 'resized' | 'deadlock'}`;
-export type TaskEventType = `task:${'published' | 'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`;
-export type PipelineEventType =
-  `pipeline:${'started' | 'phase' | 'blocked' | 'resumed' | 'done' | 'failed' | 'cancelling' | 'cancelled'}`;
-export type MemberEventType = `member:${'joined' | 'left'}`;
-export type CoordinatorEventType = 'coordinator:changed';
-export type TopologyEventType = 'topology:changed';
-export type GuardEventType = `guard:${'evaluating' | 'passed' | 'failed'}`;
-export type EventType =
-  | LockEventType
-  | SemaphoreEventType
-  | TaskEventType
-  | PipelineEventType
-  | MemberEventType
-  | CoordinatorEventType
-  | TopologyEventType
-  | GuardEventType
-  | 'resync';
-export type EventPattern = EventType | `${EventKind}:*` | '*';
-
-export interface SignalboxEvent {
-  readonly type: EventType;
-  /** `lock/main-branch`; for `resync`, which concerns everything, `*`. */
-  readonly resource: string;
-  readonly holder: string;
-  /** The time, by the clock of the process that did it. */
-  readonly at: number;
-  /** Revision and place in it: the same in every process, and absent for events of this process alone (`denied`, `guard:*`). */
-  readonly id?: string;
-  readonly [detail: string]: Json | undefined;
-}
-
-export type EventHandler = (event: SignalboxEvent) => void | Promise<void>;
 
 /** For the runtime itself: an event with the holds of its resource after the write. */
 export interface RecordEvent extends ToldEvent {
@@ -202,7 +165,7 @@ export class Events implements FeedListener, RuntimeObserver {
     if (events.length === 0) return;
     for (const listener of this.#listeners[source]) listener.told(events);
     events.forEach(({ isNew: _isNew, held: _held, ...event }, index) => {
-      this.#tell({ ...(event as SignalboxEvent), id: `${revision}.${index}` });
+      this.#tell({ ...(event as unknown as SignalboxEvent), id: `${revision}.${index}` });
     });
   }
 
@@ -265,7 +228,7 @@ function queued(pair: KeyValue): ToldEvent {
 }
 
 function publicEvent(event: Event, resource: string): SignalboxEvent {
-  return { ...event, type: event.type as EventType, resource };
+  return { ...event, type: event.type as EventType, resource } as unknown as SignalboxEvent;
 }
 
 /** One subscriber. After an overflow it gets `resync`, whatever its pattern: it must know that it has missed something. */

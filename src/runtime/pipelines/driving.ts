@@ -16,7 +16,8 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import type { Lock, LockHold } from '../holds/lock.ts';
+import type { Lock } from '../holds/lock.ts';
+import type { LockHold } from '../holds/public-hold.ts';
 import { outerHolds } from '../processes/environment.ts';
 import { clearLeftovers } from '../processes/leftovers.ts';
 import { NotAcquired } from '../refusal.ts';

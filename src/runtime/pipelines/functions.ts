@@ -3,8 +3,11 @@ import type { Phase, Token } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { pipelineResource } from './keys.ts';
 
+/** What a function gets that runs as a phase. */
 export interface PhaseContext {
+  /** The id of the pipeline. */
   readonly pipeline: string;
+  /** The name of the phase. */
   readonly phase: string;
   /** 1 for the first attempt, 2 after one failure. */
   readonly attempt: number;
@@ -12,6 +15,7 @@ export interface PhaseContext {
   readonly signal: AbortSignal;
   /** The variables of the runbook and of earlier phases. */
   readonly env: Readonly<Record<string, string>>;
+  /** What earlier phases put out. */
   readonly outputs: Readonly<Record<string, string>>;
   /** The token of the driver: every later driver of this pipeline has a larger one. */
   readonly token: Token;

@@ -10,10 +10,13 @@ import { send } from '../write/write-once.ts';
 import { logKey, type PipelineKeys, pipelineKeys } from './keys.ts';
 import { readSpool, removeSpool, type Spool, spoolName } from './spool.ts';
 
+/** What the command of a phase printed. */
 export interface PhaseLog {
+  /** The name of the phase. */
   readonly phase: string;
   /** 1 for the first run of the command of this phase. */
   readonly run: number;
+  /** The text. */
   readonly text: string;
   /** The number of bytes left out of the middle. */
   readonly leftOut: number;

@@ -45,11 +45,13 @@ import {
 } from './terms.ts';
 import { type PipelineView, viewOf } from './view.ts';
 
+/** Runs of phases that outlive the processes that drive them. */
 export class Pipelines {
   readonly #runtime: Runtime;
   readonly #feed: PipelineFeed;
   readonly #driving: Driving;
 
+  /** @internal */
   constructor(runtime: Runtime, parts: PipelineParts) {
     this.#runtime = runtime;
     this.#feed = new PipelineFeed(runtime);

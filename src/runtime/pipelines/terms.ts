@@ -35,6 +35,7 @@ export interface RunbookWithFunctions {
   readonly functions: ReadonlyMap<string, PhaseFunction>;
 }
 
+/** How to drive a pipeline. */
 export interface DriveOptions {
   /** Ends the command and leaves the pipeline, so that it can be resumed. */
   readonly signal?: AbortSignal;
@@ -44,6 +45,7 @@ export interface DriveOptions {
   readonly graceMs?: number;
   /** When it aborts, a command that has to end is killed at once. */
   readonly hurrying?: AbortSignal;
+  /** What its guards look at; this machine, if not given. */
   readonly adapters?: Adapters;
   /** Gets the record whenever it changes. */
   readonly onChange?: (record: PipelineRecord) => void;
@@ -51,11 +53,13 @@ export interface DriveOptions {
   readonly onOutput?: (phase: string, text: string) => void;
 }
 
+/** How to run a pipeline. */
 export interface RunOptions extends DriveOptions {
   /** By default made of name and time. */
   readonly id?: string;
   /** The directory where its commands run; by default the current one. */
   readonly cwd?: string;
+  /** Variables for its commands. */
   readonly env?: Readonly<Record<string, string>>;
   /** The interval between looks at inputs that announce no changes. */
   readonly pollMs?: number;
@@ -67,6 +71,7 @@ export interface RunOptions extends DriveOptions {
   readonly by?: string;
 }
 
+/** How to resume a pipeline. */
 export interface ResumeOptions extends DriveOptions {
   /** The decision of a person about a phase that was interrupted or has failed. */
   readonly decision?: Choice;
@@ -75,6 +80,7 @@ export interface ResumeOptions extends DriveOptions {
    * is called. If another question is open once this process may drive, the decision is void.
    */
   readonly question?: number;
+  /** Who resumes the pipeline; shown to people. */
   readonly by?: string;
   /** The functions of its phases. */
   readonly functions?: ReadonlyMap<string, PhaseFunction>;
@@ -95,10 +101,12 @@ export interface CancelOptions {
 /** `isDriven`: a process drives the pipeline now. */
 export type ListedPipeline = PipelineRecord & Pick<PipelineView, 'isDriven'>;
 
+/** What the start of a pipeline answers. */
 export type StartOutcome =
   | { readonly kind: 'started'; readonly id: string }
   | { readonly kind: 'exists'; readonly id: string };
 
+/** How the drive of a pipeline ended. */
 export type DriveOutcome =
   /** The pipeline is over, was left blocked, or was stopped: the record says which. */
   | { readonly kind: 'left'; readonly record: PipelineRecord }

@@ -31,7 +31,7 @@ import {
   prefixed,
 } from '../../store/index.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
-import type { Hold } from '../holds/hold.ts';
+import type { Hold } from '../holds/public-hold.ts';
 import { decode, encode, type ResourceKeys } from '../layout.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { Runtime } from '../runtime.ts';

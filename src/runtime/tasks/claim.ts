@@ -29,8 +29,11 @@ import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';
 
+/** What `release` answers. */
 export type TaskReleaseOutcome = { readonly kind: 'released' } | NotOwner;
+/** What `complete` answers. */
 export type CompleteOutcome = { readonly kind: 'completed' } | NotOwner;
+/** What `fail` answers. */
 export type FailOutcome =
   | { readonly kind: 'failed'; readonly attempts: number }
   /** It is pending again. */
@@ -38,17 +41,21 @@ export type FailOutcome =
   | NotOwner;
 export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
 
+type LossNotice = { readonly why: LossReason; readonly by?: string; readonly reason?: string };
+
 /** An attached claim: it lasts as long as the session of this process, which releases it when it closes. */
-export class TaskClaim implements Held, AsyncDisposable {
+export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** The id of the task. */
   readonly id: string;
+  /** The token of the claim: larger for every later one of this task. */
   readonly token: Token;
+  /** The name of the worker. */
   readonly holder: string;
   /** The data of the task. */
-  readonly data: Json;
+  readonly data: Data;
   /** One for the first worker that tries, two for the next. */
   readonly attempt: number;
-  readonly process: string;
+  readonly #process: string;
   readonly #runtime: Runtime;
   readonly #task: Task;
   readonly #claim: string;
@@ -58,9 +65,9 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** Set once the worker ends the claim; what happens after that is not a loss. */
   #ending: Promise<EndOutcome> | undefined;
   /** A loss that arrived while the end was being written. It counts if the outcome of that write stays unknown. */
-  #heard: Parameters<TaskClaim['lose']>[0] | undefined;
+  #heard: LossNotice | undefined;
 
-  /** `wrote`: gets the revision of each write of this claim. */
+  /** @internal `wrote`: gets the revision of each write of this claim. */
   constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
     this.#runtime = runtime;
     this.#wrote = wrote;
@@ -69,12 +76,29 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.id = task.id;
     this.token = token;
     this.holder = task.owner?.holder as string;
-    this.data = ownCopy(task.data?.json as Json);
+    this.data = ownCopy(task.data?.json as Json) as Data;
     this.attempt = task.bookkeeping?.entry.attempts as number;
-    this.process = process;
-    runtime.holdings.holds.set(this.#claim, this);
+    this.#process = process;
+    runtime.holdings.holds.set(this.#claim, this.#held());
   }
 
+  /** The claim as the runtime keeps it. */
+  #held(): Held {
+    const isValid = (): boolean => this.isValid;
+    return {
+      resource: this.resource,
+      process: this.#process,
+      holder: this.holder,
+      token: this.token,
+      get isValid() {
+        return isValid();
+      },
+      lose: (loss) => this.#lose(loss),
+      surrender: () => this.#surrender(),
+    };
+  }
+
+  /** `task/42`. */
   get resource(): string {
     return taskResource(this.id);
   }
@@ -91,9 +115,10 @@ export class TaskClaim implements Held, AsyncDisposable {
   /** Whether the task is still ours, by the clock at the moment of the call. */
   get isValid(): boolean {
     if (this.#lost !== undefined || this.#ending !== undefined) return false;
-    return this.#runtime.session?.id === this.process && this.#lost === undefined;
+    return this.#runtime.session?.id === this.#process && this.#lost === undefined;
   }
 
+  /** Why it was lost, if it was. */
   get lost(): HoldLost | undefined {
     return this.#lost;
   }
@@ -104,10 +129,10 @@ export class TaskClaim implements Held, AsyncDisposable {
   }
 
   /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if it is not ours any more. */
-  complete(result?: Json): Promise<CompleteOutcome> {
+  complete(result?: Result): Promise<CompleteOutcome> {
     const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${this.resource}: ${problem}`));
-    return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result) }) });
+    return this.#end({ how: 'complete', ...(result !== undefined && { result: ownCopy(result as Json) }) });
   }
 
   /** Reports failure: the task is pending again while it has retries left, else failed. With `retry: false`, failed at once. */
@@ -122,11 +147,13 @@ export class TaskClaim implements Held, AsyncDisposable {
     return this.#end({ how: 'release' });
   }
 
+  /** What is shown when a claim is printed. */
   toJSON(): { task: string; holder: string; token: Token; isValid: boolean } {
     const { id: task, holder, token, isValid } = this;
     return { task, holder, token, isValid };
   }
 
+  /** @internal */
   [Symbol.for('nodejs.util.inspect.custom')](): unknown {
     return this.toJSON();
   }
@@ -137,8 +164,7 @@ export class TaskClaim implements Held, AsyncDisposable {
     if (this.#ending === undefined && this.#lost === undefined) await this.release();
   }
 
-  /** For the runtime: the claim has ended. */
-  lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void {
+  #lose(loss: LossNotice): void {
     if (this.#lost !== undefined) return;
     this.#runtime.holdings.holds.delete(this.#claim);
     if (this.#ending !== undefined) {
@@ -149,10 +175,9 @@ export class TaskClaim implements Held, AsyncDisposable {
     this.#controller?.abort(this.#lost);
   }
 
-  /** For the runtime: the process gives it up. */
-  async surrender(): Promise<void> {
+  async #surrender(): Promise<void> {
     if (this.#ending !== undefined) return void (await this.#ending.catch(() => undefined));
-    this.lose({ why: 'released-elsewhere' });
+    this.#lose({ why: 'released-elsewhere' });
     await this.#send({ how: 'release' }).catch(() => undefined);
   }
 
@@ -165,7 +190,7 @@ export class TaskClaim implements Held, AsyncDisposable {
       () => this.#runtime.holdings.holds.delete(this.#claim),
       () => {
         this.#ending = undefined;
-        if (this.#heard !== undefined) this.lose(this.#heard);
+        if (this.#heard !== undefined) this.#lose(this.#heard);
       },
     );
     return sent as Promise<Outcome>;

@@ -14,6 +14,7 @@ import {
   isOrphaned,
   isOwned,
   type Json,
+  renewWithinMs,
   type Task,
   type Token,
 } from '../../core/index.ts';
@@ -40,12 +41,20 @@ import { type Made, NEXT, refusalIn, TaskWaiters, type TaskWaitOptions } from '.
 import type { ClaimAttempt, ClaimOptions, NextAttempt } from './tasks.ts';
 
 /** A claim that outlives the process that made it. Scripts renew and end it by its token or its holder. */
-export interface DetachedClaim {
+export interface DetachedClaim<Data = Json> {
+  /** The id of the task. */
   readonly id: string;
+  /** The name of the worker. */
   readonly holder: string;
+  /** The token of the claim: larger for every later one of this task. */
   readonly token: Token;
+  /** The task is pending again after this time without a renewal. */
   readonly ttlMs: number;
-  readonly data: Json;
+  /** Renew it within this time, and again within this time after each renewal. */
+  readonly renewWithinMs: number;
+  /** The data of the task. */
+  readonly data: Data;
+  /** One for the first worker that tries, two for the next. */
   readonly attempt: number;
 }
 
@@ -79,12 +88,12 @@ export class Dispatch implements TaskCacheListener {
 
   async tryClaim(id: string, options: ClaimOptions): Promise<ClaimAttempt> {
     const { attempt, made } = await this.#attempt(id, options);
-    return made === undefined ? refusalIn(attempt) : { kind: 'claimed', claim: made };
+    return made === undefined ? { ...refusalIn(attempt), ok: false } : { ok: true, kind: 'claimed', claim: made };
   }
 
   async tryClaimNext(options: ClaimOptions): Promise<NextAttempt> {
     const claim = await this.waiters.next(options.capabilities, undefined, (id) => this.#attempt(id, options));
-    return claim === undefined ? { kind: 'none' } : { kind: 'claimed', claim };
+    return claim === undefined ? { ok: false, kind: 'none' } : { ok: true, kind: 'claimed', claim };
   }
 
   /** Without an id: the next task that fits. */
@@ -168,7 +177,8 @@ export class Dispatch implements TaskCacheListener {
     }
     const holder = task.owner?.holder as string;
     const attempt = task.bookkeeping?.entry.attempts as number;
-    return { id: task.id, holder, token, ttlMs, data: ownCopy(task.data?.json as Json), attempt };
+    const data = ownCopy(task.data?.json as Json);
+    return { id: task.id, holder, token, ttlMs, renewWithinMs: renewWithinMs(ttlMs), data, attempt };
   }
 
   /** What the cache knows of a task, without asking the store. */

@@ -1,17 +1,21 @@
 /** Tells subscribers of tasks that can be done. Each has a queue of its own, so a slow subscriber delays nobody. */
-import { statusOf, type Task } from '../../core/index.ts';
+import { type Json, statusOf, type Task } from '../../core/index.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type TaskView, viewOf } from './reading.ts';
 import type { TaskCache, Turn } from './task-cache.ts';
 
 /** Why a subscriber hears of a task: it is new, it is pending again, or what it depended on is complete. */
-export type TaskNotice =
-  | { readonly why: 'published' | 'released' | 'requeued' | 'unblocked' | 'pending'; readonly task: TaskView }
+export type TaskNotice<Data = Json, Result = Json> =
+  | {
+      readonly why: 'published' | 'released' | 'requeued' | 'unblocked' | 'pending';
+      readonly task: TaskView<Data, Result>;
+    }
   /** The subscriber missed something. What has changed meanwhile, or all that is pending now, comes next. */
   | { readonly why: 'resync' };
 
-export type TaskHandler = (notice: TaskNotice) => void | Promise<void>;
+/** Called for each task that can be done; the next call waits until it is done. */
+export type TaskHandler<Data = Json, Result = Json> = (notice: TaskNotice<Data, Result>) => void | Promise<void>;
 
 export class Notifier {
   readonly #cache: TaskCache;

@@ -219,30 +219,42 @@ export async function readAllTasks(runtime: Runtime): Promise<ReadonlyMap<string
 }
 
 /** A task as users see it. */
-export interface TaskView {
+export interface TaskView<Data = Json, Result = Json> {
+  /** Its id. */
   readonly id: string;
+  /** How far it is. */
   readonly status: TaskStatus;
   /** Undefined where another program has written something that is not JSON. */
-  readonly data: Json | undefined;
+  readonly data: Data | undefined;
+  /** What a worker must be able to do. */
   readonly capabilities: readonly string[];
+  /** Higher goes first. */
   readonly priority: number;
+  /** The tasks that must be complete before it can begin. */
   readonly dependsOn: readonly string[];
+  /** How often it is tried again after a failure. */
   readonly retries: number;
   /** Why no worker can claim it although it is pending. */
   readonly blockedBy: readonly Blocker[];
   /** The worker that does it, or did. */
   readonly owner: string | undefined;
+  /** The token of its claim. */
   readonly token: Token | undefined;
   /** False if the owner has no lease: should it die, the task stays its own until a person frees it. */
   readonly isLeased: boolean;
+  /** How often it was claimed. */
   readonly attempts: number;
-  readonly result: Json | undefined;
+  /** What its worker completed it with. */
+  readonly result: Result | undefined;
   /** Why it failed, the last time it did. */
   readonly reason: string | undefined;
-  /** Times are by the clocks of the processes that did it; workers that are not signalbox leave none. */
+  /** When it was published, by the clock of the process that did; workers that are not signalbox leave no times. */
   readonly publishedAt: number | undefined;
+  /** Who published it, if that was said. */
   readonly publishedBy: string | undefined;
+  /** When it was claimed, by the clock of the worker. */
   readonly claimedAt: number | undefined;
+  /** When it ended, by the clock of the worker. */
   readonly endedAt: number | undefined;
 }
 

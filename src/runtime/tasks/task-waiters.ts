@@ -1,16 +1,18 @@
 /** The waits of this process for tasks: for one task by its id, or for the next that fits. */
-import { type ClaimRefusal, statusOf } from '../../core/index.ts';
+import { claimEntryOf, type ClaimRefusal, statusOf } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
-import { NotAcquired, type Refusal } from '../refusal.ts';
+import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Attempt } from './claiming.ts';
 import { taskResource } from './keys.ts';
 import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
 
+/** How long to wait for a task. */
 export interface TaskWaitOptions {
   /** Give up after this time; zero: do not wait at all. Without it, as long as it takes. */
   readonly waitMs?: number;
+  /** Ends the wait when it aborts. */
   readonly signal?: AbortSignal;
 }
 
@@ -76,7 +78,8 @@ export class TaskWaiters {
     attempt: Try<T>,
     giveBack: (made: T) => Promise<unknown>,
   ): Promise<T> {
-    const deadline = new WaitDeadline(this.#runtime, id === undefined ? NEXT : taskResource(id), options);
+    const resource = id === undefined ? NEXT : taskResource(id);
+    const deadline = new WaitDeadline(this.#runtime, resource, options, () => this.#holders(id));
     this.#deadlines.add(deadline);
     try {
       const claiming = deadline.isOver ? deadline.over : this.#claim(id, options, deadline, attempt);
@@ -100,6 +103,14 @@ export class TaskWaiters {
     const made = await this.next(capabilities, waitMs === 0 ? undefined : deadline, attempt);
     if (made === undefined) throw new NotAcquired(NEXT, { kind: 'none' });
     return made;
+  }
+
+  /** The worker that has the task, if it is known. */
+  #holders(id: string | undefined): readonly HeldBy[] {
+    const task = id === undefined ? undefined : this.#cache.get(id);
+    if (task?.owner === undefined || statusOf(task) !== 'running') return [];
+    const { holder, token } = task.owner;
+    return [{ holder, token, acquiredAt: claimEntryOf(task)?.at ?? 0 }];
   }
 
   /** Tries this task, and again whenever it may have become claimable, until the deadline. */
@@ -184,12 +195,17 @@ class WaitDeadline {
   readonly #finish: () => void;
   #reject: (refusal: Refusal) => void = () => undefined;
 
-  constructor(runtime: Runtime, resource: string, { waitMs, signal }: TaskWaitOptions) {
+  constructor(
+    runtime: Runtime,
+    resource: string,
+    { waitMs, signal }: TaskWaitOptions,
+    holders: () => readonly HeldBy[],
+  ) {
     const alive = runtime.clock.keepAlive?.();
     const timer =
       waitMs === undefined || waitMs === 0
         ? undefined
-        : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs }));
+        : runtime.clock.timer(waitMs, () => this.end({ kind: 'timed-out', waitedMs: waitMs, holders: holders() }));
     const aborted = (): void => this.end({ kind: 'aborted', reason: signal?.reason as unknown });
     this.#finish = () => {
       this.isOver = true;

@@ -1,8 +1,10 @@
 /** The task API of a signalbox: publish, claim, end, look, subscribe. Checks what callers pass; `Dispatch` does the claiming. */
 import {
+  type AsJson,
   claimEntryOf,
   type ClaimName,
   type ClaimRefusal,
+  DETACHED_TTL_MS,
   documentProblem,
   type Ending,
   hasTerms,
@@ -23,7 +25,8 @@ import type { TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
-import { DETACHED_TTL_MS, type RenewOutcome } from '../holds/resource.ts';
+import { refreshed } from '../holds/detached.ts';
+import type { RenewOutcome } from '../holds/terms.ts';
 import type { Runtime } from '../runtime.ts';
 import {
   type CompleteOutcome,
@@ -34,7 +37,7 @@ import {
   type TaskReleaseOutcome,
 } from './claim.ts';
 import { readKnown } from './claiming.ts';
-import { type DetachedClaim, Dispatch } from './dispatch.ts';
+import type { DetachedClaim, Dispatch } from './dispatch.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { readAllTasks, readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
@@ -42,16 +45,19 @@ import type { TaskWaitOptions } from './task-waiters.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { publishTransaction } from './writing.ts';
 
+/** The terms of a task: who may claim it, when, and how often. */
 export interface PublishOptions extends Partial<Terms> {
   /** Who publishes the task; shown to people. */
   readonly by?: string;
 }
 
+/** What `publish` answers. */
 export type PublishOutcome =
   | { readonly kind: 'published'; readonly id: string }
   /** A task of this id exists; it was not changed. */
   | { readonly kind: 'exists'; readonly id: string; readonly status: TaskStatus };
 
+/** Who claims. */
 export interface ClaimOptions {
   /** The name of the worker. Without it, every claim has a holder name of its own. */
   readonly holder?: string;
@@ -59,15 +65,29 @@ export interface ClaimOptions {
   readonly capabilities?: readonly string[];
 }
 
+/** Who claims, on a lease of its own. */
 export interface DetachedClaimOptions extends ClaimOptions {
+  /** The name of the worker, by which any process can renew and end the claim. */
   readonly holder: string;
   /** The task is pending again if the claim is not renewed for this long. */
   readonly ttlMs?: number;
 }
 
-export type ClaimAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | ClaimRefusal;
-export type NextAttempt = { readonly kind: 'claimed'; readonly claim: TaskClaim } | { readonly kind: 'none' };
+interface Claimed<Data, Result> {
+  readonly ok: true;
+  readonly kind: 'claimed';
+  readonly claim: TaskClaim<Data, Result>;
+}
 
+/** What `tryClaim` answers: `ok` says whether there is a claim, `kind` why there is none. */
+export type ClaimAttempt<Data = Json, Result = Json> = Claimed<Data, Result> | (ClaimRefusal & { readonly ok: false });
+
+/** What `tryClaimNext` answers. */
+export type NextAttempt<Data = Json, Result = Json> =
+  | Claimed<Data, Result>
+  | { readonly ok: false; readonly kind: 'none' };
+
+/** What `forceRelease` answers. */
 export type ForceOutcome =
   | { readonly kind: 'released'; readonly owner: string }
   | { readonly kind: 'not-claimed'; readonly status: TaskStatus | undefined };
@@ -76,23 +96,28 @@ const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
 const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'by'];
 
+/** The tasks of a store, and the workers that claim them. `Data` and `Result`: the JSON that a task carries. */
 export class Tasks {
   readonly #runtime: Runtime;
   readonly #dispatch: Dispatch;
 
-  /** `repairs`: whether this process marks tasks as pending whose owner has died. */
-  constructor(runtime: Runtime, repairs: boolean) {
+  /** @internal */
+  constructor(runtime: Runtime, dispatch: Dispatch) {
     this.#runtime = runtime;
-    this.#dispatch = new Dispatch(runtime, repairs);
+    this.#dispatch = dispatch;
   }
 
   /** Publishes a task and tells all subscribers. `data` is any JSON; the terms of the task are part of it, or in `options`. */
-  async publish(id: string, data: Json, options: PublishOptions = {}): Promise<PublishOutcome> {
+  async publish<Data = Json>(
+    id: string,
+    data: Data & AsJson<Data>,
+    options: PublishOptions = {},
+  ): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
     const { by, ...terms } = options;
     const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ?? requestProblem({ holder: by });
     if (problem !== undefined) throw new Failure('invalid', problem);
-    const whole = withTerms(data, terms);
+    const whole = withTerms(data as Json, terms);
     if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
     if (termsOf(whole.data).terms.dependsOn.includes(id)) {
       throw new Failure(
@@ -139,39 +164,54 @@ export class Tasks {
   }
 
   /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */
-  async tryClaim(id: string, options: ClaimOptions = {}): Promise<ClaimAttempt> {
+  async tryClaim<Data = Json, Result = Json>(
+    id: string,
+    options: ClaimOptions = {},
+  ): Promise<ClaimAttempt<Data, Result>> {
     this.#checkClaim(id, options, CLAIM);
-    return this.#dispatch.tryClaim(id, options);
+    return this.#dispatch.tryClaim(id, options) as Promise<ClaimAttempt<Data, Result>>;
   }
 
   /** Waits until the task can be claimed. Throws `NotAcquired` if it cannot: it is done, it does not exist, time is over. */
-  async claim(id: string, options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
+  async claim<Data = Json, Result = Json>(
+    id: string,
+    options: ClaimOptions & TaskWaitOptions = {},
+  ): Promise<TaskClaim<Data, Result>> {
     this.#checkClaim(id, options, [...CLAIM, ...WAIT]);
-    return this.#dispatch.claim(id, options);
+    return this.#dispatch.claim(id, options) as Promise<TaskClaim<Data, Result>>;
   }
 
   /** Claims the best task that fits: the oldest of the highest priority, or one of the oldest where many workers compete. */
-  async tryClaimNext(options: ClaimOptions = {}): Promise<NextAttempt> {
+  async tryClaimNext<Data = Json, Result = Json>(options: ClaimOptions = {}): Promise<NextAttempt<Data, Result>> {
     this.#checkClaim(undefined, options, CLAIM);
-    return this.#dispatch.tryClaimNext(options);
+    return this.#dispatch.tryClaimNext(options) as Promise<NextAttempt<Data, Result>>;
   }
 
   /** Waits until there is a task that fits, and claims it. Throws `NotAcquired` when the wait is over. */
-  async claimNext(options: ClaimOptions & TaskWaitOptions = {}): Promise<TaskClaim> {
+  async claimNext<Data = Json, Result = Json>(
+    options: ClaimOptions & TaskWaitOptions = {},
+  ): Promise<TaskClaim<Data, Result>> {
     this.#checkClaim(undefined, options, [...CLAIM, ...WAIT]);
-    return this.#dispatch.claim(undefined, options);
+    return this.#dispatch.claim(undefined, options) as Promise<TaskClaim<Data, Result>>;
   }
 
   // Detached claims: each has a lease of its own; any process that knows its holder or token can renew and end it.
 
-  async claimDetached(id: string, options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
+  /** Waits until the task can be claimed, on a lease of its own: for scripts and agents that do not stay connected. */
+  async claimDetached<Data = Json>(
+    id: string,
+    options: DetachedClaimOptions & TaskWaitOptions,
+  ): Promise<DetachedClaim<Data>> {
     this.#checkDetached(id, options);
-    return this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
+    const claim = await this.#dispatch.claimDetached(id, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return claim as DetachedClaim<Data>;
   }
 
-  async claimNextDetached(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim> {
+  /** Waits until there is a task that fits, and claims it on a lease of its own. */
+  async claimNextDetached<Data = Json>(options: DetachedClaimOptions & TaskWaitOptions): Promise<DetachedClaim<Data>> {
     this.#checkDetached(undefined, options);
-    return this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
+    const claim = await this.#dispatch.claimDetached(undefined, options, options.ttlMs ?? DETACHED_TTL_MS);
+    return claim as DetachedClaim<Data>;
   }
 
   /** Renews a detached claim for its full time. A claim that rests on a session is renewed only by its own process. */
@@ -188,7 +228,8 @@ export class Tasks {
     const kept = isAttached
       ? await store.leaseState(owner.lease, stopped)
       : await store.keepLeaseAlive(owner.lease, stopped);
-    return kept === null ? { kind: 'lost' } : { kind: isAttached ? 'attached' : 'refreshed', ttlMs: kept.ttlMs };
+    if (kept === null) return { kind: 'lost' };
+    return isAttached ? { kind: 'attached', ttlMs: kept.ttlMs } : refreshed(kept.ttlMs);
   }
 
   /** Releases a claim that is named by its token, its holder, or both. Changes nothing if that is not the owner. */
@@ -196,13 +237,15 @@ export class Tasks {
     return this.#end(id, claim, { how: 'release' }) as Promise<TaskReleaseOutcome>;
   }
 
-  complete(id: string, claim: ClaimName, result?: Json): Promise<CompleteOutcome> {
+  /** Completes the task of a claim that is named by its token, its holder, or both: no worker can claim it again. */
+  complete<Result = Json>(id: string, claim: ClaimName, result?: Result): Promise<CompleteOutcome> {
     const problem = result === undefined ? undefined : documentProblem(result, 'result', LARGEST_DATA_BYTES);
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${taskResource(id)}: ${problem}`));
-    const ending: Ending = { how: 'complete', ...(result !== undefined && { result }) };
+    const ending: Ending = { how: 'complete', ...(result !== undefined && { result: result as Json }) };
     return this.#end(id, claim, ending) as Promise<CompleteOutcome>;
   }
 
+  /** Reports failure of a claim: the task is pending again while it has retries left, else failed. */
   fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
     const problem = requestProblem({ reason }, ['reason']) ?? valuesProblem(options, { retry: flag });
     if (problem !== undefined) return Promise.reject(new Failure('invalid', `${taskResource(id)}: ${problem}`));
@@ -235,13 +278,13 @@ export class Tasks {
 
   // Looking
 
-  /** Undefined if there is no such task. */
-  async show(id: string): Promise<TaskView | undefined> {
+  /** One task; undefined if there is no such task. */
+  async show<Data = Json, Result = Json>(id: string): Promise<TaskView<Data, Result> | undefined> {
     this.#runtime.refuseIfClosed();
     const problem = nameProblem(id, 'task');
     if (problem !== undefined) throw new Failure('invalid', problem);
     const { task, status } = await readKnown(this.#runtime, id);
-    return task.data === undefined ? undefined : viewOf(task, status);
+    return task.data === undefined ? undefined : (viewOf(task, status) as TaskView<Data, Result>);
   }
 
   /** Undefined if there is no such task. */
@@ -255,7 +298,9 @@ export class Tasks {
   }
 
   /** All tasks, in the order of publication. */
-  async list(options: { readonly status?: TaskStatus } = {}): Promise<readonly TaskView[]> {
+  async list<Data = Json, Result = Json>(
+    options: { readonly status?: TaskStatus } = {},
+  ): Promise<readonly TaskView<Data, Result>[]> {
     this.#runtime.refuseIfClosed();
     const problem = shapeProblem(options, ['status']) ?? statusProblem(options.status);
     if (problem !== undefined) throw new Failure('invalid', problem);
@@ -268,27 +313,23 @@ export class Tasks {
       .filter((task) => task.data !== undefined)
       .filter((task) => options.status === undefined || statusOf(task) === options.status)
       .sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0))
-      .map((task) => viewOf(task, status));
+      .map((task) => viewOf(task, status) as TaskView<Data, Result>);
   }
 
   /**
    * Calls `handler` for every task that is published from now on, in order, and for tasks that are pending again. Resolves
    * once no such task can be missed. With `pending`, it begins with the tasks that are pending already.
    */
-  async subscribe(
-    handler: TaskHandler,
+  async subscribe<Data = Json, Result = Json>(
+    handler: TaskHandler<Data, Result>,
     options: { readonly pending?: boolean } & ListenOptions = {},
   ): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
     refuseWrongValues(options, { pending: flag, ...LISTEN });
     const { pending, ...listen } = options;
-    return listening(this.#runtime, listen, () => this.#dispatch.notifier.subscribe(handler, pending === true));
-  }
-
-  /** For the signalbox itself. */
-  get dispatch(): Dispatch {
-    return this.#dispatch;
+    const { notifier } = this.#dispatch;
+    return listening(this.#runtime, listen, () => notifier.subscribe(handler as TaskHandler, pending === true));
   }
 
   #checkClaim(id: string | undefined, options: ClaimOptions, known: readonly string[]): void {

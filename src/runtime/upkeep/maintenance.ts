@@ -37,10 +37,15 @@ const FORGOTTEN_AT_ONCE = 32;
 const SLICE_MS = 8;
 const SLICE_STEPS = 500;
 
+/** What one round of maintenance did. */
 export interface Swept {
+  /** How many records it looked at. */
   readonly records: number;
+  /** How many stale holds it announced. */
   readonly warned: number;
+  /** How many stale holds it freed. */
   readonly reclaimed: number;
+  /** How many records of free locks it deleted. */
   readonly forgotten: number;
   /** Tasks whose owner was gone, and which are pending again. */
   readonly requeued: number;
@@ -50,10 +55,13 @@ export interface Swept {
   readonly malformed: readonly Malformed[];
 }
 
+/** A stale hold that maintenance found. */
 export interface SweptHold {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Who has it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** Not where a person has to decide (`onStale: 'alert'`), nor by one who only warns. */
   readonly isFreed: boolean;
@@ -99,7 +107,8 @@ export class Maintenance {
       this.#schedule();
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
-      if (!this.#settings.maintains) return;
+      // The maintainer goes on every round, and all others only now and then, in case there is none any more.
+      if (!this.#settings.maintains || (this.#index === undefined && !this.#runtime.isOurTurn())) return;
       this.#running ??= this.#round()
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));

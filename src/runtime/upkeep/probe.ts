@@ -4,8 +4,11 @@ import { always, readRange } from '../../store/index.ts';
 import { encode, PROBES } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 
+/** How fast the store answers. */
 export interface Probe {
+  /** The time of one read. */
   readonly readMs: number;
+  /** The time of one write. */
   readonly writeMs: number;
   /** From the write until the watch delivered it; undefined if it did not within two seconds. */
   readonly wakeMs: number | undefined;

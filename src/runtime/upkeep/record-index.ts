@@ -27,7 +27,11 @@ export function lookAt(pair: KeyValue): Looked {
   const resource = resourceOfRecord(pair.key);
   const record = recordOf<Lock | Semaphore>(resource.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
   // A semaphore's record holds its capacity; a mark tells a command that got no answer that it was done.
-  const saysMore = record.kind === 'semaphore' || record.onStale !== 'reclaim' || marksOf(pair).length > 0;
+  const saysMore =
+    record.kind === 'semaphore' ||
+    record.onStale !== 'reclaim' ||
+    record.limits !== undefined ||
+    marksOf(pair).length > 0;
   const isFree = record.holds.length === 0 && !saysMore;
   const free = isFree ? { key: pair.key, mod: pair.modRevision, token: record.token } : undefined;
   return { resource, holds: record.holds, free };

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
 import { groupShown, isTrustedOwner, userShown } from '../../host/index.ts';
 import { makeFile } from './entries.ts';
-import { heirOf, isMember, ownUid, type Trust } from './owners.ts';
+import { heirOf, isMember, ownUid, type Trust } from './trust.ts';
 import { type Access, isSharedDirectory, MODES, octal, PERMISSIONS, type Share } from './share.ts';
 
 const BY_OWNER = 0o700;

@@ -28,6 +28,7 @@ function sought(events: Partial<DutyEvents> = {}): Duty {
     onRung: ignored,
     onDuty: ignored,
     offDuty: ignored,
+    onLeft: ignored,
     hearFor: () => ignored,
     ...events,
   });

@@ -10,15 +10,18 @@
  * A process that is alone makes the rounds. Two may be alone for a while; the mark that each leaves keeps them from making
  * the same round twice.
  *
- * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name on its
- * connection, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
+ * Each process says on its connection which one it is, and as long as the connection is open, it lives. So the process on
+ * duty looks up every one of them only now and then, and at once when a connection closes.
+ *
+ * A process that cannot hear its bell, because the system's file watches are used up, says the bell's name
+ * too, and gets a byte for every ring, the first one when the process on duty has begun to listen for it.
  */
 import { closeSync, constants, lchownSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Clock, Timer } from '../../clock.ts';
-import { randomHex } from '../../host/index.ts';
+import { type ProcessIdentity, randomHex, thisProcess } from '../../host/index.ts';
 
 import { BELL_NAME_BYTES, isBellName } from './bells.ts';
 import { type Access, MODES } from './share.ts';
@@ -30,8 +33,10 @@ const SEEK_MS = 200;
 const SEEK_AGAIN_MS = 2000;
 
 const RING = '!';
-/** The name of a bell, and the end of its line. */
+/** The name of a bell or of a process, and the end of its line. */
 const LONGEST_LINE = 64;
+/** A pid and a start time, each as the kernel writes it. */
+const PROCESS = /^[1-9]\d{0,6} \d{1,20}$/;
 
 export interface DutyEvents {
   /** No other process makes the rounds, as far as we know. */
@@ -44,6 +49,8 @@ export interface DutyEvents {
   onDuty(): void;
   /** No other process relies on us any more. */
   offDuty(): void;
+  /** A process that relied on us has hung up: it may have ended. */
+  onLeft(): void;
   /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
   hearFor(bell: string, tell: () => void): () => void;
 }
@@ -55,7 +62,9 @@ export class Duty {
   readonly #clock: Clock;
   readonly #events: DutyEvents;
   #server: Server | undefined;
-  readonly #clients = new Set<Socket>();
+  /** Those that rely on us, and which process each of them is, once it has said so. */
+  readonly #clients = new Map<Socket, string | undefined>();
+  readonly #present = new Set<string>();
   #socket: Socket | undefined;
   #isRelieved = false;
   /** The process on duty listens for our bell. */
@@ -89,6 +98,9 @@ export class Duty {
     return this.#server !== undefined;
   }
 
+  /** Whether this process relies on us, and so has not ended. */
+  readonly isPresent = (process: ProcessIdentity): boolean => this.#present.has(nameOf(process));
+
   /** Has the process on duty listen for a bell of ours that we cannot hear. */
   haveHeard(bell: string): void {
     if (this.#isRelieved) this.#socket?.write(`${bell}\n`);
@@ -105,6 +117,8 @@ export class Duty {
     socket.on('connect', () => {
       this.#isRelieved = true;
       this.#inode = inodeOf(this.#path());
+      const process = thisProcess();
+      if (process !== undefined) socket.write(`${nameOf(process)}\n`);
       this.#events.onRelieved();
     });
     socket.on('data', () => {
@@ -168,13 +182,15 @@ export class Duty {
   }
 
   #welcome(client: Socket): void {
-    this.#clients.add(client);
+    this.#clients.set(client, undefined);
     client.unref();
     let [line, stop] = ['', (): void => undefined];
     client.on('error', () => undefined);
     client.on('data', (bytes) => {
       const lines = `${line}${bytes.toString('latin1')}`.split('\n');
       line = (lines.pop() ?? '').slice(0, LONGEST_LINE);
+      const process = lines.findLast((said) => PROCESS.test(said));
+      if (process !== undefined) this.#isHere(client, process);
       const bell = lines.findLast(isBellName);
       if (bell === undefined) return;
       stop();
@@ -185,8 +201,16 @@ export class Duty {
     });
     client.on('close', () => {
       stop();
-      this.#clients.delete(client);
+      const process = this.#clients.get(client);
+      if (!this.#clients.delete(client) || process === undefined) return;
+      this.#present.delete(process);
+      this.#events.onLeft();
     });
+  }
+
+  #isHere(client: Socket, process: string): void {
+    this.#clients.set(client, process);
+    this.#present.add(process);
   }
 
   /** `leftBehind`: the socket in the place of ours; nobody listens on it, or nobody who goes on rounds. */
@@ -246,8 +270,9 @@ export class Duty {
     this.#server.close();
     this.#server = this.#inode = undefined;
     this.#events.offDuty();
-    for (const client of this.#clients) client.destroy();
+    for (const client of this.#clients.keys()) client.destroy();
     this.#clients.clear();
+    this.#present.clear();
   }
 
   #seekIn(longestMs: number): void {
@@ -261,6 +286,10 @@ export class Duty {
     this.#folder ??= openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
     return `/proc/self/fd/${this.#folder}/${name}`;
   }
+}
+
+function nameOf({ pid, start }: ProcessIdentity): string {
+  return `${pid} ${start}`;
 }
 
 function inodeOf(path: string): number | undefined {

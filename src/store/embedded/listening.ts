@@ -13,7 +13,7 @@ import type { Access } from './share.ts';
 import type { EmbeddedWatch } from './watches.ts';
 
 /** How often a process says that it still listens; */
-const WORD_MS = 10_000;
+const WORD_MS = 20_000;
 /** and a little sooner, if it writes anyway. */
 const EARLY_WORD_MS = 0.8 * WORD_MS;
 /** After this long a silence, a bell is taken off the list although its process may be alive. */

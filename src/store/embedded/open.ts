@@ -14,7 +14,7 @@ import { Connection } from './connection.ts';
 import { settleMade } from './entries.ts';
 import { type FileFormat, formatOf, isOpenHere } from './format.ts';
 import { networkFileSystem } from './network-file-system.ts';
-import { heirOf, trustIn } from './owners.ts';
+import { heirOf, trustIn } from './trust.ts';
 import { APPLICATION_ID, FORMAT, MIGRATIONS, SCHEMA } from './schema.ts';
 import { type Access, MODES, type Share } from './share.ts';
 import { asFailure, busyTooLong } from './sqlite-failure.ts';

@@ -22,16 +22,22 @@ const DEAF_ROUND_MS = 10;
 const LOOK_MS = 250;
 /** of ringing the bells of others once more, in case their writer was killed before it could; */
 const RING_AGAIN_MS = 500;
-/** and of a look for bells whose owners are gone. */
+/** of looking up all processes, also those whose connection says that they live; */
+const LOOK_UP_MS = 1000;
+/** and of a look for bells whose owners are gone, or longer if there are many. */
 const TIDYING_MS = 2000;
+/** A process whose connection has closed has ended by then, if it has; and many may end at once. */
+const HURRY_MS = 5;
 /** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
 const STALE_MS = 1000;
 /** The time between the rounds of processes that are alone for a moment, because the process on duty has ended. */
 const BETWEEN_ROUNDS_MS = 2;
 /** The average time between the looks of relieved processes, and the limits for each of them. */
-const BETWEEN_LOOKS_MS = 50;
+const BETWEEN_LOOKS_MS = 150;
 const SHORTEST_REST_MS = 100;
-const LONGEST_REST_MS = 10_000;
+const LONGEST_REST_MS = 30_000;
+/** After this part of the time between two looks, a process looks if it is awake anyway. */
+const SOON = 0.75;
 
 export interface Surroundings {
   /** A file whose time says when the last round was. */
@@ -51,7 +57,9 @@ export class Sentry {
   readonly #around: Surroundings;
   #timer: Timer | undefined;
   #looked = 0;
+  #lookedUp = 0;
   #rang = 0;
+  #isHurried = false;
   #tidied = 0;
   #waiting = 1;
 
@@ -77,9 +85,18 @@ export class Sentry {
     this.#goIn(this.#waiting * BETWEEN_ROUNDS_MS * Math.random());
   }
 
-  /** This process is awake for another reason: it does now what it would be woken for later. */
+  /** A process that relied on us may have ended: does not wait for the next round. */
+  hurry(): void {
+    if (this.#timer === undefined || this.#isHurried) return;
+    this.#isHurried = true;
+    this.#timer.cancel();
+    this.#goIn(HURRY_MS);
+  }
+
+  /** This process is awake for another reason: it does now what it would be woken for soon. */
   pass(): void {
     if (this.#timer === undefined || !this.#isRelieved) return;
+    if (this.#clock.monotonic() - this.#looked < SOON * this.#restMs) return;
     this.#timer.cancel();
     this.#goIn(this.#delayMs);
     this.#round();
@@ -108,11 +125,12 @@ export class Sentry {
     // While no process is on duty all make rounds: one after the other, or none would get to take the duty.
     const sharedMs = isOnlyOne ? 0 : this.#waiting * BETWEEN_ROUNDS_MS * (0.75 + Math.random() / 2);
     if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, sharedMs);
-    if (this.#isRelieved) {
-      const restMs = Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
-      return restMs * (0.75 + Math.random() / 2);
-    }
+    if (this.#isRelieved) return this.#restMs * (1 + Math.random() / 2);
     return Math.max(this.#waiting > MANY && isOnlyOne ? MANY_ROUND_MS : ROUND_MS, sharedMs);
+  }
+
+  get #restMs(): number {
+    return Math.min(Math.max(this.#waiting * BETWEEN_LOOKS_MS, SHORTEST_REST_MS), LONGEST_REST_MS);
   }
 
   get #isRelieved(): boolean {
@@ -135,15 +153,12 @@ export class Sentry {
       this.#forOthers(now);
     } else {
       this.#forOthers(now);
-      if (this.#hasJustBeen()) return;
+      const isHurried = this.#isHurried;
+      this.#isHurried = false;
+      if (this.#hasJustBeen() && !isHurried) return;
     }
-    this.#quietly(() => {
-      const { leases } = this.#engine;
-      // Looked for first without keeping others from writing; what is found may be said anew until we write.
-      if (!this.#engine.isCalledFor && leases.ofTheDead().length === 0) return;
-      this.#engine.endLeases(() => leases.ofTheDead());
-    });
-    if (now - this.#tidied < TIDYING_MS) return;
+    this.#endLeases(now);
+    if (now - this.#tidied < Math.max(TIDYING_MS, this.#restMs)) return;
     this.#tidied = now;
     this.#quietly(() => {
       this.#waiting = this.#listening.count();
@@ -151,6 +166,18 @@ export class Sentry {
       this.#listening.tidy();
     });
     this.#quietly(() => void this.#engine.giveBack());
+  }
+
+  #endLeases(now: number): void {
+    const isForAll = now - this.#lookedUp >= LOOK_UP_MS;
+    if (isForAll) this.#lookedUp = now;
+    const isPresent = isForAll ? undefined : this.#around.duty?.isPresent;
+    this.#quietly(() => {
+      const { leases } = this.#engine;
+      // Looked for first without keeping others from writing; what is found may be said anew until we write.
+      if (!this.#engine.isCalledFor && leases.ofTheDead(isPresent).length === 0) return;
+      this.#engine.endLeases(() => leases.ofTheDead(isPresent));
+    });
   }
 
   /** Whether or not another process has just been on its rounds: these rely on us. */

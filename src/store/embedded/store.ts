@@ -22,6 +22,7 @@ import { readsOnly } from '../reads-only.ts';
 import type { Connection } from './connection.ts';
 import { Duty } from './duty.ts';
 import { Engine } from './engine.ts';
+import type { LeaseRow } from './leases.ts';
 import { Listening } from './listening.ts';
 import { Mark } from './mark.ts';
 import { Sentry } from './sentry.ts';
@@ -53,6 +54,8 @@ export class EmbeddedStore implements Store {
   readonly #file: string;
   readonly #inode: string;
   readonly #watches = new Set<EmbeddedWatch>();
+  /** The lease that was renewed last: mostly there is only one, the session's. Its id and its time never change. */
+  #renewed: LeaseRow | undefined;
   #isClosing = false;
   #isRemoved = false;
   #closed: Promise<void> | undefined;
@@ -91,6 +94,7 @@ export class EmbeddedStore implements Store {
             this.#turns.now(() => this.#listening.relay.begin()).catch(() => undefined);
           },
           offDuty: () => this.#listening.relay.end(),
+          onLeft: () => this.#sentry.hurry(),
           hearFor: (bell, tell) => this.#listening.relay.hearFor(bell, tell),
         })
       : undefined;
@@ -135,17 +139,10 @@ export class EmbeddedStore implements Store {
     // A session that cannot be sure of its file is not renewed: if that lasts, it ends in time, before others get in.
     if (inodeOf(this.#file) !== this.#inode) this.#removed();
     return this.#do(() => {
-      const renewed = this.#engine.write(() => {
-        const { leases } = this.#engine;
-        const lease = leases.get(Number(id));
-        if (lease === undefined) return null;
-        leases.renew(lease);
-        this.#listening.stayOnListAlong();
-        return { id, ttlMs: lease.ttl_ms };
-      });
+      const renewed = this.#renew(Number(id));
       // To be woken costs more than to look, and this process is awake.
       this.#sentry.pass();
-      return renewed;
+      return renewed === undefined ? null : { id, ttlMs: renewed.ttl_ms };
     }, signal);
   }
 
@@ -208,6 +205,21 @@ export class EmbeddedStore implements Store {
     } finally {
       this.#connection.close();
     }
+  }
+
+  #renew(id: number): LeaseRow | undefined {
+    const { leases } = this.#engine;
+    const known = this.#renewed?.id === id ? this.#renewed : undefined;
+    const along = (): void => this.#listening.stayOnListAlong();
+    if (known !== undefined && leases.renewAlone(known, along)) return known;
+    this.#renewed = this.#engine.write(() => {
+      const lease = leases.get(id);
+      if (lease === undefined) return undefined;
+      leases.renew(lease);
+      along();
+      return lease;
+    });
+    return this.#renewed;
   }
 
   async #do<T>(work: () => T, signal?: AbortSignal): Promise<T> {

@@ -9,7 +9,7 @@ import {
   type SemaphoreHold as SemaphoreGrant,
   slotNumbers,
 } from '../../core/index.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
+import type { Hold } from '../../runtime/holds/public-hold.ts';
 import {
   ANCHORS,
   decode,

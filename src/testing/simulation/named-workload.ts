@@ -4,8 +4,8 @@
  */
 import type { LockMode } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
-import type { Lock, LockHold } from '../../runtime/holds/lock.ts';
+import type { Lock } from '../../runtime/holds/lock.ts';
+import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
 import type { Held } from './checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
@@ -187,7 +187,11 @@ export class NamedWorker extends User {
     sent = Math.max(sent, this.process.clock.monotonic() - DETACHED_TTL_MS / 2);
     let ttlMs = claim.ttlMs;
     let isOver = false;
-    const isValid = (): boolean => !isOver && this.process.clock.monotonic() - sent < ttlMs * 0.9;
+    const ends = sent + (claim.maxHoldMs ?? Number.POSITIVE_INFINITY) * 0.9;
+    const isValid = (): boolean => {
+      const now = this.process.clock.monotonic();
+      return !isOver && now - sent < ttlMs * 0.9 && now < ends;
+    };
     const held: Held = {
       ...claim,
       ...(isShared && { isReentry: true, process: 'a script' }),
@@ -308,7 +312,11 @@ export class NamedWorker extends User {
     const lock = this.box.lock(this.pickLock());
     this.doing = `configures ${lock.name}`;
     try {
-      await lock.configure({ onStale: this.random.pick(['reclaim', 'alert']) });
+      await lock.configure({
+        onStale: this.random.pick(['reclaim', 'alert']),
+        ...(this.random.chance(0.5) && { maxHoldMs: this.random.whole(500, 3000) }),
+        ...(this.random.chance(0.3) && { ttlMs: this.random.whole(2000, 4000) }),
+      });
       await this.pause(500);
       this.doing = `takes ${lock.name} if it is stale`;
       const attempt = await lock.tryAcquire({ strategy: this.random.pick(['steal-stale', 'fail-fast', 'retry']) });
@@ -323,7 +331,7 @@ export class NamedWorker extends User {
     for (;;) {
       this.doing = `configures ${lock.name} to be reclaimed`;
       try {
-        return await lock.configure({ onStale: 'reclaim' });
+        return await lock.configure({ onStale: 'reclaim', maxHoldMs: null, ttlMs: null });
       } catch (error) {
         if (!isExpected(error) || Failure.is(error, 'closed')) throw error;
         await this.pause(500);

@@ -22,6 +22,8 @@ export class RestWorker extends User {
       () => this.#hear(),
       () => this.#survey(),
       () => this.#write(),
+      () => this.#keepRules(),
+      () => this.#changeMode(),
     ];
   }
 
@@ -30,6 +32,44 @@ export class RestWorker extends User {
     this.doing = 'writes';
     await this.box.lock(this.pickLock()).run((hold) => this.using(hold), { waitMs: 3000, reason: 'simulated' });
     await this.box.semaphore('slots', { capacity: 2 }).run((hold) => this.using(hold), { waitMs: 1000 });
+  }
+
+  /** Nobody holds longer than the rules say, whatever it asks for. */
+  async #keepRules(): Promise<void> {
+    this.doing = 'sets rules';
+    const maxHoldMs = this.random.whole(1000, 2000);
+    const lock = await this.box.ensureLock('ruled', { maxHoldMs });
+    const slots = await this.box.ensureSemaphore('ruled', { capacity: 2, ttlMs: 3000, maxHoldMs });
+    this.doing = 'works under rules';
+    const hold = await lock.acquire({ waitMs: 3000, maxHoldMs: 60_000 });
+    await this.under(hold, 1000);
+    const set = await this.box.acquireAll([{ lock: 'ruled' }, { semaphore: 'ruled' }], { waitMs: 3000 });
+    for (const each of set.holds) await this.using(each, 1000);
+    await set.release();
+    const claim = await slots.acquireDetached({ holder: `${this.name}-ruled`, ttlMs: 60_000, waitMs: 2000 });
+    if (claim.ttlMs > 3000) this.fail(`${slots.resource} was given for ${claim.ttlMs} ms`);
+    // Where it has several holds, one of which is stale, its name is not enough.
+    if ((await slots.release({ holder: claim.holder })).kind === 'ambiguous') await slots.release(claim);
+  }
+
+  /** Reads, writes and reads again by hand. */
+  async #changeMode(): Promise<void> {
+    const lock = this.box.lock('ruled-docs');
+    const holder = `${this.name}-${this.random.whole(1, 1e9)}`;
+    this.doing = 'reads by hand';
+    const claim = await lock.acquireDetached({ holder, mode: 'shared', ttlMs: 4000, waitMs: 2000 });
+    await this.pause(100);
+    this.doing = 'writes by hand';
+    const options = {
+      waitMs: this.random.pick([0, 1000]),
+      ...(this.random.chance(0.5) && { signal: this.soon(2000) }),
+    };
+    const upgraded = await this.asking(lock.resource, holder, true, () => lock.upgrade(claim, options));
+    if (!('token' in upgraded)) return;
+    await this.pause(100);
+    this.doing = 'reads again by hand';
+    const downgraded = await lock.downgrade({ holder, token: upgraded.token });
+    if ('token' in downgraded) await lock.release({ holder, token: downgraded.token });
   }
 
   async #join(): Promise<void> {

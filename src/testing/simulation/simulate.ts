@@ -284,7 +284,7 @@ class Simulation {
   /** Nobody waits for a person any more: what was left behind may be taken. */
   async #administer(): Promise<void> {
     const { box } = await this.#openAt(new SimulatedProcess(this.#world, 'admin', 1));
-    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim' });
+    for (const name of this.#locks) await box.lock(name).configure({ onStale: 'reclaim', maxHoldMs: null });
     await box.close();
     this.#isAdministered = true;
   }

@@ -1,7 +1,7 @@
 /** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
 import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
-import type { Hold } from '../../runtime/holds/hold.ts';
+import type { Hold } from '../../runtime/holds/public-hold.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { type Checker, type Held, Violation } from './checker.ts';
 import type { Random } from './random.ts';

@@ -36,7 +36,7 @@ describe('the recipes for holds over several steps', () => {
     script.write('done\n');
     const { code, stdout } = await script.ended;
     expect(code).toBe(0);
-    expect(stdout).toMatch(/renewed for 10 min\n.*released\n$/);
+    expect(stdout).toMatch(/renewed for 10 min; renew it again within .*\n.*released\n$/);
     expect([await holders(), shop.log]).toEqual([[], ['testing']]);
   });
 

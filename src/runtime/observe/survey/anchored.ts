@@ -7,9 +7,11 @@ import { type Malformed, readEach } from '../../stored.ts';
 
 /** A process that is present in the store. */
 export interface SurveyedSession {
+  /** The id of the session. */
   readonly id: string;
   /** The machine it runs on, if it says so. */
   readonly host: string | undefined;
+  /** The process, if it said so. */
   readonly pid: number | undefined;
   /** What it says about itself. */
   readonly about: Json;

@@ -5,6 +5,7 @@ import type { LeaseState } from '../../../store/index.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Anchored } from './anchored.ts';
 
+/** How likely it is that somebody still works under a hold. */
 export type HoldHealth =
   /** The lease was renewed in time. */
   | 'renewed'
@@ -17,8 +18,11 @@ export type HoldHealth =
   /** The process ran on this machine and has certainly ended. */
   | 'process-gone';
 
+/** How fresh a lease is. */
 export interface Freshness {
+  /** It ends after this time without a renewal. */
   readonly ttlMs: number;
+  /** What is left of that time. */
   readonly remainingMs: number;
   /** The time since the last renewal. */
   readonly renewedMs: number;

@@ -5,15 +5,21 @@ import { ownCopy } from '../../own-copy.ts';
 import type { Anchored, SurveyedSession } from './anchored.ts';
 import type { AnyRequest, Found } from './found.ts';
 
+/** A request that waits, as a survey shows it. */
 export interface SurveyedWaiter {
+  /** The id of the request. */
   readonly id: string;
+  /** Who waits. */
   readonly holder: string;
   /** The mode, for a lock. */
   readonly mode: LockMode | undefined;
   /** The total weight that it wants, for a semaphore. */
   readonly weight: number | undefined;
+  /** Higher goes first. */
   readonly priority: number;
+  /** The reason that it gave. */
   readonly reason: string | undefined;
+  /** The metadata that it gave. */
   readonly metadata: Json | undefined;
   /** The time when it began to wait, by its own clock. */
   readonly since: number;
@@ -23,6 +29,7 @@ export interface SurveyedWaiter {
   readonly isGrowing: boolean;
   /** The holders in its way, and the request directly ahead of it in the queue. */
   readonly waitsFor: readonly string[];
+  /** The process that waits, if it is alive. */
   readonly session: SurveyedSession | undefined;
 }
 

@@ -10,6 +10,7 @@ import {
   type Hold,
   isStale,
   type Json,
+  type Limits,
   type LockHold,
   type LockMode,
   type LockRecord,
@@ -39,19 +40,27 @@ import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health
 import { type Found, foundIn } from './found.ts';
 import { queueOf, type SurveyedWaiter } from './queue.ts';
 
+/** A hold, as a survey shows it. */
 export interface SurveyedHold {
+  /** The id of the hold, unique for all time. */
   readonly id: string;
+  /** Who holds it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** By the clock of the process that acquired it. */
   readonly acquiredAt: number;
+  /** The reason that its holder gave. */
   readonly reason: string | undefined;
+  /** The metadata that its holder gave. */
   readonly metadata: Json | undefined;
+  /** How long it may last in all, if that is limited. */
   readonly maxHoldMs: number | undefined;
   /** Whether the hold rests on the session of a process. A detached hold has a lease of its own, which its holder renews. */
   readonly isAttached: boolean;
   /** The process that keeps it, if the hold is attached and the process lives. */
   readonly session: SurveyedSession | undefined;
+  /** Whether its holder is alive, as far as can be told. */
   readonly health: HoldHealth;
   /** The hold will not become valid again, and the next in line may have the resource. */
   readonly isStale: boolean;
@@ -61,7 +70,9 @@ export interface SurveyedHold {
   readonly isWarned: boolean;
 }
 
+/** A hold of a lock, as a survey shows it. */
 export type SurveyedLockHold = SurveyedHold & { readonly mode: LockMode };
+/** A hold of slots, as a survey shows it. */
 export type SurveyedSemaphoreHold = SurveyedHold & { readonly weight: number; readonly slots: readonly number[] };
 
 interface Surveyed<H extends SurveyedHold> {
@@ -70,27 +81,40 @@ interface Surveyed<H extends SurveyedHold> {
   readonly resource: string;
   /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by. */
+  readonly limits: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly H[];
   /** In the order of service, as of now. */
   readonly waiting: readonly SurveyedWaiter[];
 }
 
+/** A lock, as a survey shows it. */
 export type SurveyedLock = Surveyed<SurveyedLockHold>;
 
+/** A semaphore, as a survey shows it. */
 export interface SurveyedSemaphore extends Surveyed<SurveyedSemaphoreHold> {
+  /** How many slots there are; 0 if nobody has used it yet. */
   readonly capacity: number;
+  /** How many of them are held. */
   readonly usedSlots: number;
+  /** How many of them are free. */
   readonly availableSlots: number;
 }
 
+/** Everything that is held and waited for, at one revision. */
 export interface Survey {
+  /** The revision of the store. */
   readonly revision: Revision;
   /** The time of the read, by the clock of this process. */
   readonly at: number;
   /** By name. */
   readonly locks: readonly SurveyedLock[];
+  /** By name. */
   readonly semaphores: readonly SurveyedSemaphore[];
+  /** The processes that are there. */
   readonly sessions: readonly SurveyedSession[];
   /** The session that does maintenance, if there is one. */
   readonly maintainer: string | undefined;
@@ -98,6 +122,7 @@ export interface Survey {
   readonly malformed: readonly Malformed[];
 }
 
+/** What to survey. */
 export interface SurveyOptions {
   /** Limits the survey to one resource: `{ kind: 'lock', name: 'main-branch' }`. */
   readonly resource?: { readonly kind: ResourceKind; readonly name: string };
@@ -201,7 +226,8 @@ function isSemaphore(found: Found): found is FoundSemaphore {
 
 function common(found: Found, anchored: Anchored): Omit<SurveyedLock, 'holds'> {
   const { name, resource, record } = found;
-  return { name, resource, token: record.token, onStale: record.onStale, waiting: queueOf(found, anchored) };
+  const { token, onStale, limits = {} } = record;
+  return { name, resource, token, onStale, limits, waiting: queueOf(found, anchored) };
 }
 
 function recordsOf(keys: ResourceKeys | undefined): { readonly key: string; readonly end?: string } {

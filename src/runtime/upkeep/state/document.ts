@@ -4,21 +4,33 @@
  *
  * Waiting requests are not saved: each ends with the process that waits.
  */
-import type { Json, LockMode, OnStale, Token } from '../../../core/index.ts';
-import { DETACHED_TTL_MS } from '../../holds/resource.ts';
+import {
+  DETACHED_TTL_MS,
+  type Json,
+  type Limits,
+  type LockMode,
+  type OnStale,
+  type Token,
+} from '../../../core/index.ts';
 import type { Survey, SurveyedHold } from '../../observe/survey/index.ts';
 
 export const STATE_VERSION = 1;
 
+/** A hold, as it is saved. */
 export interface SavedHold {
+  /** Who holds it. */
   readonly holder: string;
+  /** The token of its grant. */
   readonly token: Token;
   /** ISO 8601. */
   readonly acquiredAt: string;
   /** The time of its lease; 60 s by default, which an attached hold gets when it is loaded. */
   readonly ttlMs?: number;
+  /** How long it may last in all; the time begins again when it is loaded. */
   readonly maxHoldMs?: number;
+  /** The reason that its holder gave. */
   readonly reason?: string;
+  /** The metadata that its holder gave. */
   readonly metadata?: Json;
   /** The lease had ended: the hold is loaded as stale, and a person decides about it. */
   readonly isStale?: true;
@@ -26,27 +38,46 @@ export interface SavedHold {
   readonly isWarned?: true;
 }
 
+/** A hold of a lock, as it is saved. */
 export type SavedLockHold = SavedHold & { readonly mode: LockMode };
+/** A hold of slots, as it is saved. */
 export type SavedSemaphoreHold = SavedHold & { readonly weight: number; readonly slots: readonly number[] };
 
+/** A lock, as it is saved. */
 export interface SavedLock {
+  /** Its name. */
   readonly name: string;
   /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly SavedLockHold[];
 }
 
+/** A semaphore, as it is saved. */
 export interface SavedSemaphore {
+  /** Its name. */
   readonly name: string;
+  /** How many slots there are. */
   readonly capacity: number;
+  /** The last token that was granted. */
   readonly token: Token;
+  /** Whether the next in line gets a stale hold, or a person decides. */
   readonly onStale: OnStale;
+  /** What every holder is bound by; absent if nothing limits them. */
+  readonly limits?: Limits;
+  /** In the order of their grants. */
   readonly holds: readonly SavedSemaphoreHold[];
 }
 
+/** Everything that is held, as it is saved. */
 export interface SavedState {
+  /** The locks, by name. */
   readonly locks: readonly SavedLock[];
+  /** The semaphores, by name. */
   readonly semaphores: readonly SavedSemaphore[];
 }
 
@@ -55,20 +86,26 @@ export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' 
 
 export function stateOf({ locks, semaphores }: Survey): SavedState {
   return {
-    locks: locks.map(({ name, token, onStale, holds }) => ({
+    locks: locks.map(({ name, token, onStale, limits, holds }) => ({
       name,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), mode: hold.mode })),
     })),
-    semaphores: semaphores.map(({ name, capacity, token, onStale, holds }) => ({
+    semaphores: semaphores.map(({ name, capacity, token, onStale, limits, holds }) => ({
       name,
       capacity,
       token,
       onStale,
+      ...savedLimits(limits),
       holds: holds.map((hold) => ({ ...savedHold(hold), weight: hold.weight, slots: hold.slots })),
     })),
   };
+}
+
+function savedLimits(limits: Limits): { readonly limits?: Limits } {
+  return Object.keys(limits).length === 0 ? {} : { limits };
 }
 
 function savedHold(hold: SurveyedHold): SavedHold {

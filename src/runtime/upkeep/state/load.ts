@@ -3,6 +3,7 @@
  * and releases them. A load overwrites nothing that is in use, and lowers no token.
  */
 import {
+  DETACHED_TTL_MS,
   type Event,
   type LockHold,
   type LockRecord,
@@ -12,13 +13,13 @@ import {
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
 import { encode, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
-import { DETACHED_TTL_MS } from '../../holds/resource.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
 
+/** What `loadState` answers. */
 export type LoadOutcome =
   | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
   /**
@@ -27,9 +28,11 @@ export type LoadOutcome =
    */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
+/** A resource that cannot be loaded. */
 export interface Conflict {
   /** `lock/main-branch`. */
   readonly resource: string;
+  /** Why not. */
   readonly why: string;
 }
 
@@ -150,7 +153,8 @@ async function recordFor(
   const token = Math.max(saved.token, lastToken);
   const holds = [];
   for (const hold of saved.holds) holds.push(await grantFor(runtime, session, hold, leases));
-  const common = { v: 1 as const, token, onStale: saved.onStale, passed: null };
+  const { onStale, limits } = saved;
+  const common = { v: 1 as const, token, onStale, ...(limits !== undefined && { limits }), passed: null };
   if (kind === 'lock') return { ...common, kind, holds: holds as unknown as readonly LockHold[] };
   const { capacity } = saved as SavedSemaphore;
   const grants = holds as unknown as readonly (SemaphoreHold & { readonly slots: readonly number[] })[];
@@ -176,6 +180,7 @@ async function grantFor(
   return {
     id: runtime.nextId(session),
     ...described,
+    ttlMs,
     lease,
     ...(limit !== undefined && { limit }),
     acquiredAt: Date.parse(acquiredAt),

@@ -7,7 +7,7 @@ import { type Fields, Place } from './place.ts';
 export function parseLocks(file: string, text: string): SavedState['locks'] {
   const named = namesOnce();
   return listIn(file, text, 'locks').map(([value, place]) => {
-    const fields = place.fields(value, ['name', 'token', 'onStale', 'holds']);
+    const fields = place.fields(value, ['name', 'token', 'onStale', 'limits', 'holds'], ['limits']);
     const lock = { ...common(place, fields, named), holds: holdsOf(place, fields, [...HOLD, 'mode']) };
     checkHolds(place, lock);
     if (lock.holds.length > 1 && lock.holds.some(({ mode }) => mode === 'exclusive')) {
@@ -20,7 +20,7 @@ export function parseLocks(file: string, text: string): SavedState['locks'] {
 export function parseSemaphores(file: string, text: string): SavedState['semaphores'] {
   const named = namesOnce();
   return listIn(file, text, 'semaphores').map(([value, place]) => {
-    const fields = place.fields(value, ['name', 'capacity', 'token', 'onStale', 'holds']);
+    const fields = place.fields(value, ['name', 'capacity', 'token', 'onStale', 'limits', 'holds'], ['limits']);
     const { capacity } = fields as { capacity: number };
     // Zero is accepted: a semaphore that was only configured has no capacity yet.
     if (!isWhole(capacity)) throw place.at('capacity').problem(`${shown(capacity)}; accepted is a whole number from 0`);
@@ -60,15 +60,19 @@ function listIn(file: string, text: string, kind: keyof SavedState): readonly (r
 }
 
 function common(place: Place, fields: Fields, named: (name: string, place: Place) => void): Omit<SavedLock, 'holds'> {
-  const { name, token, onStale } = fields;
+  const { name, token, onStale, limits } = fields;
   place.check(nameProblem(name));
   place.check(requestProblem({ onStale }, ['onStale']));
+  if (limits !== undefined) {
+    const { maxHoldMs, ttlMs } = place.at('limits').fields(limits, ['maxHoldMs', 'ttlMs'], ['maxHoldMs', 'ttlMs']);
+    place.at('limits').check(requestProblem({ maxHoldMs, ttlMs }));
+  }
   if (!isWhole(token)) throw place.at('token').problem(`${shown(token)}; accepted is a whole number of at least 0`);
   if ((token as number) > LARGEST_TOKEN) {
     throw place.at('token').problem(`${shown(token)} is too large: there would be no room for larger ones after it`);
   }
   named(name as string, place);
-  return { name, token, onStale } as Omit<SavedLock, 'holds'>;
+  return { name, token, onStale, ...(limits !== undefined && { limits }) } as Omit<SavedLock, 'holds'>;
 }
 
 function namesOnce(): (name: string, place: Place) => void {

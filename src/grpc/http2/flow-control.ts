@@ -22,7 +22,7 @@ import {
 } from './frames.ts';
 import type { Outbox } from './outbox.ts';
 
-export class Sender {
+export class FlowControl {
   readonly #outbox: Outbox;
   #window = DEFAULT_WINDOW;
   #initialWindow = DEFAULT_WINDOW;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AssetChange, decideAssets, decideMove, ownersOf, type RecordedAsset } from './registry.ts';
+import { type AssetChange, decideAssets, decideMove, ownersOf, type RecordedAsset } from './assets.ts';
 import type { Asset, Member } from './view.ts';
 
 const asset = (id: string, since: number, isExclusive = false): Asset => ({ id, since, isExclusive });

@@ -19,8 +19,11 @@ export type AssetDecision =
   | { readonly kind: 'unchanged' }
   | AssetTaken;
 
+/** Another member has an asset that was asked for. */
 export type AssetTaken = {
+  /** Tells the outcomes apart. */
   readonly kind: 'asset-taken';
+  /** The id of the asset. */
   readonly asset: string;
   /** The member that has it. */
   readonly owner: string;

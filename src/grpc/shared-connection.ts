@@ -18,7 +18,7 @@ export function takesNothing(server: string): string {
   return `${server} takes no calls: its setting MAX_CONCURRENT_STREAMS is 0`;
 }
 
-export class Trunk implements Connection {
+export class SharedConnection implements Connection {
   readonly #first: Http2Connection;
   readonly #server: string;
   readonly #another: Another;

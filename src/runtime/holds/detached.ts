@@ -1,0 +1,249 @@
+/** Detached holds have a lease of their own; any process that knows holder and token can renew and release them. */
+import { DETACHED_TTL_MS, type Hold as Grant, renewWithinMs, requestProblem, type Token } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { processOf } from '../layout.ts';
+import { optionsProblem } from '../options.ts';
+import { NotAcquired } from '../refusal.ts';
+import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
+import { mayWait } from '../strategy.ts';
+import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
+import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
+import type { AnyResource } from './resource.ts';
+import { sessionWithin } from './session-in-time.ts';
+import type {
+  ClaimReleaseOutcome,
+  DetachedHold,
+  DetachedOptions,
+  HoldClaim,
+  ModeOutcome,
+  RenewOutcome,
+} from './terms.ts';
+
+interface OwnLease {
+  readonly name: string;
+  readonly leaseId: string;
+  readonly ttlMs: number;
+}
+
+export async function acquireDetached(
+  of: AnyResource,
+  options: DetachedOptions<unknown>,
+): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
+  const { runtime, resource } = of;
+  const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
+  if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  const { session, options: left } = await sessionWithin(runtime, resource, options);
+  const sent = sentNow(runtime.clock);
+  const asked = options.ttlMs ?? DETACHED_TTL_MS;
+  const lease = await runtime.anchorLease(session, asked);
+  const renewing = renewWhileWaiting(of, lease, sent);
+  try {
+    const wait = mayWait(options.strategy) && options.waitMs !== 0;
+    const collect = (outcome: AnyOutcome): Grant | undefined => {
+      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id);
+      return outcome.hold;
+    };
+    const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }) };
+    const grant = await of.askUnder(session, left, wait, collect, own);
+    if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
+    const ttlMs =
+      grant.lease === lease.name
+        ? await bound(of, session, grant, lease, asked)
+        : await heldBefore(of, grant, lease.leaseId);
+    const { holder, token, id, maxHoldMs } = grant;
+    const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
+    return { grant, detached: { resource, holder, token, id, ...times } };
+  } catch (error) {
+    await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
+    throw error;
+  } finally {
+    renewing.cancel();
+    runtime.presence.forgetLease(lease.name);
+  }
+}
+
+/** Binds a new hold by the terms of its grant. The resource may allow another time than the lease has: then the hold moves. */
+async function bound(
+  of: AnyResource,
+  session: Session,
+  grant: Grant,
+  lease: OwnLease,
+  askedTtlMs: number,
+): Promise<number> {
+  const { runtime } = of;
+  const { holder, id, maxHoldMs, ttlMs = askedTtlMs } = grant;
+  const limit = maxHoldMs === undefined ? undefined : await runtime.anchorLease(session, maxHoldMs);
+  const other = ttlMs === askedTtlMs ? undefined : await runtime.anchorLease(session, ttlMs);
+  for (const made of [limit, other]) if (made !== undefined) runtime.presence.forgetLease(made.name);
+  if (limit === undefined && other === undefined) return lease.ttlMs;
+  const leases = { ...(limit && { limit: limit.name }), ...(other && { lease: other.name }) };
+  const outcome = await of.submit({ kind: 'extend', holder, id, ...leases });
+  if (outcome.kind !== 'refreshed') throw new NotAcquired(of.resource, { kind: 'lost' });
+  if (other === undefined) return lease.ttlMs;
+  await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
+  return other.ttlMs;
+}
+
+/** The holder had the resource already: renews that hold on its own lease, for its full time. */
+async function heldBefore(of: AnyResource, grant: Grant, leaseId: string): Promise<number> {
+  const renewed = await renew(of, grant);
+  if (!('ttlMs' in renewed)) throw new NotAcquired(of.resource, { kind: 'lost' });
+  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
+  return renewed.ttlMs;
+}
+
+/** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
+function renewWhileWaiting(
+  { runtime }: AnyResource,
+  { leaseId, ttlMs }: Pick<OwnLease, 'leaseId' | 'ttlMs'>,
+  sent: Sent,
+): { cancel(): void; isAlive(): boolean } {
+  const { clock, store } = runtime;
+  let last = sent;
+  let timer = clock.timer(ttlMs / 3, renewIt);
+  function renewIt(): void {
+    const asked = sentNow(clock);
+    timer = clock.timer(ttlMs / 3, renewIt);
+    store.keepLeaseAlive(leaseId).then(
+      (kept) => void (kept !== null && (last = asked)),
+      () => undefined,
+    );
+  }
+  return {
+    cancel: () => timer.cancel(),
+    isAlive: () => !hasPassed(clock, last, ttlMs * (1 - MARGIN), isOfOneMachine(store)),
+  };
+}
+
+export async function renew(of: AnyResource, claim: HoldClaim): Promise<RenewOutcome> {
+  const outcome = await of.submit({ kind: 'heartbeat', ...checked(of, claim) });
+  if (outcome.kind === 'lost') return { kind: 'lost' };
+  if (outcome.hold === undefined) return { kind: 'not-owner' };
+  return kept(of, outcome.hold);
+}
+
+/** Only its own process renews a session: renewed by others, it would outlive a process that is stuck. */
+async function kept(of: AnyResource, { lease }: Grant): Promise<RenewOutcome> {
+  const { store, stopped } = of.runtime;
+  const id = await of.leaseIdOf(lease);
+  if (id === undefined) return { kind: 'lost' };
+  if (isOfSession(lease)) {
+    const state = await of.untilAnswered(() => store.leaseState(id, stopped));
+    return state === null ? { kind: 'lost' } : { kind: 'attached', ttlMs: state.ttlMs };
+  }
+  const renewed = await of.untilAnswered(() => store.keepLeaseAlive(id, stopped));
+  return renewed === null ? { kind: 'lost' } : refreshed(renewed.ttlMs);
+}
+
+export function refreshed(ttlMs: number): Extract<RenewOutcome, { kind: 'refreshed' }> {
+  return { kind: 'refreshed', ttlMs, renewWithinMs: renewWithinMs(ttlMs) };
+}
+
+export async function extend(of: AnyResource, claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
+  const problem = requestProblem({ ttlMs }, ['ttlMs']);
+  if (problem !== undefined) throw new Failure('invalid', `${of.resource}: ${problem}`);
+  const before = await of.submit({ kind: 'heartbeat', ttlMs, ...checked(of, claim) });
+  if (before.kind === 'lost') return { kind: 'lost' };
+  if (before.hold === undefined) return { kind: 'not-owner' };
+  if (isOfSession(before.hold.lease)) return kept(of, before.hold);
+  const { ttlMs: allowed = ttlMs } = before as { readonly ttlMs?: number };
+  const { runtime } = of;
+  const lease = await runtime.anchorLease(await runtime.ready(), allowed);
+  runtime.presence.forgetLease(lease.name);
+  const move = { lease: lease.name, ttlMs: allowed };
+  const outcome = await of.submit({ kind: 'extend', ...checked(of, claim), ...move });
+  const [ended, result]: [string | undefined, RenewOutcome] =
+    outcome.kind === 'refreshed'
+      ? [await endingOf(of, before.hold), refreshed(lease.ttlMs)]
+      : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
+  if (ended !== undefined) await runtime.store.revokeLease(ended).catch(() => undefined);
+  return result;
+}
+
+export async function release(
+  of: AnyResource,
+  claim: { readonly holder: string; readonly token?: Token },
+): Promise<ClaimReleaseOutcome> {
+  const { holder, token } = claim;
+  const named =
+    token === undefined ? { holder: checkedHolder(of, holder), sole: true } : checked(of, { holder, token });
+  const outcome = await of.submit({ kind: 'release', elsewhere: true, ...named });
+  if (outcome.kind === 'released') {
+    const lease = outcome.hold === undefined ? undefined : await endingOf(of, outcome.hold);
+    if (lease !== undefined) await of.runtime.store.revokeLease(lease).catch(() => undefined);
+    return { kind: 'released' };
+  }
+  if (outcome.kind === 'ambiguous') {
+    const { holds } = outcome as unknown as { readonly holds: readonly Grant[] };
+    return { kind: 'ambiguous', tokens: holds.map((hold) => hold.token) };
+  }
+  return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
+}
+
+/** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */
+export async function upgrade(of: AnyResource, claim: HoldClaim, options: WaitOptions): Promise<ModeOutcome> {
+  const { runtime, resource } = of;
+  const { session, options: left } = await sessionWithin(runtime, resource, options);
+  const sent = sentNow(runtime.clock);
+  const found = await of.submit({ kind: 'heartbeat', ...checked(of, claim) });
+  if (found.kind === 'lost') return { kind: 'lost' };
+  if (found.hold === undefined) return { kind: 'not-owner' };
+  if (isOfSession(found.hold.lease)) return { kind: 'attached' };
+  const { holder, id, lease, ttlMs = DETACHED_TTL_MS } = found.hold;
+  const leaseId = await of.leaseIdOf(lease);
+  if (leaseId === undefined) return { kind: 'lost' };
+  const renewing = renewWhileWaiting(of, { leaseId, ttlMs }, sent);
+  const request = runtime.nextId(session);
+  const wait = options.waitMs !== 0;
+  try {
+    const outcome = await new Promise<AnyOutcome>((resolve, reject) => {
+      const command = { kind: 'upgrade', holder, id, request, lease: session.id, wait } as AnyCommand;
+      const deliver = (answer: AnyOutcome): AnyOutcome => answer;
+      const waiting = wait ? left : undefined;
+      new UpgradeAcquisition(runtime, of.anyWriter, command, session.id, waiting, deliver, resolve, reject).ask();
+    });
+    return modeOutcome(of, outcome, 'upgraded');
+  } finally {
+    renewing.cancel();
+  }
+}
+
+export async function downgrade(of: AnyResource, claim: HoldClaim): Promise<ModeOutcome> {
+  const found = await of.submit({ kind: 'heartbeat', ...checked(of, claim) });
+  if (found.hold !== undefined && isOfSession(found.hold.lease)) return { kind: 'attached' };
+  return modeOutcome(of, await of.submit({ kind: 'downgrade', ...checked(of, claim) }), 'downgraded');
+}
+
+/** Throws the refusal of an upgrade, as every wait does that ends without what was asked for. */
+function modeOutcome({ resource }: AnyResource, outcome: AnyOutcome, kind: 'upgraded' | 'downgraded'): ModeOutcome {
+  if (outcome.hold !== undefined) return { kind, token: outcome.hold.token };
+  if (outcome.kind === 'lost') return { kind: 'lost' };
+  if (outcome.kind === 'not-owner' || outcome.kind === 'already-free') return { kind: 'not-owner' };
+  throw new NotAcquired(resource, outcome as never);
+}
+
+/** Takes only these two fields, also of a hold object. Without a token, the claim would match any hold of its holder. */
+function checked({ resource }: AnyResource, { holder, token }: HoldClaim): HoldClaim {
+  const problem = requestProblem({ holder, token }, ['holder', 'token']);
+  if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  return { holder, token };
+}
+
+function checkedHolder({ resource }: AnyResource, holder: string): string {
+  const problem = requestProblem({ holder }, ['holder']);
+  if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  return holder;
+}
+
+/**
+ * The lease to end with the hold; undefined for a session, whose end would end all other holds of its process. A lease that
+ * cannot be read ends by itself, so that is no error.
+ */
+async function endingOf(of: AnyResource, { lease }: Grant): Promise<string | undefined> {
+  return isOfSession(lease) ? undefined : of.leaseIdOf(lease).catch(() => undefined);
+}
+
+/** A lease has the name of its session, or of the request for which it was made. */
+function isOfSession(lease: string): boolean {
+  return processOf(lease) === lease;
+}

@@ -1,0 +1,242 @@
+/** What each event tells. `type` tells them apart: a handler that has looked at it knows the other fields. */
+import type { Cycle, Json, LockMode, OnFailure, Outlook, Slots, Token, Topology } from '../../core/index.ts';
+import type { EventKind } from './event-kinds.ts';
+
+/** What every event tells. */
+export interface EventFields<Type extends string> {
+  /** What happened, such as `lock:acquired`. */
+  readonly type: Type;
+  /** `lock/main-branch`; for `resync`, which concerns everything, `*`. */
+  readonly resource: string;
+  /** Whom it concerns: of `lock:forced`, the holder that lost it. Empty where it is nobody. */
+  readonly holder: string;
+  /** The time, by the clock of the process that did it. */
+  readonly at: number;
+  /** Revision and place in it: the same in every process, and absent for events of this process alone (`denied`, `guard:*`). */
+  readonly id?: string;
+}
+
+interface WithToken {
+  /** The token of the grant, or of the claim. */
+  readonly token: Token;
+}
+
+interface WithSlots {
+  /** How many slots the hold has. */
+  readonly weight: number;
+  /** Which slots: numbers, and runs from a first to a last number. */
+  readonly slots: Slots;
+}
+
+interface Forced {
+  /** Who took it. */
+  readonly by: string;
+  /** Why, as the taker said. */
+  readonly reason: string;
+}
+
+interface Imported {
+  /** It came out of the files of `import`. */
+  readonly imported?: boolean;
+}
+
+/** A lock was granted, at once or after waiting, also by an upgrade. */
+export interface LockAcquiredEvent extends EventFields<'lock:acquired'>, WithToken, Imported {
+  /** Whether it is held alone or together with other readers. */
+  readonly mode: LockMode;
+}
+
+/** Slots were granted, also to a holder that had fewer. */
+export interface SemaphoreAcquiredEvent extends EventFields<'semaphore:acquired'>, WithToken, WithSlots, Imported {}
+
+/** A lock was released, found stale, reclaimed, or its writer became a reader. */
+export interface LockHoldEvent
+  extends EventFields<`lock:${'released' | 'stale' | 'reclaimed' | 'downgraded'}`>, WithToken {}
+
+/** Slots were released, found stale, or reclaimed. */
+export interface SemaphoreHoldEvent
+  extends EventFields<`semaphore:${'released' | 'stale' | 'reclaimed'}`>, WithToken, WithSlots {}
+
+/** A lock was taken from its holder by force. */
+export interface LockForcedEvent extends EventFields<'lock:forced'>, WithToken, Forced {}
+
+/** Slots were taken from their holder by force. */
+export interface SemaphoreForcedEvent extends EventFields<'semaphore:forced'>, WithToken, WithSlots, Forced {}
+
+/** A request has to wait. */
+export interface QueuedEvent extends EventFields<'lock:queued' | 'semaphore:queued'> {
+  /** Higher goes first. */
+  readonly priority: number;
+}
+
+/** A try for a lock was refused; told in this process only. */
+export interface LockDeniedEvent extends EventFields<'lock:denied'> {}
+
+/** A try for slots was refused; told in this process only. */
+export interface SemaphoreDeniedEvent extends EventFields<'semaphore:denied'> {
+  /** How many slots were asked for. */
+  readonly weight: number;
+  /** How many were free. */
+  readonly free: number;
+}
+
+/** A request was refused because it closed a circle of holders that wait for each other. */
+export interface DeadlockEvent extends EventFields<'lock:deadlock' | 'semaphore:deadlock'> {
+  /** Each holder in it waits for the next. */
+  readonly cycle: Cycle;
+}
+
+/** The capacity of a semaphore was changed. */
+export interface ResizedEvent extends EventFields<'semaphore:resized'>, Imported {
+  /** The slots from now on. */
+  readonly capacity: number;
+  /** The slots before; 0 if it is new. */
+  readonly from: number;
+}
+
+/** A task is new; `holder` is who published it, if it said so. */
+export interface TaskPublishedEvent extends EventFields<'task:published'> {}
+
+/** A task was claimed, released, requeued, completed or failed. Workers that are not signalbox tell less. */
+export interface TaskEvent
+  extends EventFields<`task:${'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`>, Partial<WithToken> {
+  /** How often the task was claimed. */
+  readonly attempts?: number;
+  /** It was taken from its worker by force. */
+  readonly forced?: boolean;
+  /** Who took it by force. */
+  readonly by?: string;
+  /** Why it failed, or was taken. */
+  readonly reason?: string;
+}
+
+/** A pipeline is new; `holder` is who started it. */
+export interface PipelineStartedEvent extends EventFields<'pipeline:started'> {
+  /** The name of its runbook. */
+  readonly name: string;
+}
+
+/** The command of a phase begins; `holder` is the driver. */
+export interface PipelinePhaseEvent extends EventFields<'pipeline:phase'> {
+  /** Its phase. */
+  readonly phase: string;
+  /** One for the first try. */
+  readonly attempt: number;
+}
+
+/** A pipeline has to wait, or waits for something else than before. */
+export interface PipelineBlockedEvent extends EventFields<'pipeline:blocked'> {
+  /** Its phase. */
+  readonly phase: string;
+  /** What it waits for. */
+  readonly on: 'guard' | 'holds' | 'backoff' | 'person';
+  /** Every reason why it cannot continue. */
+  readonly reasons: readonly string[];
+  /** The number of the question that a person has to answer. */
+  readonly question?: number;
+}
+
+/** A pipeline continues; or another driver has it, or a person has decided. */
+export interface PipelineResumedEvent extends EventFields<'pipeline:resumed'>, Partial<WithToken> {
+  /** Its phase, if it continues with that. */
+  readonly phase?: string;
+  /** Who or what made it continue. */
+  readonly why?: string;
+}
+
+/** A pipeline is being cancelled, or is over. */
+export interface PipelineEndedEvent extends EventFields<`pipeline:${'cancelling' | 'done' | 'failed' | 'cancelled'}`> {
+  /** Its last phase, unless it is done. */
+  readonly phase?: string;
+  /** Why it failed, or was cancelled. */
+  readonly reason?: string;
+}
+
+/** A member came, or went; `holder` is its id. */
+export interface MemberEvent extends EventFields<`member:${'joined' | 'left'}`> {}
+
+/** Another member is first in the view, as this process sees it; told in this process only. `holder` is that member. */
+export interface CoordinatorEvent extends EventFields<'coordinator:changed'> {
+  /** The coordinator before; null if there was no member. */
+  readonly from: string | null;
+  /** The coordinator now; null if there is no member. */
+  readonly to: string | null;
+  /** The version of the view. */
+  readonly version: number;
+}
+
+/** The topology was broadcast; `holder` is the coordinator. */
+export interface TopologyEvent extends EventFields<'topology:changed'> {
+  /** The members with their assets, and the coordinator. */
+  readonly topology: Topology;
+}
+
+/** A guard is looked at, and what came of it. `resource` is `guard/ID`, or the pipeline to whose phase it belongs. */
+export interface GuardEvent extends EventFields<`guard:${'evaluating' | 'passed' | 'failed'}`> {
+  /** Of a pipeline: the guard. */
+  readonly guard?: string;
+  /** Of a pipeline: its phase. */
+  readonly phase?: string;
+  /** Why it failed. */
+  readonly reasons?: readonly string[];
+  /** Whether it can pass as things stand. */
+  readonly outlook?: Outlook;
+  /** What the guard says to do when it fails. */
+  readonly action?: OnFailure | 'retry' | 'fail';
+  /** The inputs that could not be looked up. */
+  readonly missing?: Json;
+}
+
+/** Something was missed: look at the state itself. A handler may get it, whatever its pattern. */
+export interface ResyncEvent extends EventFields<'resync'> {}
+
+/** Everything that can happen; `type` tells the events apart. */
+export type SignalboxEvent =
+  | LockAcquiredEvent
+  | LockHoldEvent
+  | LockForcedEvent
+  | LockDeniedEvent
+  | SemaphoreAcquiredEvent
+  | SemaphoreHoldEvent
+  | SemaphoreForcedEvent
+  | SemaphoreDeniedEvent
+  | QueuedEvent
+  | DeadlockEvent
+  | ResizedEvent
+  | TaskPublishedEvent
+  | TaskEvent
+  | PipelineStartedEvent
+  | PipelinePhaseEvent
+  | PipelineBlockedEvent
+  | PipelineResumedEvent
+  | PipelineEndedEvent
+  | MemberEvent
+  | CoordinatorEvent
+  | TopologyEvent
+  | GuardEvent
+  | ResyncEvent;
+
+/** The name of an event. */
+export type EventType = SignalboxEvent['type'];
+
+/** An event (`lock:released`), all of a kind (`lock:*`), or everything (`*`). */
+export type EventPattern = EventType | `${EventKind}:*` | '*';
+
+/** The events that a pattern matches. Every handler may also get `resync`. */
+export type EventOf<Pattern extends EventPattern> =
+  | ResyncEvent
+  | (Pattern extends '*'
+      ? SignalboxEvent
+      : Pattern extends `${infer Kind}:*`
+        ? Of<SignalboxEvent, `${Kind}:${string}`>
+        : Of<SignalboxEvent, Pattern>);
+
+/** The events of these types. One interface may describe several types: of those, only the ones meant are left. */
+type Of<Event, Type extends string> = Event extends { readonly type: infer Has extends string }
+  ? [Extract<Has, Type>] extends [never]
+    ? never
+    : Event & { readonly type: Extract<Has, Type> }
+  : never;
+
+/** Called for each event; the next one waits until it is done. */
+export type EventHandler<Pattern extends EventPattern = '*'> = (event: EventOf<Pattern>) => void | Promise<void>;

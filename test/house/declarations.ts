@@ -1,0 +1,105 @@
+/** Reads the declarations of the package as `tsc` writes them: every declaration begins a line, and every member has four spaces before it. */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+export interface Declaration {
+  readonly name: string;
+  readonly file: string;
+  readonly isDocumented: boolean;
+  /** The names that come after `extends`. */
+  readonly parents: readonly string[];
+  readonly members: readonly Member[];
+}
+
+export interface Member {
+  readonly name: string;
+  readonly isDocumented: boolean;
+}
+
+/** Every declaration that an entry such as `index.d.ts` exports, through whichever files. */
+export function exportedBy(entry: string): readonly Declaration[] {
+  const lines = linesOf(entry);
+  const own = declarationsIn(entry).filter(({ isExported }) => isExported);
+  const passedOn = reExports(lines.join('\n')).flatMap(({ names, from }) => {
+    const file = join(dirname(entry), from.replace(/\.js$/, '.d.ts'));
+    const there = exportedBy(file);
+    return names.flatMap(({ was, is }) =>
+      there.filter(({ name }) => name === was).map((one) => ({ ...one, name: is })),
+    );
+  });
+  return [...own, ...passedOn];
+}
+
+/** Everything that a file declares, for users or not. */
+export function declarationsIn(file: string): readonly (Declaration & { readonly isExported: boolean })[] {
+  const lines = linesOf(file);
+  return lines.flatMap((line, place) => {
+    const found = DECLARED.exec(line);
+    if (found?.groups === undefined) return [];
+    const { exported, name = '' } = found.groups;
+    const head = headFrom(lines, place);
+    const parents = (/ extends (?<all>[^{]*)/.exec(head)?.groups?.['all'] ?? '')
+      .replace(/ implements .*/, '')
+      .split(/,(?![^<]*>)/)
+      .map((parent) => /[\w$]+/.exec(parent)?.[0] ?? '')
+      .filter((parent) => parent !== '');
+    const members = / (?:class|interface) /.test(line) ? membersFrom(lines, place) : [];
+    const isDocumented = endsWithDoc(lines, place, '');
+    return [{ name, file, isDocumented, parents, members, isExported: exported !== undefined }];
+  });
+}
+
+const DECLARED =
+  /^(?<exported>export )?(?:declare )?(?:abstract )?(?:class|interface|type|function|const) (?<name>[\w$]+)/;
+
+/** A long list of parents may take several lines. */
+function headFrom(lines: readonly string[], place: number): string {
+  const end = lines.findIndex((line, at) => at >= place && line.includes('{'));
+  return lines.slice(place, end + 1).join(' ');
+}
+
+function membersFrom(lines: readonly string[], place: number): readonly Member[] {
+  const members = new Map<string, boolean>();
+  const first = lines.findIndex((line, at) => at >= place && line.includes('{')) + 1;
+  for (let at = first; at < lines.length && lines[at] !== '}'; at++) {
+    const found = MEMBER.exec(lines[at] ?? '');
+    const name = found?.groups?.['name'];
+    if (name === undefined || name === '#private') continue;
+    // One comment is enough for all overloads.
+    members.set(name, members.get(name) === true || endsWithDoc(lines, at, '    '));
+  }
+  return [...members].map(([name, isDocumented]) => ({ name, isDocumented }));
+}
+
+const MEMBER = /^ {4}(?:(?:static|abstract|protected|readonly|get|set|async) )*(?<name>#?[\w$]+|\[[^\]]+\])[?<(:;]/;
+
+/** Whether a comment for users ends right before this line. */
+function endsWithDoc(lines: readonly string[], place: number, indent: string): boolean {
+  const before = lines[place - 1] ?? '';
+  if (before.startsWith(`${indent}/** `)) return before.endsWith('*/');
+  return before.startsWith(`${indent} `) && before.trim() === '*/';
+}
+
+function reExports(
+  text: string,
+): readonly { readonly names: readonly { readonly was: string; readonly is: string }[]; readonly from: string }[] {
+  return [...text.matchAll(/^export (?:type )?\{(?<names>[^}]*)\} from '(?<from>[^']+)';/gm)].map(({ groups }) => ({
+    from: groups?.['from'] ?? '',
+    names: (groups?.['names'] ?? '')
+      .split(',')
+      .map((name) => name.trim().replace(/^type /, ''))
+      .filter((name) => name !== '')
+      .map((name) => {
+        const [was = '', is = was] = name.split(' as ');
+        return { was, is };
+      }),
+  }));
+}
+
+const read = new Map<string, readonly string[]>();
+
+function linesOf(file: string): readonly string[] {
+  const known = read.get(file) ?? readFileSync(file, 'utf8').split('\n');
+  read.set(file, known);
+  return known;
+}
