@@ -13,6 +13,11 @@ export interface Clock {
   uptime?(): number | undefined;
   /** Calls once, after at least `delayMs`. A timer never keeps a process alive by itself. */
   timer(delayMs: number, call: () => void): Timer;
+  /**
+   * Calls once after everything else that is ready on the event loop had its turn, and keeps the process alive until then. A
+   * timer of no delay is not that: Node runs due timers one after the other, before it looks at the network.
+   */
+  afterOthers?(call: () => void): void;
   /** Keeps the process alive until it is cancelled: a process that waits must not end. */
   keepAlive?(): Timer;
 }
@@ -46,6 +51,7 @@ export const systemClock: Clock = {
     // Node forgets a cancelled timer that keeps the process alive, and wakes the process in vain for any other.
     return { cancel: () => clearTimeout(handle.ref()) };
   },
+  afterOthers: (call) => void setImmediate(call),
   keepAlive() {
     const handle = setInterval(() => undefined, LONGEST_DELAY_MS);
     return { cancel: () => clearInterval(handle) };

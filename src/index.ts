@@ -95,6 +95,7 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
+export type { Denials } from './runtime/observe/denials.ts';
 export type {
   DeadlockEvent,
   EventFields,
@@ -192,7 +193,9 @@ export type {
   SavedLockHold,
   SavedSemaphore,
   SavedSemaphoreHold,
+  SavedPipeline,
   SavedState,
+  SavedTask,
 } from './runtime/upkeep/state/index.ts';
 export type { ListOptions, Malformed } from './runtime/stored.ts';
 export type {
@@ -208,6 +211,9 @@ export type {
   SurveyedWaiter,
   SurveyOptions,
 } from './runtime/observe/survey/index.ts';
+export type { ForgetOutcome, RequeueOutcome } from './runtime/tasks/idle.ts';
+export type { ListOptions as TaskListOptions } from './runtime/tasks/listing.ts';
+export type { Retention } from './runtime/tasks/retention.ts';
 export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';
 export type { DetachedClaim } from './runtime/tasks/dispatch.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/notifier.ts';

@@ -4,6 +4,7 @@ import { timeLimit } from '../clock.ts';
 import type { EventPattern, SignalboxEvent } from '../runtime/observe/event-types.ts';
 import { EVENT_KINDS } from '../runtime/observe/event-kinds.ts';
 import { durationArgument, numberArgument } from './arguments.ts';
+import { look } from './looking.ts';
 import { paintFor, print, printable, printJson, tell, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -20,6 +21,7 @@ Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
+  addDenied(command.command('denied'));
   const tail = command.command('tail').description('print events as they happen, one per line');
   tail
     .argument('[pattern]', 'which events to print', '*')
@@ -33,6 +35,31 @@ export function define(command: Command): void {
         return true;
       }),
     );
+}
+
+/** Counts of what no event reaches other processes about. */
+function addDenied(denied: Command): void {
+  denied
+    .description('print how often each lock and semaphore was denied, in all processes together')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox events denied
+  signalbox events denied --json | jq '.byResource["lock/main-branch"]'
+
+A request is denied that finds the lock taken and does not wait (--no-wait, tryAcquire). Each process adds its
+own count every 30 s and when it ends.`,
+    )
+    .action(async () => {
+      const { found, missing } = await look(denied, (box) => box.denials());
+      const { total, byResource } = found;
+      if (isJson(denied)) return printJson({ total, byResource: Object.fromEntries(byResource) });
+      if (missing !== undefined) return print(printable(missing));
+      if (total === 0) return print('No request was denied.');
+      for (const [resource, count] of byResource) print(`${String(count).padStart(8)}  ${printable(resource)}`);
+      print(`${String(total).padStart(8)}  in all`);
+    });
 }
 
 export function countArgument(text: string): number {

@@ -10,8 +10,9 @@ Examples:
   signalbox export backup/
   signalbox export /tmp/state && signalbox import /tmp/state --store file:/srv/signalbox
 
-Writes locks.json and semaphores.json, each whole or not at all. Waiters are not in them: a
-waiter is a process, and asks again.`;
+Writes locks.json, semaphores.json, tasks.json, pipelines.json and keys.json (of the bus), each whole or
+not at all. Waiters are not in them: a waiter is a process, and asks again. A task that a worker has is
+written as pending. The keys of an etcd are left out: they belong to other programs too.`;
 
 export function define(command: Command): void {
   command
@@ -22,11 +23,17 @@ export function define(command: Command): void {
       if (missing !== undefined) complain(`signalbox: ${printable(missing)}`);
       const { files, state, malformed } = found;
       const { locks, semaphores } = state;
+      const rest = {
+        tasks: state.tasks.length,
+        pipelines: state.pipelines.length,
+        keys: Object.keys(state.keys).length,
+      };
       const holds = [...locks, ...semaphores].reduce((sum, one) => sum + one.holds.length, 0);
-      if (isJson(command)) printJson({ files, locks: locks.length, semaphores: semaphores.length, holds, malformed });
+      if (isJson(command))
+        printJson({ files, locks: locks.length, semaphores: semaphores.length, holds, ...rest, malformed });
       else {
         warnOf(malformed);
-        print(`wrote ${counted(locks.length, semaphores.length, holds)} to ${dir}`);
+        print(`wrote ${counted(locks.length, semaphores.length, holds, rest)} to ${dir}`);
       }
     });
 }

@@ -1,4 +1,4 @@
-/** `signalbox import DIR`: restores locks and semaphores from what `export` wrote. */
+/** `signalbox import DIR`: restores what `export` wrote. */
 import type { Command } from 'commander';
 import { CliExit, EXIT } from './exit-code.ts';
 import { counted, print, printJson } from './output.ts';
@@ -10,12 +10,13 @@ Examples:
   signalbox import backup/ --store file:/srv/signalbox
 
 Restored holds are detached and keep their tokens: renew them, or they are stale after their time (60 s unless
-the file says otherwise). Nothing is overwritten: if anything in the files is held or waited for here, nothing
-is imported (exit code 1). A malformed file is refused before anything is written (65).`;
+the file says otherwise). Tasks are pending or finished as they were; pipelines go on with pipeline resume.
+Nothing is overwritten: if anything in the files is held or waited for here, or exists already, nothing is
+imported (exit code 1). A malformed file is refused before anything is written (65).`;
 
 export function define(command: Command): void {
   command
-    .argument('<dir>', 'the directory with locks.json and semaphores.json')
+    .argument('<dir>', 'the directory that export wrote')
     .addHelpText('after', EXAMPLES)
     .action(async (dir: string) => {
       const outcome = await withBox(command, (box) => box.loadState(dir));
@@ -25,8 +26,8 @@ export function define(command: Command): void {
         const what = loaded === 0 ? 'nothing was imported' : `only ${loaded} resources were imported`;
         throw new CliExit(EXIT.no, [`${what}:`, ...lines].join('\n'), { conflicts, loaded });
       }
-      const { locks, semaphores, holds } = outcome;
-      if (isJson(command)) printJson({ locks, semaphores, holds });
-      else print(`imported ${counted(locks, semaphores, holds)}`);
+      const { kind: _, ...loaded } = outcome;
+      if (isJson(command)) printJson(loaded);
+      else print(`imported ${counted(loaded.locks, loaded.semaphores, loaded.holds, loaded)}`);
     });
 }

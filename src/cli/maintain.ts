@@ -20,8 +20,9 @@ Examples:
   signalbox maintain --watch            a round every 30 s, until Ctrl-C
 
 An acquire takes a lock from a stale holder anyway. Maintenance is for locks that no one asks for: it
-announces stale holds, frees them (except where a person must decide), deletes the records of unused locks,
-and drops old history. Programs that use the library do it by themselves.`;
+announces stale holds, frees them (except where a person must decide), deletes the records of unused locks
+and tasks that ended long ago (signalbox task configure says when), and drops old history. Programs that
+use the library do it by themselves.`;
 
 export function define(command: Command): void {
   command
@@ -46,8 +47,8 @@ export function define(command: Command): void {
 
 /** `always`: prints also when there was nothing to do. */
 function tellSwept(command: Command, swept: Swept, always: boolean): void {
-  const { records, forgotten, requeued, stale, malformed } = swept;
-  if (!always && stale.length === 0 && forgotten === 0 && requeued === 0) return;
+  const { records, forgotten, requeued, forgottenTasks, stale, malformed } = swept;
+  if (!always && stale.length === 0 && forgotten + requeued + forgottenTasks === 0) return;
   if (isJson(command)) {
     printJson({
       at: new Date().toISOString(),
@@ -56,6 +57,7 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
       freed: stale.filter(isFreed).length,
       forgotten,
       requeued,
+      forgottenTasks,
       malformed,
     });
     return;
@@ -67,7 +69,8 @@ function tellSwept(command: Command, swept: Swept, always: boolean): void {
   print(
     `checked ${records} resource${records === 1 ? '' : 's'}: freed ${freed} stale hold${freed === 1 ? '' : 's'}` +
       `${left > 0 ? `, left ${left} alone` : ''}, forgot ${forgotten} unused lock${forgotten === 1 ? '' : 's'}` +
-      (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : ''),
+      (requeued > 0 ? `, found ${requeued} task${requeued === 1 ? '' : 's'} without an owner` : '') +
+      (forgottenTasks > 0 ? `, forgot ${forgottenTasks} finished task${forgottenTasks === 1 ? '' : 's'}` : ''),
   );
 }
 

@@ -32,7 +32,7 @@ export function named(name: string): string {
   return isatty(STDOUT) ? printable(name) : name;
 }
 
-export function printText(text: string): void {
+export function printText(text: string | Buffer): void {
   if (readerGone.aborted) return;
   try {
     write(STDOUT, text);
@@ -76,8 +76,8 @@ export function screen(): { readonly isTTY?: boolean; readonly columns?: number 
   return isatty(STDOUT) ? process.stdout : {};
 }
 
-function write(descriptor: number, text: string): void {
-  let rest = Buffer.from(text);
+function write(descriptor: number, text: string | Buffer): void {
+  let rest = Buffer.from(text as string);
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(descriptor, rest));
@@ -93,9 +93,19 @@ function cannotPrint(error: unknown): CliExit {
 }
 
 /** `2 locks and 1 semaphore with 1 hold`. */
-export function counted(locks: number, semaphores: number, holds: number): string {
+/** `rest`: what nobody holds; named if there is any of it. */
+export function counted(
+  locks: number,
+  semaphores: number,
+  holds: number,
+  rest: { readonly tasks: number; readonly pipelines: number; readonly keys: number },
+): string {
   const some = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;
-  return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}`;
+  const others = (['task', 'pipeline', 'key'] as const).flatMap((what) => {
+    const count = rest[`${what}s`];
+    return count === 0 ? [] : `, ${some(count, what)}`;
+  });
+  return `${some(locks, 'lock')} and ${some(semaphores, 'semaphore')} with ${some(holds, 'hold')}${others.join('')}`;
 }
 
 /** Control characters, such as ESC, and characters that turn the direction of text. */

@@ -2,26 +2,37 @@
 import type { Command } from 'commander';
 import { addTaskClaim } from './task/claim.ts';
 import { addEnding } from './task/ending.ts';
+import { addIdle } from './task/idle.ts';
 import { addLooking } from './task/looking.ts';
 import { addPublish } from './task/publish.ts';
+import { addTaskRun } from './task/run.ts';
 import { addWatch } from './task/watch.ts';
+import { addTaskWork } from './task/work.ts';
 
 const EXAMPLES = `
 Examples:
   signalbox task publish build-7 --data '{"commit":"1a2b3c"}' --priority 5
+  signalbox task work --jobs 2 -- ./build.sh          a worker: runs this for one task after another
+  signalbox task run build-7 -- ./build.sh            the same for one task
+  signalbox task list --status failed
+  signalbox task retry build-7
+
+By hand, where a command cannot do the work:
   TOKEN=$(signalbox task claim build-7 --holder agent:7 --ttl 5m)
   signalbox task renew build-7 --token "$TOKEN"
   signalbox task complete build-7 --token "$TOKEN" --result '{"image":"app:7"}'
-  signalbox task list --status pending
 
 Of any number of claimers exactly one gets a task. One whose claim is not renewed in time loses it, and the
-task is pending again.`;
+task is pending again; task run and task work renew it by themselves.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   addPublish(command.command('publish'));
+  addTaskRun(command.command('run'));
+  addTaskWork(command.command('work'));
   addTaskClaim(command.command('claim'));
   addEnding(command);
+  addIdle(command);
   addLooking(command);
   addWatch(command.command('watch'));
 }

@@ -7,20 +7,33 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
 import { spoken } from '../core/index.ts';
 import { type Colour, printable } from './output.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
 
 const HEADER = ['RESOURCE', 'WHO', 'SINCE', 'TOKEN', 'AS', 'STATE'];
 
-export function whoLines(survey: Survey, layout: Layout): string[] {
+/** `tasks`: those that a worker has. */
+export function whoLines(survey: Survey, layout: Layout, tasks: readonly TaskView[] = []): string[] {
   const inUse = [...survey.locks, ...survey.semaphores].filter((one) => one.holds.length + one.waiting.length > 0);
-  if (inUse.length === 0) return ['Nothing is held or waited for.'];
+  if (inUse.length + tasks.length === 0) return ['Nothing is held or waited for.'];
   return tableLines(
     HEADER,
-    inUse.flatMap((one) => rowsOf(one, survey.at, layout)),
+    [
+      ...inUse.flatMap((one) => rowsOf(one, survey.at, layout)),
+      ...tasks.map((task) => taskRow(task, survey.at, layout)),
+    ],
     layout,
   );
+}
+
+/** A worker that is not signalbox leaves no time. */
+function taskRow(task: TaskView, at: number, layout: Layout): Row {
+  const { id, owner = '', claimedAt, token, attempts, isLeased } = task;
+  const from = claimedAt === undefined ? '' : since(claimedAt, at, layout);
+  const state = isLeased ? `attempt ${Math.max(1, attempts)}` : 'no lease: stays until it is freed';
+  return { cells: [`task/${id}`, owner, from, String(token ?? ''), 'task', state] };
 }
 
 function rowsOf(one: SurveyedLock | SurveyedSemaphore, at: number, layout: Layout): readonly Row[] {

@@ -12,6 +12,7 @@ import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
 import { layoutFor } from './table.ts';
+import { taskJson } from './task/looking.ts';
 import { whoLines } from './who-table.ts';
 
 const EXAMPLES = `
@@ -34,17 +35,24 @@ export function define(command: Command): void {
     .argument('[resource]', 'only this one: NAME, lock/NAME or semaphore/NAME', resourceArgument)
     .addHelpText('after', EXAMPLES)
     .action(async (resource: ReturnType<typeof resourceArgument> | undefined) => {
-      const { found, url, missing } = await look(command, async (box) => ({
-        ...(await surveyed(box, resource)),
+      const looked = await look(command, async (box) => ({
+        survey: await surveyed(box, resource),
+        // A question about one lock is not about tasks, nor about members.
+        tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : [],
         crew: resource === undefined ? await crewOf(box) : undefined,
       }));
-      if (isJson(command)) return printJson({ ...surveyJson(found), ...crewJson(found.crew) });
+      const { url, missing } = looked;
+      const { survey: found, tasks, crew } = looked.found;
+      if (isJson(command)) {
+        const more = resource === undefined && { tasks: tasks.map(taskJson) };
+        return printJson({ ...surveyJson(found), ...more, ...crewJson(crew) });
+      }
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
       const layout = layoutFor(screen(), paintFor(screen()));
-      if (!isInUse(found)) print(printable(nothing(resource, url)));
-      else for (const line of whoLines(found, layout)) print(line);
-      for (const line of crewLines(found.crew, found, layout)) print(line);
+      if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
+      else for (const line of whoLines(found, layout, tasks)) print(line);
+      for (const line of crewLines(crew, found, layout)) print(line);
     });
 }
 

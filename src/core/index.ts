@@ -1,6 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
-export { type Deadlock, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
 export {
@@ -269,11 +269,14 @@ export {
   UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
+export { runAtOnce, type Steps } from './steps.ts';
 export { isRecord } from './shape.ts';
 export { shown } from './shown.ts';
 export {
   type Blocker,
   blockersOf,
+  backoffAfter,
+  BACKOFF_OWNER,
   blockerTold,
   claimEntryOf,
   type ClaimName,
@@ -282,9 +285,14 @@ export {
   claimUntouched,
   decideClaim,
   decideEnd,
+  decideForget,
   decideRepair,
+  decideRequeue,
+  DEFAULT_LOSS_LIMIT,
   type Ending,
+  type ForgetRefusal,
   hasTerms,
+  isBackingOff,
   isFinished,
   isOrphaned,
   isOwned,
@@ -296,6 +304,8 @@ export {
   NO_TERMS,
   type NotOwner,
   notOwner,
+  type LostTooOften,
+  type RequeueRefusal,
   statusOf,
   type Task,
   type TaskBookkeeping,

@@ -38,6 +38,8 @@ export interface GateOptions {
   readonly cwd?: string;
   /** Nothing to read for it, and what it prints comes to us; otherwise it has our streams. */
   readonly isCaptured?: boolean;
+  /** It reads from this descriptor, and what it prints to stdout comes to us. Its stderr is ours. */
+  readonly stdin?: number;
 }
 
 export class GatedChild {
@@ -75,13 +77,14 @@ export class GatedChild {
     program: Text,
     argv: readonly [Text, ...Text[]],
     env: NodeJS.ProcessEnv,
-    { leads, mark, given = [], cwd, isCaptured = false }: GateOptions,
+    { leads, mark, given = [], cwd, isCaptured = false, stdin }: GateOptions,
   ): Promise<GatedChild> {
     // If all descriptors are taken, the command loses one of them.
     const gate = GATES.find((number) => !given.includes(number)) ?? 3;
     const stdio: StdioOptions = Array.from({ length: Math.max(gate, ...given) + 1 }, (_, number) => {
       if (number === gate) return 'pipe';
       if (isCaptured && number <= 2) return number === 0 ? 'ignore' : 'pipe';
+      if (stdin !== undefined && number <= 1) return number === 0 ? stdin : 'pipe';
       // Beyond stderr, what is ignored is closed.
       return number <= 2 || given.includes(number) ? number : 'ignore';
     });

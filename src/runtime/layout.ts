@@ -9,6 +9,8 @@
  *     q/<kind>/<name>/<class>/<request>     ticket: one waiting request, on its own lease
  *     s/<kind>/<id>                         state of something that is followed, in the shape of a record: a pipeline; or
  *                                           a member, on the lease of the session that joined
+ *     t/retention, t/mark/<revision>        how long finished tasks are kept: see `tasks/retention.ts`
+ *     n/denied                              how often requests were denied: see `observe/denials.ts`
  *     p/<id>                                a probe of whether the store works; deleted at once
  *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
  *                                           lease, since the child may outlive its parent

@@ -157,11 +157,13 @@ export class Runtime implements WriterHost {
   // Waiters and holds
 
   /**
-   * Whether a grant on a session of this process has no valid hold here: it was given back, lost or released, and is about to
-   * leave the record. No re-entry may rest on it.
+   * Whether a grant on a session of this process has no valid hold here, or one that is less: it was given back, lost, released
+   * or downgraded, and its writer is about to say so in the record. No re-entry may rest on it.
    */
-  isForsaken({ id, lease }: Hold): boolean {
-    return this.presence.isOwn(lease) && this.holdings.holds.get(id)?.isValid !== true;
+  isForsaken(stored: Hold): boolean {
+    if (!this.presence.isOwn(stored.lease)) return false;
+    const hold = this.holdings.holds.get(stored.id);
+    return hold?.isValid !== true || hold.isLessThan?.(stored) === true;
   }
 
   /** A grant to a holder that also waits for another resource can close a deadlock. */

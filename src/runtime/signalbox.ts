@@ -19,6 +19,7 @@ import type { WaitOptions } from './holds/acquisition.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
+import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
 import { Events } from './observe/events.ts';
 import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
@@ -43,7 +44,15 @@ import { type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
-import { loadInto, type LoadOutcome, readState, type SavedState, stateOf, writeState } from './upkeep/state/index.ts';
+import {
+  loadInto,
+  type LoadOutcome,
+  readState,
+  restOf,
+  type SavedState,
+  stateOf,
+  writeState,
+} from './upkeep/state/index.ts';
 import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
@@ -99,6 +108,7 @@ export class Signalbox implements AsyncDisposable {
   readonly #executor: Executor;
   readonly #lead: Lead;
   readonly #feed: MemberFeed;
+  readonly #denials: DenialCounts;
   readonly #dispatch: Dispatch;
 
   /** @internal */
@@ -116,7 +126,8 @@ export class Signalbox implements AsyncDisposable {
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships);
+    this.#denials = new DenialCounts(runtime);
+    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships, this.#denials);
     this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
@@ -128,7 +139,7 @@ export class Signalbox implements AsyncDisposable {
       adapters: settings.given,
       url: settings.url,
     });
-    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch.repairs, settings);
+    this.#maintenance = new Maintenance(runtime, deadlocks, this.#dispatch, settings);
   }
 
   /** A lock by its name; nothing is asked of the store yet. `Meta`: the type of the metadata that its holders give. */
@@ -260,14 +271,24 @@ export class Signalbox implements AsyncDisposable {
     return surveyOf(this.#runtime, options);
   }
 
-  /** Writes all holds to `locks.json` and `semaphores.json` in this directory, and gives the paths of both. */
-  async saveState(dir: string): Promise<SavedFiles> {
-    const survey = await this.survey();
-    const state = stateOf(survey);
-    return { files: await writeState(dir, state), state, malformed: survey.malformed };
+  /** How often requests were denied, in all processes that use this store; each adds its own every 30 s and when it closes. */
+  async denials(): Promise<Denials> {
+    this.#runtime.refuseIfClosed();
+    return this.#denials.read();
   }
 
-  /** Restores the holds of those files into this store, detached and with their tokens. Refuses if one of them is in use. */
+  /** Writes all holds, tasks, pipelines and keys of the bus to JSON files in this directory, and gives their paths. */
+  async saveState(dir: string): Promise<SavedFiles> {
+    const survey = await this.survey();
+    const malformed = [...survey.malformed];
+    const state = { ...stateOf(survey), ...(await restOf(this.#runtime, (one) => void malformed.push(one))) };
+    return { files: await writeState(dir, state), state, malformed };
+  }
+
+  /**
+   * Restores those files into this store: holds detached and with their tokens, tasks that a worker had as pending.
+   * Refuses, and changes nothing, if one of them is in use here or exists already.
+   */
   async loadState(dir: string): Promise<LoadOutcome> {
     this.#runtime.refuseIfClosed();
     return loadInto(this.#runtime, await readState(dir));
@@ -288,6 +309,7 @@ export class Signalbox implements AsyncDisposable {
   async close(): Promise<void> {
     this.#maintenance.stop();
     this.#dispatch.close();
+    await this.#denials.write();
     await this.#runtime.close();
   }
 

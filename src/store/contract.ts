@@ -100,7 +100,7 @@ export interface ReadResult {
   readonly do: 'read';
   readonly pairs: readonly KeyValue[];
   readonly more: boolean;
-  /** How many keys are in the range, whatever the limit. */
+  /** How many pairs there are here; of a read with `countOnly`, how many keys are in the range. */
   readonly count: number;
 }
 

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../house/sources.ts';
 import { CLI, type Ended, startProgram } from '../support/cli.ts';
 import { type EtcdServer, startEtcd } from '../support/etcd/server.ts';
+import { onFreePorts, peerUrl, type Ports } from '../support/etcd/member.ts';
 import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
 import { blocksOf } from './blocks.ts';
@@ -50,6 +51,22 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))(page, () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ok +etcd +etcd 3\./m);
     expect(stdout).toMatch(/^released$/m);
+  });
+
+  it('starts one to try things on', async () => {
+    const here = mkdtempSync(join(tmpdir(), 'signalbox-local-etcd-'));
+    const { stdout } = await onFreePorts(1, ([ports]) => {
+      const { client, peer } = ports as Ports;
+      // Another one may run on this machine, so it gets ports of its own; it ends with the script.
+      const flags = `--listen-peer-urls ${peerUrl(peer)} --initial-advertise-peer-urls ${peerUrl(peer)} --initial-cluster default=${peerUrl(peer)}`;
+      const script = block('etcd --data-dir')
+        .replaceAll('127.0.0.1:2379', `127.0.0.1:${client}`)
+        .replace('etcd --data-dir', `etcd ${flags} --data-dir`);
+      const signalbox = `signalbox() { "${process.execPath}" "${CLI}" "$@"; }`;
+      return startProgram('bash', ['-c', `${signalbox}\ntrap 'kill %1; wait' EXIT\n${script}`], { cwd: here }).ended;
+    });
+    expect(stdout).toBe('it works\n');
+    rmSync(here, { recursive: true, force: true });
   });
 
   it('makes room in a database that is full', async () => {

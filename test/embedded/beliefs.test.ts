@@ -6,14 +6,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { rolldown } from 'rolldown';
 import { open } from 'signalbox';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { bundleOf } from '../simulation/mutants.ts';
 import { type Belief, meetings } from './beliefs.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PROGRAM = join(ROOT, '.cache/believer.mjs');
+const PROGRAM = 'test/embedded/programs/believer.ts';
 const AT_ONCE = 3;
 /** So many of each: killed, and stopped for longer than their lease lasts. */
 const KILLS = 6;
@@ -49,33 +47,59 @@ describe('beliefs of several processes', () => {
   });
 });
 
-describe('processes on one machine that are killed, stopped and stalled', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'signalbox-beliefs-'));
-  const store = join(directory, 'store');
-  const running = new Set<ChildProcess>();
-  const logs: string[] = [];
-  let granted = 0;
+/** Processes that run the users of the simulator on a store of their own. */
+class Crew {
+  readonly #directory = mkdtempSync(join(tmpdir(), 'signalbox-beliefs-'));
+  readonly store = join(this.#directory, 'store');
+  readonly #running = new Set<ChildProcess>();
+  readonly #logs: string[] = [];
+  readonly #program: string;
+  #granted = 0;
 
-  async function start(): Promise<ChildProcess> {
-    const name = `p${logs.length}`;
-    const log = join(directory, `${name}.log`);
-    logs.push(log);
-    const child = fork(PROGRAM, [store, log, name, String(logs.length)], {
+  constructor(program: string) {
+    this.#program = program;
+  }
+
+  async start(): Promise<void> {
+    const name = `p${this.#logs.length}`;
+    const log = join(this.#directory, `${name}.log`);
+    this.#logs.push(log);
+    const child = fork(this.#program, [this.store, log, name, String(this.#logs.length)], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
-    running.add(child);
+    this.#running.add(child);
     const ready = new Promise<void>((resolve) => {
       child.on('message', (message) => {
-        if (message === 'granted') granted += 1;
+        if (message === 'granted') this.#granted += 1;
         else resolve();
       });
     });
     await Promise.race([ready, once(child, 'exit')]);
-    return child;
   }
 
-  async function end(child: ChildProcess): Promise<void> {
-    running.delete(child);
+  async kill(): Promise<void> {
+    await this.#end(this.#victim());
+  }
+
+  /** For longer than its lease lasts. */
+  async stopForLong(): Promise<void> {
+    const victim = this.#victim();
+    victim.kill('SIGSTOP');
+    await pause(LEASE_MS * 1.5);
+    victim.kill('SIGCONT');
+  }
+
+  #victim(): ChildProcess {
+    const [victim] = this.#running;
+    if (victim === undefined) throw new Error('nobody is there');
+    // Another one the next time.
+    this.#running.delete(victim);
+    this.#running.add(victim);
+    return victim;
+  }
+
+  async #end(child: ChildProcess): Promise<void> {
+    this.#running.delete(child);
     if (child.exitCode !== null || child.signalCode !== null) return;
     const exited = once(child, 'exit');
     child.kill('SIGKILL');
@@ -83,63 +107,87 @@ describe('processes on one machine that are killed, stopped and stalled', () => 
   }
 
   /** Until somebody was granted something: what is done to a process that does nothing shows nothing. */
-  async function busy(): Promise<void> {
-    const before = granted;
-    while (granted < before + 5) await pause(10);
+  async busy(): Promise<void> {
+    const before = this.#granted;
+    while (this.#granted < before + 5) await pause(10);
   }
 
-  beforeAll(async () => {
-    const made = await rolldown({
-      input: join(ROOT, 'test/embedded/programs/believer.ts'),
-      platform: 'node',
-      external: /^[a-z@]/,
-    });
-    await made.write({ file: PROGRAM, format: 'esm', codeSplitting: false });
-    await made.close();
-    await Promise.all(Array.from({ length: AT_ONCE }, start));
-    for (let harm = 0; harm < KILLS + STOPS; harm++) {
-      await busy();
-      const [victim] = running;
-      if (victim === undefined) throw new Error('nobody is there');
-      if (harm % 2 === 0) {
-        await end(victim);
-        await start();
-      } else {
-        victim.kill('SIGSTOP');
-        await pause(LEASE_MS * 1.5);
-        victim.kill('SIGCONT');
-      }
-    }
-    await busy();
-    await Promise.all([...running].map(end));
-  });
+  async end(): Promise<void> {
+    await Promise.all([...this.#running].map((child) => this.#end(child)));
+  }
 
-  afterAll(async () => {
-    await Promise.all([...running].map(end));
-    rmSync(directory, { recursive: true, force: true });
-  });
-
-  function told(): readonly Belief[] {
-    const lines = logs.filter(existsSync).flatMap((log) => readFileSync(log, 'utf8').split('\n').slice(0, -1));
+  told(): readonly Belief[] {
+    const lines = this.#logs.filter(existsSync).flatMap((log) => readFileSync(log, 'utf8').split('\n').slice(0, -1));
     return lines.map((line) => JSON.parse(line) as Belief);
   }
 
+  async leave(): Promise<void> {
+    await this.end();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+describe('processes on one machine that are killed, stopped and stalled', () => {
+  let crew: Crew;
+
+  beforeAll(async () => {
+    crew = new Crew(await bundleOf(PROGRAM, 'believer', []));
+    await Promise.all(Array.from({ length: AT_ONCE }, () => crew.start()));
+    for (let harm = 0; harm < KILLS + STOPS; harm++) {
+      await crew.busy();
+      if (harm % 2 === 1) await crew.stopForLong();
+      else {
+        await crew.kill();
+        await crew.start();
+      }
+    }
+    await crew.busy();
+    await crew.end();
+  });
+
+  afterAll(() => crew.leave());
+
   it('never believe at once in what excludes each other', () => {
-    const beliefs = told();
+    const beliefs = crew.told();
     expect(new Set(beliefs.map(({ resource }) => resource)).size).toBeGreaterThan(3);
     expect(beliefs.filter(({ what }) => what === 'uses').length).toBeGreaterThan(100);
     expect(meetings(beliefs)).toEqual([]);
   });
 
   it('meet nothing that users do not expect', () => {
-    const failed = told().filter(({ what }) => what === 'failed');
+    const failed = crew.told().filter(({ what }) => what === 'failed');
     expect(failed.map(({ resource }) => resource)).toEqual([]);
   });
 
   it('leave nothing held', async () => {
-    const box = await open(`file:${store}`);
+    const box = await open(`file:${crew.store}`);
     for (const name of ['a', 'b']) await box.lock(name).configure({ onStale: 'reclaim' });
     for (const name of ['a', 'b']) await (await box.lock(name).acquire({ waitMs: 60_000 })).release();
     await box.close();
+  });
+});
+
+describe('a bug that is planted', () => {
+  it('shows as two that believe at once: a session that does not notice how long it stood still', async () => {
+    const file = 'runtime/session/session.ts';
+    const planted = [
+      {
+        file,
+        right: 'if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store))) {',
+        wrong: 'if (this.ttlMs < 0) {',
+      },
+      { file, right: "if (lease === null) return this.end('expired');", wrong: '' },
+    ];
+    const crew = new Crew(await bundleOf(PROGRAM, 'believer-that-never-expires', planted));
+    onTestFinished(() => crew.leave());
+    await Promise.all(Array.from({ length: AT_ONCE }, () => crew.start()));
+    let found: readonly string[] = [];
+    for (let stop = 0; stop < 4 * STOPS && found.length === 0; stop++) {
+      await crew.busy();
+      await crew.stopForLong();
+      await crew.busy();
+      found = meetings(crew.told());
+    }
+    expect(found).not.toEqual([]);
   });
 });

@@ -53,9 +53,10 @@ async function offersOf(
 /** Each line of input, and what has to be offered for it. */
 const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
   ['signalbox lo', ['lock']],
-  ['signalbox lock ', ['acquire', 'renew', 'release', 'show', 'list', 'break']],
+  ['signalbox lock ', ['acquire', 'renew', 'release', 'upgrade', 'downgrade', 'configure', 'show', 'list', 'break']],
   ['signalbox --json lock re', ['renew', 'release']],
   ['signalbox lock acquire --sh', ['--shared']],
+  ['signalbox lock configure main-branch --on-stale ', ['reclaim', 'alert']],
   ['signalbox lock acquire main', ['main-branch']],
   ['signalbox sem show ', ['builds']],
   ['signalbox sem --store x acquire --cap', ['--capacity']],

@@ -23,17 +23,24 @@ describe.each(stores)('on $on', ({ kind }) => {
         '5m',
       );
       await scratch.run('sem', 'acquire', 'api', '--capacity', '4', '--weight', '2', '--holder', 'agent:7');
+      await scratch.run('task', 'publish', 'build', '--data', '{"x":1}');
+      await scratch.run('bus', 'put', 'config/colour', 'red');
       const [one, two] = [scratch.path('one'), scratch.path('two')];
       const other = ['--store', `file:${scratch.path('other')}`];
       expect(await scratch.run('export', one)).toMatchObject({ code: 0, stdout: expect.stringContaining('2 holds') });
-      expect(await scratch.json('import', one, ...other)).toEqual({ locks: 1, semaphores: 1, holds: 2 });
+      expect(await scratch.json('import', one, ...other)).toEqual({
+        ...{ locks: 1, semaphores: 1, holds: 2 },
+        ...{ tasks: 1, pipelines: 0, keys: kind === 'etcd' ? 0 : 1 },
+      });
       await scratch.run('export', two, ...other);
-      for (const file of ['/locks.json', '/semaphores.json']) {
+      for (const file of ['/locks.json', '/semaphores.json', '/tasks.json', '/keys.json']) {
         expect(readFileSync(two + file, 'utf8')).toBe(readFileSync(one + file, 'utf8'));
       }
       const claim = ['--holder', 'agent:7', '--token', String(held.token)];
       expect(await scratch.run('lock', 'renew', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
       expect(await scratch.run('lock', 'release', 'main', ...claim, ...other)).toMatchObject({ code: 0 });
+      // In an etcd, tasks are there for all stores.
+      expect(await scratch.run('task', 'forget', 'build')).toMatchObject({ code: 0 });
     });
 
     it('overwrite nothing that is held: told with what is in the way, and 1', async () => {

@@ -43,7 +43,8 @@ describe('signalbox members', () => {
 });
 
 describe('signalbox lead', () => {
-  const WORK = `echo "begin $$ $SIGNALBOX_TOKEN" >> marks; echo "pid $$"; trap 'echo "end $$" >> marks; exit 0' TERM; while :; do sleep 0.05; done`;
+  // Before anything is told of it, it listens to TERM.
+  const WORK = `trap 'echo "end $$" >> marks; exit 0' TERM; echo "begin $$ $SIGNALBOX_TOKEN" >> marks; echo "pid $$"; while :; do sleep 0.05; done`;
   const marks = (): string[] => place.read('marks').trim().split('\n');
 
   it('runs a command in one place; when the leader is killed it moves, after what it left has been ended', async () => {

@@ -7,6 +7,8 @@ let scratch: Scratch;
 beforeAll(() => void (scratch = new Scratch()));
 afterAll(() => scratch.remove());
 
+// On a busy machine, a lease of a moment may have ended before its holder hears of it: then it is taken again.
+
 /** What the commands print, on stderr too, and their exit codes where they fail. Every token is told as N. */
 async function transcript(script: string): Promise<string> {
   const env = { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store };
@@ -23,7 +25,7 @@ describe('from a shell', () => {
       signalbox lock configure main --max-hold 10m --ttl 20s --on-stale alert
       signalbox lock acquire main --holder a --ttl 1h --max-hold 1h --metadata '{"ticket":"OPS-7"}' --json
       signalbox lock show main --json | grep -o '"metadata":{[^}]*}'
-      signalbox lock acquire main --holder b --wait 100ms
+      signalbox lock acquire main --holder b --no-wait
       signalbox lock release main --holder a
       signalbox lock show main
       signalbox lock configure main --max-hold none --ttl none --on-stale reclaim
@@ -34,7 +36,7 @@ describe('from a shell', () => {
         'lock/main: held for at most 10 min; detached holds are stale after 20 s without a renewal; a person decides about stale holds',
         '{"resource":"lock/main","holder":"a","token":N,"ttlMs":20000,"renewWithinMs":5000,"maxHoldMs":600000,"mode":"exclusive"}',
         '"metadata":{"ticket":"OPS-7"}',
-        'signalbox: lock/main: not granted within 100 ms; held by a',
+        'signalbox: lock/main: held by a',
         '(75)',
         'lock/main: released',
         'lock/main: held for at most 10 min; detached holds are stale after 20 s without a renewal; a person decides about stale holds',
@@ -105,7 +107,7 @@ describe('from a shell', () => {
   it('a stale hold is stolen where a person has to decide, a live one only by force, with a reason', async () => {
     const told = await transcript(`
       signalbox lock configure prod --on-stale alert > /dev/null
-      signalbox lock acquire prod --holder a --ttl 250ms > /dev/null
+      until signalbox lock acquire prod --holder a --ttl 250ms > /dev/null 2>&1; do :; done
       until signalbox lock show prod --json | grep -q '"isStale":true'; do :; done
       signalbox lock acquire prod --holder b --no-wait
       signalbox lock acquire prod --holder b --no-wait --steal-stale > /dev/null && echo "b stole it"
@@ -132,7 +134,7 @@ describe('from a shell', () => {
   it('a holder that has a stale hold besides has to say which one it releases', async () => {
     const told = await transcript(`
       signalbox lock configure twice --on-stale alert > /dev/null
-      OLD=$(signalbox lock acquire twice --holder a --shared --ttl 250ms)
+      until OLD=$(signalbox lock acquire twice --holder a --shared --ttl 250ms 2>/dev/null); do :; done
       until signalbox lock show twice --json | grep -q '"isStale":true'; do :; done
       signalbox lock acquire twice --holder a --shared > /dev/null
       signalbox lock release twice --holder a

@@ -42,9 +42,10 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
       stdout: 'task/b7: published\n',
     });
     expect((await run('list', '--status', 'failed')).stdout).toBe('No task is failed.\n');
-    expect(await run('publish', 'b7', '--data', '{}')).toMatchObject({
+    expect(await run('publish', 'b7', '--data', '{}', '--priority', '7')).toMatchObject({
       code: 1,
-      stderr: 'signalbox: task/b7: this id is taken, by a task that is pending\n',
+      stderr:
+        'signalbox: task/b7: there is one already, which is pending; its data, priority and other options stay as they were; signalbox task forget b7 makes room for another one\n',
     });
     const claimed = await run('claim', 'b7', '--holder', 'agent:7', '--ttl', '60s');
     expect(claimed).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\n$/) as unknown });
@@ -117,6 +118,7 @@ describe.each(engines)('signalbox task on $engine', ({ engine, isOut }) => {
       outcome: 'retried',
       attempts: 1,
       retriesLeft: 1,
+      backoffMs: 0,
     });
     await run('claim', 'deploy', '--holder', 'w');
     expect((await run('fail', 'deploy', '--holder', 'w', '--reason', 'net')).stdout).toBe('task/deploy: failed\n');

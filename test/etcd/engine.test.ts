@@ -118,9 +118,9 @@ describe.skipIf(isMissing('etcd') || isMissing('etcdctl'))('on a real etcd', () 
     ]);
     expect(found.map(({ more, count }) => [more, count])).toEqual([
       [false, 62],
-      [true, 62],
-      [true, 62],
-      [true, 62],
+      [true, 20],
+      [true, 61],
+      [true, 33],
     ]);
   });
 

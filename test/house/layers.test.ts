@@ -36,10 +36,10 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   tasks: ['write', 'session', 'holds'],
   bus: ['session'],
   observe: ['write', 'session', 'members', 'tasks'],
-  processes: ['write', 'session', 'holds'],
+  processes: ['write', 'session', 'holds', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
   pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
-  upkeep: ['write', 'session', 'holds', 'tasks', 'observe'],
+  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines'],
 };
 
 function wrongRoomImports(source: Source): string[] {

@@ -159,17 +159,17 @@ describe('tokens of locks whose records are deleted', () => {
   });
 });
 
+async function records(fleet: Fleet): Promise<readonly string[]> {
+  const read = { do: 'read', key: 'r/', end: 'r0' } as const;
+  const { results } = await fleet.store.transaction({ compare: [], success: [read], failure: [] });
+  return results.flatMap((result) => (result.do === 'read' ? result.pairs.map(({ key }) => key) : []));
+}
+
+async function use({ box }: Process, ...names: readonly string[]): Promise<void> {
+  for (const name of names) await (await box.lock(name).acquire()).release();
+}
+
 describe.each(transports)('records of free locks on $transport', ({ atOnce }) => {
-  async function records(fleet: Fleet): Promise<readonly string[]> {
-    const read = { do: 'read', key: 'r/', end: 'r0' } as const;
-    const { results } = await fleet.store.transaction({ compare: [], success: [read], failure: [] });
-    return results.flatMap((result) => (result.do === 'read' ? result.pairs.map(({ key }) => key) : []));
-  }
-
-  async function use({ box }: Process, ...names: readonly string[]): Promise<void> {
-    for (const name of names) await (await box.lock(name).acquire()).release();
-  }
-
   it('go although the process that used them lives on', async () => {
     const fleet = new Fleet(atOnce);
     const [one] = await fleet.startAll('one');
@@ -223,6 +223,26 @@ describe('a round of maintenance', () => {
     await fleet.advance(10 * ROUND_MS);
     expect(looked(one!, from)).toBe(0);
     expect(await fleet.revision()).toBe(revision);
+  });
+
+  it('writes nothing for a free lock whose token is ahead of the store, until the store has come past it', async () => {
+    const fleet = new Fleet(false);
+    const [one] = await fleet.startAll('one');
+    const writer = await one!.box.lock('db').acquire();
+    // Fifty readers come in with one write: fifty tokens, one revision.
+    const reading = Array.from({ length: 50 }, () => one!.box.lock('db').acquire({ mode: 'shared' }));
+    await settled();
+    await writer.release();
+    const readers = await Promise.all(reading);
+    await Promise.all(readers.map((hold) => hold.release()));
+    await fleet.advance(3 * ROUND_MS);
+    const revision = await fleet.revision();
+    await fleet.advance(10 * ROUND_MS);
+    expect((await fleet.revision()) - revision).toBe(0);
+    expect(await records(fleet)).toEqual(['r/lock/db']);
+    for (let n = 0; n < 60; n++) await use(one!, 'other');
+    await fleet.advance(3 * ROUND_MS);
+    expect(await records(fleet)).toEqual([]);
   });
 
   it('looks at those whose holder has died, and at no others', async () => {

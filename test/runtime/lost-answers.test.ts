@@ -1,5 +1,5 @@
 /** Answers that get lost, come late, or take long: every command is done once, and what became of it is told. */
-import type { Lock, Signalbox } from 'signalbox';
+import type { Lock, LockHold, LockMode, Signalbox } from 'signalbox';
 import type { Transaction } from 'signalbox/store';
 import { describe, expect, it } from 'vitest';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
@@ -8,6 +8,11 @@ import { errorOf, isPending, refusalOf, settled } from '../support/outcome.ts';
 
 const onlyReads = ({ success }: Transaction): boolean =>
   success.length > 0 && success.every((operation) => operation.do === 'read');
+
+/** What it was answered with, and `still waiting` instead of a test that hangs. */
+async function answerOf<T>(asked: Promise<T>): Promise<T | 'still waiting'> {
+  return (await isPending(asked)) ? 'still waiting' : asked;
+}
 
 describe.each(transports)('on $transport', ({ atOnce }) => {
   async function two(): Promise<{ fleet: Fleet; one: Process; other: Process; here: Lock; there: Lock }> {
@@ -61,21 +66,50 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       expect((await writing).mode).toBe('exclusive');
     });
 
-    it('is completed before its holder asks to write again: a downgrade', async () => {
-      const { fleet, there } = await two();
-      const one = await fleet.start('hasty', { requestTimeoutMs: 2_000 });
-      const here = one.box.lock('db');
-      const first = await here.acquire({ holder: 'h' });
-      one.link.cutOff('refusing');
-      const downgrading = errorOf(first.downgrade());
-      for (let second = 0; second < 5; second++) await fleet.advance(1_000);
-      expect(await downgrading).toMatchObject({ code: 'unavailable' });
-      one.link.reconnect();
-      await fleet.advance(500);
-      const again = await here.tryAcquire({ holder: 'h' });
-      expect(again).toMatchObject({ kind: 'upgraded', hold: { mode: 'exclusive' } });
-      expect((await there.inspect()).holders).toMatchObject([{ holder: 'h', mode: 'exclusive' }]);
-      expect(await here.run((hold) => hold.mode, { holder: 'h' })).toBe('exclusive');
+    describe('is completed before its holder asks to write again: a downgrade', () => {
+      const ways: readonly [string, (here: Lock, box: Signalbox, hold: LockHold) => Promise<LockMode | undefined>][] = [
+        ['acquire', async (here) => (await here.acquire({ holder: 'h' })).mode],
+        ['tryAcquire', async (here) => ((await here.tryAcquire({ holder: 'h' })) as { hold: LockHold }).hold.mode],
+        ['upgrade', async (_here, _box, hold) => (await hold.upgrade()).mode],
+        [
+          'acquireAll',
+          async (_here, box) => {
+            const { holds } = await box.acquireAll([{ lock: 'db' }, { lock: 'other' }], { holder: 'h' });
+            return (holds.find(({ resource }) => resource === 'lock/db') as LockHold | undefined)?.mode;
+          },
+        ],
+      ];
+
+      it.each(ways)('by %s after the caller gave up', async (_, write) => {
+        const { fleet, there } = await two();
+        const one = await fleet.start('hasty', { requestTimeoutMs: 2_000 });
+        const here = one.box.lock('db');
+        const first = await here.acquire({ holder: 'h' });
+        one.link.cutOff('refusing');
+        const downgrading = errorOf(first.downgrade());
+        for (let second = 0; second < 5; second++) await fleet.advance(1_000);
+        expect(await downgrading).toMatchObject({ code: 'unavailable' });
+        one.link.reconnect();
+        const writing = write(here, one.box, first);
+        await fleet.advance(1_500);
+        expect(await answerOf(writing)).toBe('exclusive');
+        expect(first.mode).toBe('exclusive');
+        expect((await there.inspect()).holders).toMatchObject([{ holder: 'h', mode: 'exclusive' }]);
+        expect(await refusalOf(there.acquire({ mode: 'shared', waitMs: 0 }))).toMatchObject({ kind: 'timed-out' });
+      });
+
+      it.each(ways)('by %s while it is on its way', async (_, write) => {
+        const { fleet, one, there, here } = await two();
+        const first = await here.acquire({ holder: 'h' });
+        one.link.next('transaction', 'lost', changesRecord);
+        const downgrading = first.downgrade().catch(() => undefined);
+        const writing = write(here, one.box, first);
+        await fleet.advance(1_500);
+        expect(await answerOf(writing)).toBe('exclusive');
+        await downgrading;
+        expect(first.mode).toBe('exclusive');
+        expect((await there.inspect()).holders).toMatchObject([{ holder: 'h', mode: 'exclusive' }]);
+      });
     });
 
     it('is not done again over what another did since: a setting', async () => {

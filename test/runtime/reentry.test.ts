@@ -2,6 +2,7 @@
 import type { Lock } from 'signalbox';
 import { describe, expect, it } from 'vitest';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
+import { changesRecord } from '../support/link.ts';
 import { isPending, lossOf, refusalOf, settled } from '../support/outcome.ts';
 
 describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
@@ -55,6 +56,39 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     expect(await isPending(asking)).toBe(true);
     await forced.release();
     expect((await asking).isReentry).toBe(false);
+  });
+
+  whereAnswersTakeTime?.('that only reads does not keep the lock exclusive after the upgrade is given up', async () => {
+    const { fleet, one, here, there } = await two();
+    await here.acquire({ holder: 'X', mode: 'shared' });
+    const giveUp = new AbortController();
+    one.link.next('transaction', 'held', changesRecord);
+    const upgrading = here.acquire({ holder: 'X', signal: giveUp.signal });
+    await settled();
+    const inner = await there.acquire({ holder: 'X', mode: 'shared' });
+    giveUp.abort();
+    expect(await refusalOf(upgrading)).toMatchObject({ kind: 'aborted' });
+    one.link.answerHeld();
+    await fleet.advance(100);
+    expect((await there.inspect()).holders).toMatchObject([{ holder: 'X', mode: 'shared' }]);
+    expect(inner.isValid).toBe(true);
+    expect(await there.tryAcquire({ holder: 'Y', mode: 'shared' })).toMatchObject({ kind: 'acquired' });
+  });
+
+  whereAnswersTakeTime?.('that needs one slot does not keep two after the request for two is given up', async () => {
+    const { fleet, one, other } = await two();
+    const slots = one.box.semaphore('slots', { capacity: 2 });
+    await slots.acquire({ holder: 'X' });
+    const giveUp = new AbortController();
+    one.link.next('transaction', 'held', changesRecord);
+    const growing = slots.acquire({ holder: 'X', weight: 2, signal: giveUp.signal });
+    await settled();
+    await other.box.semaphore('slots').acquire({ holder: 'X' });
+    giveUp.abort();
+    expect(await refusalOf(growing)).toMatchObject({ kind: 'aborted' });
+    one.link.answerHeld();
+    await fleet.advance(100);
+    expect((await slots.inspect()).holders).toMatchObject([{ holder: 'X', weight: 1 }]);
   });
 
   it('of a hold whose time was up waits until the store has ended it', async () => {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { open, type Signalbox } from 'signalbox';
+import { book, phase } from '../pipelines/books.ts';
 import { Fleet } from '../support/fleet.ts';
 import { errorOf, settled } from '../support/outcome.ts';
 
@@ -43,6 +44,13 @@ async function furnish(fleet: Fleet): Promise<Signalbox> {
   await box.semaphore('builds').acquireDetached({ holder: 'ci:2', weight: 1 });
   await box.semaphore('later').configure({ onStale: 'alert' });
   await box.maintain();
+  const { tasks } = box;
+  for (const id of ['pending', 'running', 'complete', 'failed']) await tasks.publish(id, { id }, { retries: 0 });
+  await tasks.claim('running', { holder: 'worker:1' });
+  await (await tasks.claim('complete', { holder: 'worker:2' })).complete([1]);
+  await (await tasks.claim('failed', { holder: 'worker:3' })).fail('red');
+  await box.bus.put('config/colour', 'red');
+  await box.pipelines.start(book(phase('build')), { id: 'release' });
   // After it: maintenance deletes the records of free locks.
   await (await box.lock('free').acquire()).release();
   return box;
@@ -52,12 +60,55 @@ describe('the state of a store', () => {
   it('goes through files into an empty store and out again without changing a byte', async () => {
     const fleet = new Fleet(true);
     const { files } = await (await furnish(fleet)).saveState(join(dir, 'one'));
-    expect(files.map((file) => file.slice(dir.length))).toEqual(['/one/locks.json', '/one/semaphores.json']);
+    expect(files.map((file) => file.slice(dir.length))).toEqual(
+      ['locks', 'semaphores', 'tasks', 'pipelines', 'keys'].map((name) => `/one/${name}.json`),
+    );
     const other = await newBox(new Fleet(false));
-    expect(await other.loadState(join(dir, 'one'))).toEqual({ kind: 'loaded', locks: 4, semaphores: 2, holds: 6 });
+    expect(await other.loadState(join(dir, 'one'))).toEqual({
+      kind: 'loaded',
+      ...{ locks: 4, semaphores: 2, holds: 6, tasks: 4, pipelines: 1, keys: 1 },
+    });
     await other.saveState(join(dir, 'two'));
     expect(texts(join(dir, 'two'))).toEqual(texts(join(dir, 'one')));
-    expect(readdirSync(join(dir, 'one'))).toEqual(['locks.json', 'semaphores.json']);
+    expect(readdirSync(join(dir, 'one')).toSorted()).toEqual(
+      ['keys', 'locks', 'pipelines', 'semaphores', 'tasks'].map((name) => `${name}.json`),
+    );
+  });
+
+  it('comes back with tasks and pipelines that go on, and overwrites none that are there', async () => {
+    await (await furnish(new Fleet(true))).saveState(dir);
+    const other = await newBox(new Fleet(true));
+    await other.loadState(dir);
+    const { tasks } = other;
+    expect((await tasks.list()).map(({ id, status, owner }) => [id, status, owner])).toEqual([
+      ['pending', 'pending', undefined],
+      // Its worker has no lease here.
+      ['running', 'pending', undefined],
+      ['complete', 'complete', 'worker:2'],
+      ['failed', 'failed', 'worker:3'],
+    ]);
+    expect(await tasks.show('complete')).toMatchObject({ result: [1], attempts: 1, isLeased: false });
+    expect(await tasks.tryClaim('complete')).toMatchObject({ kind: 'finished' });
+    expect((await tasks.claimNext()).id).toBe('pending');
+    expect((await tasks.claimNext()).id).toBe('running');
+    expect(await other.bus.get('config/colour')).toBe('red');
+    const functions = new Map([['build', () => undefined]]);
+    const driven = await other.pipelines.resume('release', { functions });
+    expect(driven).toMatchObject({ kind: 'left', record: { state: 'done' } });
+
+    const busy = await newBox(new Fleet(true));
+    await busy.tasks.publish('failed', { mine: true });
+    await busy.bus.put('config/colour', 'blue');
+    expect(await busy.loadState(dir)).toEqual({
+      kind: 'refused',
+      loaded: 0,
+      conflicts: [
+        { resource: 'task/failed', why: 'there is one already' },
+        { resource: 'key config/colour', why: 'there is one already' },
+      ],
+    });
+    expect(await busy.tasks.list()).toHaveLength(1);
+    expect((await busy.survey()).locks).toEqual([]);
   });
 
   it('comes back with holds that whoever knows holder and token renews and releases', async () => {

@@ -142,14 +142,148 @@ describe.each(transports)('a task on $transport', ({ atOnce }) => {
       outcomes.push(await claim.fail(`no ${attempt}`));
     }
     expect(outcomes).toEqual([
-      { kind: 'retried', attempts: 1, retriesLeft: 2 },
-      { kind: 'retried', attempts: 2, retriesLeft: 1 },
+      { kind: 'retried', attempts: 1, retriesLeft: 2, backoffMs: 0 },
+      { kind: 'retried', attempts: 2, retriesLeft: 1, backoffMs: 0 },
       { kind: 'failed', attempts: 3 },
     ]);
     expect(await box.tasks.show('a')).toMatchObject({ status: 'failed', reason: 'no 3', attempts: 3 });
     expect(await box.tasks.tryClaim('a')).toEqual({ ok: false, kind: 'finished', status: 'failed' });
     await box.tasks.publish('b', {}, { retries: 2 });
     expect(await (await box.tasks.claim('b')).fail('never', { retry: false })).toEqual({ kind: 'failed', attempts: 1 });
+  });
+
+  it('that fails pauses before the next attempt, twice as long each time, and wakes its workers by itself', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one, two] = await fleet.startAll('one', 'two');
+    const { tasks } = one!.box;
+    await tasks.publish('a', {}, { retries: 3, backoffMs: 4_000 });
+    expect(await (await tasks.claim('a')).fail('no 1')).toMatchObject({ kind: 'retried', backoffMs: 4_000 });
+    const notices: string[] = [];
+    await tasks.subscribe((notice) => void notices.push(notice.why));
+    expect(await tasks.show('a')).toMatchObject({
+      status: 'pending',
+      owner: undefined,
+      failures: 1,
+      retryAt: fleet.clock.now() + 4_000,
+      blockedBy: [{ why: 'backoff' }],
+    });
+    expect(await tasks.tryClaim('a')).toMatchObject({ kind: 'blocked', by: [{ why: 'backoff' }] });
+    const next = two!.box.tasks.claimNext({ holder: 'worker:2' });
+    await fleet.advance(3_000);
+    expect(await isPending(next)).toBe(true);
+    expect(notices).toEqual([]);
+    await fleet.advance(2_000);
+    const claim = await next;
+    expect(claim.attempt).toBe(2);
+    expect(notices).toEqual(['requeued']);
+    expect(await claim.fail('no 2')).toMatchObject({ backoffMs: 8_000 });
+    // A person need not wait.
+    expect(await tasks.retry('a', { by: 'admin' })).toEqual({ kind: 'requeued', was: 'pending' });
+    expect(await tasks.show('a')).toMatchObject({ failures: 0, reason: undefined, blockedBy: [] });
+    await (await tasks.claim('a')).complete();
+    expect(await tasks.retry('a')).toEqual({ kind: 'unchanged', status: 'complete' });
+  });
+
+  it('that ends its workers is failed with the third and says why, though only workers look at it', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('last');
+    await box.tasks.publish('a', null);
+    for (const name of ['one', 'two', 'three']) {
+      const dying = await fleet.start(name);
+      await dying.box.tasks.claim('a', { holder: name });
+      dying.crash();
+      await fleet.advance(2 * TTL_MS);
+    }
+    expect(await box.tasks.tryClaim('a')).toEqual({ kind: 'finished', status: 'failed' });
+    expect(await box.tasks.show('a')).toMatchObject({
+      status: 'failed',
+      owner: 'three',
+      isLeased: false,
+      losses: 3,
+      reason: '3 workers died or lost the claim while working on it, the last one three',
+    });
+    expect(await box.tasks.retry('a')).toEqual({ kind: 'requeued', was: 'failed' });
+    expect((await box.tasks.tryClaim('a')).kind).toBe('claimed');
+  });
+
+  it('is done again or forgotten only while no worker has it and no other needs it', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    const { tasks } = box;
+    await tasks.publish('a', { old: true });
+    await tasks.publish('b', {}, { dependsOn: ['a'] });
+    const claim = await tasks.claim('a', { holder: 'w' });
+    expect(await tasks.requeue('a')).toEqual({ kind: 'running', owner: 'w' });
+    await claim.complete(1);
+    expect(await tasks.forget('a')).toEqual({ kind: 'needed', by: ['b'] });
+    expect(await tasks.requeue('a', { by: 'admin' })).toEqual({ kind: 'requeued', was: 'complete' });
+    expect(await tasks.show('a')).toMatchObject({ status: 'pending', result: undefined, attempts: 1 });
+    const again = await tasks.claim('a', { holder: 'w' });
+    expect(again.token).toBeGreaterThan(claim.token);
+    await again.complete(2);
+    const last = await tasks.claim('b', { holder: 'w' });
+    expect(await tasks.forget('b')).toEqual({ kind: 'running', owner: 'w' });
+    await last.complete();
+    expect(await tasks.forget('a')).toEqual({ kind: 'forgotten' });
+    expect(await tasks.forget('a')).toEqual({ kind: 'missing' });
+    expect(await tasks.show('a')).toBeUndefined();
+    // The id is free, and what has been claimed under it before cannot touch the new one.
+    expect(await tasks.publish('a', { old: false })).toMatchObject({ kind: 'published' });
+    const fresh = await tasks.claim('a', { holder: 'w' });
+    expect(fresh.token).toBeGreaterThan(again.token);
+    expect(await tasks.complete('a', { token: again.token })).toMatchObject({ kind: 'not-owner' });
+  });
+
+  it('is listed a page at a time, by id, also where ids are parts of others', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    const ids = [
+      'a',
+      'a/b',
+      'a/owner',
+      'a-b',
+      ...Array.from({ length: 70 }, (_, n) => `n${String(n).padStart(2, '0')}`),
+    ];
+    for (const id of ids) await box.tasks.publish(id, {}, { priority: 1 });
+    await (await box.tasks.claim('a')).complete();
+    const found: string[] = [];
+    for (let after: string | undefined; ;) {
+      const page = await box.tasks.list({ limit: 20, ...(after !== undefined && { after }) });
+      found.push(...page.map(({ id }) => id));
+      after = page.at(-1)?.id;
+      if (page.length < 20) break;
+    }
+    expect(found.toSorted()).toEqual(ids.toSorted());
+    expect(await box.tasks.list({ status: 'complete', limit: 5 })).toMatchObject([{ id: 'a', status: 'complete' }]);
+    expect(await errorOf(box.tasks.list({ limit: 0 }))).toMatchObject({ code: 'invalid' });
+  });
+
+  it('that is finished is forgotten after a week, or when there are too many, unless another needs it', async () => {
+    const fleet = new Fleet(atOnce);
+    const { box } = await fleet.start('process');
+    const { tasks } = box;
+    expect(await tasks.retention()).toEqual({ keepMs: 7 * 86_400_000, keepMost: 10_000 });
+    await tasks.configure({ keepMs: 80_000 });
+    for (const id of ['a', 'b', 'needed']) {
+      await tasks.publish(id, null);
+      await (await tasks.claim(id)).complete();
+    }
+    await tasks.publish('open', {}, { dependsOn: ['needed', 'never'] });
+    expect((await box.maintain()).forgottenTasks).toBe(0);
+    await fleet.advance(40_000);
+    await tasks.publish('later', null);
+    await (await tasks.claim('later')).complete();
+    expect((await box.maintain()).forgottenTasks).toBe(0);
+    await fleet.advance(41_000);
+    expect((await box.maintain()).forgottenTasks).toBe(2);
+    expect((await tasks.list()).map(({ id }) => id)).toEqual(['needed', 'open', 'later']);
+    await tasks.publish('last', null);
+    await (await tasks.claim('last')).complete();
+    await tasks.configure({ keepMost: 2 });
+    expect((await box.maintain()).forgottenTasks).toBe(0);
+    await tasks.configure({ keepMost: 1 });
+    await box.maintain();
+    expect((await tasks.list({ status: 'complete' })).map(({ id }) => id)).toEqual(['needed', 'last']);
   });
 
   it('of a process that dies is pending again and goes to the next; the dead one can finish nothing', async () => {

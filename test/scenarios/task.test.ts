@@ -182,6 +182,152 @@ describe('a task that is not completed', () => {
     ~ pending, tried once
   `;
 
+  story('that failed is tried again after a pause, or at once if a person says so', aTask)`
+    > ci publishes with 2 retries pausing
+    = published
+    ~ pending
+
+    > w1 claims
+    = claimed #1
+    ! task:claimed w1
+    ~ running by w1 #1, tried once
+
+    > w1 fails, because "no network"
+    = retried
+    ! task:requeued w1: no network
+    ~ pending, tried once
+
+    > w1 claims
+    = blocked: it failed, and the pause before the next attempt is not over
+    ~ pending, tried once
+
+    > w1 completes #1
+    = not-owner
+    ~ pending, tried once
+
+    > the pause ends
+    ~ pending, tried once
+
+    > w1 claims
+    = claimed #2
+    ! task:claimed w1
+    ~ running by w1 #2, tried 2 times
+
+    > w1 fails, because "no network"
+    = retried
+    ! task:requeued w1: no network
+    ~ pending, tried 2 times
+
+    > admin retries
+    = requeued
+    ! task:requeued admin
+    ~ pending, tried 2 times
+
+    > w1 claims
+    = claimed #3
+    ! task:claimed w1
+    ~ running by w1 #3, tried 3 times
+  `;
+
+  story('that ends its workers fails with the third, until a person retries it', aTask)`
+    > ci publishes
+    = published
+    ~ pending
+
+    > w1 claims
+    = claimed #1
+    ! task:claimed w1
+    ~ running by w1 #1, tried once
+
+    > w1's lease ends
+    ~ pending, tried once (says running)
+
+    > w2 claims
+    = claimed #2
+    ! task:requeued w1
+    ! task:claimed w2
+    ~ running by w2 #2, tried 2 times
+
+    > w2's lease ends
+    ~ pending, tried 2 times (says running)
+
+    > maintenance
+    ! task:requeued w2
+    ~ pending, tried 2 times
+
+    > w3 claims
+    = claimed #3
+    ! task:claimed w3
+    ~ running by w3 #3, tried 3 times
+
+    > w3's lease ends
+    ~ pending, tried 3 times (says running)
+
+    > w4 claims
+    = finished: failed
+    ! task:failed w3: 3 workers died or lost the claim while working on it, the last one w3
+    ~ failed by w3 #4, tried 3 times
+
+    > admin retries
+    = requeued
+    ! task:requeued admin
+    ~ pending, tried 3 times
+
+    > w4 claims
+    = claimed #5
+    ! task:claimed w4
+    ~ running by w4 #5, tried 4 times
+
+    > w4's lease ends
+    ~ pending, tried 4 times (says running)
+
+    # It counts from the beginning.
+    > maintenance
+    ! task:requeued w4
+    ~ pending, tried 4 times
+  `;
+
+  story('that is complete is done again only if it is requeued, and forgotten only if no worker has it', aTask)`
+    > ci publishes
+    = published
+    ~ pending
+
+    > w1 claims
+    = claimed #1
+    ! task:claimed w1
+    ~ running by w1 #1, tried once
+
+    > admin requeues
+    = running
+    ~ running by w1 #1, tried once
+
+    > admin forgets
+    = running
+    ~ running by w1 #1, tried once
+
+    > w1 completes
+    = completed
+    ! task:completed w1
+    ~ complete by w1 #1, tried once
+
+    > admin retries
+    = unchanged
+    ~ complete by w1 #1, tried once
+
+    > admin requeues
+    = requeued
+    ! task:requeued admin
+    ~ pending, tried once
+
+    > admin forgets
+    = forgotten
+    ~ not published
+
+    > ci publishes
+    = published
+    ~ pending
+  `;
+
   story('of a worker on no lease is freed only by a person', aTask)`
     > ci publishes
     = published

@@ -1,24 +1,28 @@
 /**
  * A world with one task in it, decided by the bare core. What can be said:
  *
- *     ci publishes                       … needing gpu      … after build      … with 2 retries
+ *     ci publishes                       … needing gpu      … after build      … with 2 retries      … pausing
  *     py puts data that is no JSON
  *     w1 claims                          … having gpu
  *     w1 completes                       … #1: with this token instead of its own
  *     w1 releases                        … #1
  *     w1 fails, because "it is red"      … , for good
  *     admin takes it away, because "it hangs"
- *     w1's lease ends
+ *     admin retries                      … requeues         … forgets
+ *     w1's lease ends                    the pause ends
  *     py claims without a lease
  *     maintenance
  *     build is complete                  (or running, or failed)
  */
 import {
+  BACKOFF_OWNER,
   blockerTold,
   type ClaimRequest,
   decideClaim,
   decideEnd,
+  decideForget,
   decideRepair,
+  decideRequeue,
   type Ending,
   type Event,
   isOrphaned,
@@ -50,7 +54,10 @@ class TaskWorld implements World {
   }
 
   readonly #grammar: readonly [string, (parts: readonly string[]) => Omit<Telling, 'state'>][] = [
-    ['\\w+ publishes(?: needing (\\w+))?(?: after (\\w+))?(?: with (\\d+) retries)?', (parts) => this.#publish(parts)],
+    [
+      '\\w+ publishes(?: needing (\\w+))?(?: after (\\w+))?(?: with (\\d+) retries)?( pausing)?',
+      (parts) => this.#publish(parts),
+    ],
     ['\\w+ puts data that is no JSON', () => this.#data(undefined, 'its data is not JSON')],
     ['(\\w+) claims without a lease', ([who = '']) => this.#own(who)],
     ['(\\w+) claims(?: having (\\w+))?', ([who = '', has]) => this.#claim(who, has === '' ? [] : [has as string])],
@@ -64,16 +71,20 @@ class TaskWorld implements World {
       ([by = '', reason = '']) => this.#ended(undefined, '', { how: 'force', by, reason }),
     ],
     ["\\w+'s lease ends", () => this.#leaseEnds()],
+    ['the pause ends', () => this.#leaseEnds()],
+    ['(\\w+) (retries|requeues)', ([by = '', what]) => this.#requeue(by, what === 'retries' ? 'failed' : 'any')],
+    ['\\w+ forgets', () => this.#forget()],
     ['maintenance', () => this.#repair()],
     ['(\\w+) is (complete|running|failed)', ([id = '', status]) => this.#other(id, status as TaskStatus)],
   ];
 
-  #publish([needs, after, retries]: readonly string[]): Omit<Telling, 'state'> {
+  #publish([needs, after, retries, pausing]: readonly string[]): Omit<Telling, 'state'> {
     if (this.#task.data !== undefined) return { outcome: 'exists' };
     return this.#data({
       ...(needs !== '' && { capabilities: [needs] }),
       ...(after !== '' && { dependsOn: [after] }),
       retries: Number(retries),
+      ...(pausing !== '' && { backoffMs: 1000 }),
     });
   }
 
@@ -106,7 +117,23 @@ class TaskWorld implements World {
         return { outcome: `unfit: lacks ${decided.lacking.join(', ')}` };
       case 'missing':
         return { outcome: 'missing' };
+      case 'lost-too-often': {
+        const events = this.#written(decided.write, this.#task.bookkeeping?.entry.claim?.holder);
+        return { ...this.#claim(holder, capabilities), events };
+      }
     }
+  }
+
+  #requeue(by: string, only: 'failed' | 'any'): Omit<Telling, 'state'> {
+    const decided = decideRequeue(this.#task, only, { by, request: 'r', now: 0 });
+    if (decided.kind !== 'write') return { outcome: decided.kind };
+    return { outcome: 'requeued', events: this.#written(decided) };
+  }
+
+  #forget(): Omit<Telling, 'state'> {
+    const { kind } = decideForget(this.#task);
+    if (kind === 'forget') this.#task = unpublished('a');
+    return { outcome: kind === 'forget' ? 'forgotten' : kind };
   }
 
   #end(who: string, how: string, token: string | undefined): Omit<Telling, 'state'> {
@@ -130,7 +157,8 @@ class TaskWorld implements World {
 
   #repair(): Omit<Telling, 'state'> {
     const write = decideRepair(this.#task, 0);
-    return write === undefined ? {} : { events: this.#written(write) };
+    if (write === undefined) return {};
+    return { events: this.#written(write, this.#task.bookkeeping?.entry.claim?.holder) };
   }
 
   #other(id: string, status: TaskStatus): Omit<Telling, 'state'> {
@@ -145,7 +173,8 @@ class TaskWorld implements World {
     const owners = {
       claim: { holder, token: mod, mod, lease: 'its lease' },
       delete: undefined,
-      'keep-unleased': before === undefined ? undefined : { ...before, mod, lease: null },
+      'keep-unleased': { token: mod, ...before, holder, mod, lease: null },
+      'back-off': { token: mod, ...before, holder: BACKOFF_OWNER, mod, lease: 'the pause' },
     };
     this.#task = {
       ...this.#task,

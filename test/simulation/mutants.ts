@@ -27,24 +27,29 @@ export interface Mutant extends Edit {
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** In one file: to load the three hundred of the source takes longer than to simulate with them. */
 export async function simulatorOf(name: string, edits: readonly Edit[]): Promise<typeof simulate> {
+  const file = await bundleOf('src/testing/simulation/simulate.ts', `mutants/${name.replaceAll(/\W+/g, '-')}`, edits);
+  const module = (await import(pathToFileURL(file).href)) as { simulate: typeof simulate };
+  return module.simulate;
+}
+
+/** Makes one file of a program: to load the three hundred of the source takes longer than to simulate with them. */
+export async function bundleOf(program: string, name: string, edits: readonly Edit[]): Promise<string> {
   const wrong = new Map<string, string>();
   for (const { file, ...edit } of edits) {
     const path = join(root, 'src', file);
     wrong.set(path, spoilt(wrong.get(path) ?? readFileSync(path, 'utf8'), { file, ...edit }));
   }
   const made = await rolldown({
-    input: join(root, 'src/testing/simulation/simulate.ts'),
+    input: join(root, program),
     platform: 'node',
     external: /^[a-z@]/,
     plugins: [{ name: 'planted', load: (id) => wrong.get(id) ?? null }],
   });
-  const file = join(root, '.cache/mutants', `${name.replaceAll(/\W+/g, '-')}.mjs`);
+  const file = join(root, '.cache', `${name}.mjs`);
   await made.write({ file, format: 'esm', codeSplitting: false });
   await made.close();
-  const module = (await import(pathToFileURL(file).href)) as { simulate: typeof simulate };
-  return module.simulate;
+  return file;
 }
 
 function spoilt(source: string, { file, right, wrong }: Edit): string {

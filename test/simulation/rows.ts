@@ -1,6 +1,10 @@
 /**
  * Bugs that signalbox once had, put back one by one: each broke a promise for a user, and the workload that it is named
  * with was written to find it.
+ *
+ * Two of them no run can show, because nothing comes of them that a user of the simulator would see. They have tests of their
+ * own: a session of 0.01 ms, which is refused (`test/runtime/open-and-close.test.ts`), and a callback that throws, which leaves a
+ * phase to a person (`test/pipelines/driver.test.ts`).
  */
 import type { Workload } from '../../src/testing/simulation/workloads.ts';
 import type { Mutant } from './mutants.ts';
@@ -80,5 +84,21 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'runtime/pipelines/phase-run.ts',
     right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
     wrong: 'const lost = this.#holds.find(() => false);',
+  },
+  {
+    name: 'a release that fails while its process closes ends the process',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/holds/hold.ts',
+    right: 'await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);',
+    wrong: 'void outcomeOf(this.writer, command, this.runtime.giveUpAt());',
+  },
+  {
+    name: 'metadata that a caller changes after it passed it on changes in the store',
+    workload: 'names',
+    shownBy: 1,
+    file: 'runtime/holds/resource.ts',
+    right: 'metadata: frozenCopy(metadata)',
+    wrong: 'metadata',
   },
 ];

@@ -10,14 +10,14 @@ const MUTANT_SEEDS = 400;
 const mutants: readonly Mutant[] = [
   {
     name: 'a claim that is ended by name alone is ended for the next one too',
-    shownBy: 179,
+    shownBy: 52,
     file: 'runtime/tasks/writing.ts',
     right: "{ key: keys.owner, target: 'create', is: '=', than: token },",
     wrong: "{ key: keys.owner, target: 'create', is: '>', than: 0 },",
   },
   {
     name: 'a worker that is not told of its lost session goes on beside the next one',
-    shownBy: 212,
+    shownBy: 25,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -28,6 +28,21 @@ const mutants: readonly Mutant[] = [
     file: 'runtime/tasks/writing.ts',
     right: "write.owner === 'delete'",
     wrong: "write.owner !== 'claim'",
+  },
+  {
+    name: 'a task that ends its workers is tried for ever',
+    shownBy: 3,
+    file: 'core/task/decide.ts',
+    right: 'if (losses < task.data.terms.lossLimit)',
+    wrong: 'if (losses < Infinity)',
+  },
+  {
+    name: 'a task is forgotten while a worker has it',
+    shownBy: 3,
+    file: 'core/task/decide.ts',
+    right:
+      "  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };\n  return { kind: 'forget' };",
+    wrong: "  return { kind: 'forget' };",
   },
 ];
 

@@ -13,6 +13,7 @@ import { timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../../runtime/processes/environment.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
+import type { Ground } from '../../runtime/processes/children.ts';
 import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
 import { storeUrl } from '../../runtime/location/location.ts';
 import { open } from '../../runtime/open.ts';
@@ -27,7 +28,7 @@ import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
-import { supervise } from './supervise.ts';
+import { type Attention, type Releasable, supervise } from './supervise.ts';
 import { hasTerminal } from './terminal.ts';
 import { Voice } from './voice.ts';
 import { currentHolders, currentWait, waitTold } from './waiting.ts';
@@ -123,14 +124,17 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
+/** What a command works under. */
+export type Held = Ground & Releasable & { readonly signal: AbortSignal };
+
 /** Lets the child go, once its note is written and nothing of an earlier holder runs. */
-async function begun(
+export async function begun(
   box: Signalbox,
-  request: RunRequest,
-  holds: readonly Hold[],
+  request: Pick<RunRequest, 'graceMs' | 'onLost' | 'ttlMs' | 'waitMs'>,
+  holds: readonly Held[],
   outer: OuterHolds,
   child: GatedChild,
-  signals: Signals,
+  signals: Pick<Signals, 'left' | 'leaving'> & Attention,
   voice: Voice,
   late: AbortSignal | undefined,
 ): Promise<RunEnded> {
@@ -163,7 +167,7 @@ async function begun(
   }
 }
 
-function within({ waitMs = 0 }: RunRequest): string {
+function within({ waitMs = 0 }: Pick<RunRequest, 'waitMs'>): string {
   return waitMs === 0 ? '' : ` within ${spoken(waitMs)}`;
 }
 
@@ -185,7 +189,7 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
 }
 
 /** For a user of `run`, a store that may not be used is one that cannot be reached. */
-async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
+export async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
   try {
     return await open(url, { sessionTtlMs });
   } catch (error) {
@@ -194,7 +198,7 @@ async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
 }
 
 /** If the store opens after all, the end of this process closes it. */
-function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
+export function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise<T> {
   const { leaving } = signals;
   const left = new Promise<never>((_, reject) => {
     leaving.addEventListener('abort', () => reject(new Failure('closed', 'left')), { once: true });

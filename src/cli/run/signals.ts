@@ -15,6 +15,7 @@ export type Reaction = 'leave' | 'pass-on' | 'hurry' | 'stop' | 'none';
 /** Signals that would end this process if it did not handle them. */
 const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM', 'SIGUSR1', 'SIGUSR2'];
 const LISTENED: readonly NodeJS.Signals[] = [...ENDING, 'SIGTSTP', 'SIGCONT'];
+const INTERRUPTING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 const FROM_TERMINAL: readonly NodeJS.Signals[] = ['SIGINT', 'SIGQUIT'];
 
 export function reaction(
@@ -44,6 +45,8 @@ export class Signals {
   #phase: Phase = 'waiting';
   #passOn: (signal: NodeJS.Signals) => void = () => undefined;
   #left: NodeJS.Signals | undefined;
+  /** A signal that is meant to end the command has arrived, by whichever way it reaches the command. */
+  wasInterrupted = false;
 
   constructor(sharesTerminal: boolean) {
     this.#sharesTerminal = sharesTerminal;
@@ -79,6 +82,7 @@ export class Signals {
   }
 
   readonly #heard = (signal: NodeJS.Signals): void => {
+    if (INTERRUPTING.includes(signal)) this.wasInterrupted = true;
     switch (reaction(this.#phase, signal, this.#sharesTerminal, mayHearKeys)) {
       case 'pass-on':
         return this.#passOn(signal);

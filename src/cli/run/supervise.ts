@@ -1,5 +1,5 @@
 /** Starts the command and supervises it: passes signals on, ends it when a hold is lost, and ends what it leaves behind. */
-import { end, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
+import { end, type Ended, type GatedChild, isGoneWithin, remainsOf } from '../../host/index.ts';
 import type { HoldLost } from '../../runtime/refusal.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
@@ -14,10 +14,13 @@ const LAST_MOMENT_MS = 1_000;
 const GIVE_UP_MS = 10_000;
 const MEANT_TO_END: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGALRM'];
 
-/** A hold of any engine. */
+/** A hold of any engine, or the claim of a task. `already-lost` and `not-owner` mean that it was not ours any more. */
 export interface Releasable {
-  release(): Promise<{ readonly kind: string }>;
+  release(ended: Ended): Promise<{ readonly kind: string }>;
 }
+
+/** What it needs of `Signals`. */
+export type Attention = Pick<Signals, 'running' | 'ending' | 'hurrying'>;
 
 export type Terms = Pick<RunRequest, 'graceMs' | 'onLost'>;
 
@@ -25,7 +28,7 @@ export async function supervise(
   request: Terms,
   holds: readonly Releasable[],
   child: GatedChild,
-  signals: Signals,
+  signals: Attention,
   voice: Voice,
   lost: AbortSignal,
 ): Promise<RunEnded> {
@@ -41,8 +44,8 @@ export async function supervise(
     const ended = await child.ended;
     signals.ending();
     await clearStragglers(request, child, signals, voice, lost);
-    const outcomes = await released(holds);
-    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost')) {
+    const outcomes = await released(holds, ended);
+    if (lost.aborted || outcomes.some((kind) => kind === 'already-lost' || kind === 'not-owner')) {
       throw new CliExit(EXIT.lost, isTold ? '' : lossTold(lost));
     }
     return { ...ended, interrupted: !child.leads && 'signal' in ended && ended.signal === 'SIGINT' };
@@ -69,7 +72,7 @@ function pass(child: GatedChild, signal: NodeJS.Signals): void {
 async function afterLoss(
   { onLost, graceMs }: Terms,
   child: GatedChild,
-  signals: Signals,
+  signals: Attention,
   voice: Voice,
   lost: AbortSignal,
 ): Promise<void> {
@@ -86,7 +89,7 @@ async function afterLoss(
 async function clearStragglers(
   { graceMs, onLost }: Terms,
   child: GatedChild,
-  signals: Signals,
+  signals: Attention,
   voice: Voice,
   lost: AbortSignal,
 ): Promise<void> {
@@ -105,9 +108,9 @@ async function clearStragglers(
   if (child.isLeft) voice.say(`cannot end these processes: ${pids}`);
 }
 
-async function released(holds: readonly Releasable[]): Promise<readonly string[]> {
+async function released(holds: readonly Releasable[], ended: Ended): Promise<readonly string[]> {
   // A hold that cannot be released ends with its lease. What matters now is how the command ended.
-  const outcomes = await Promise.all(holds.map((hold) => hold.release().catch(() => undefined)));
+  const outcomes = await Promise.all(holds.map((hold) => hold.release(ended).catch(() => undefined)));
   return outcomes.map((outcome) => outcome?.kind ?? 'unknown');
 }
 

@@ -1,5 +1,6 @@
 /** The arguments that task commands share. */
 import { InvalidArgumentError } from 'commander';
+import { readFileSync } from 'node:fs';
 import { shown } from '../../failure.ts';
 import type { Json } from '../../core/index.ts';
 
@@ -8,11 +9,25 @@ export function taskId(text: string): string {
   return text.replace(/^task\/(?=.)/s, '');
 }
 
+/** JSON itself, `@FILE` for that of a file, or `-` for that of stdin. */
 export function jsonArgument(text: string): Json {
+  const [from, json] = textArgument(text);
   try {
-    return JSON.parse(text) as Json;
+    return JSON.parse(json) as Json;
   } catch (error) {
-    throw new InvalidArgumentError(`${shown(text)} is not JSON: ${(error as Error).message}.`);
+    const what = from ?? shown(text);
+    throw new InvalidArgumentError(`${what} is not JSON: ${(error as Error).message}.`);
+  }
+}
+
+/** The text itself, or what `@FILE` or `-` (stdin) holds, and where it comes from. */
+export function textArgument(text: string): readonly [from: string | undefined, text: string] {
+  if (text !== '-' && !text.startsWith('@')) return [undefined, text];
+  const from = text === '-' ? 'stdin' : text.slice(1);
+  try {
+    return [from, readFileSync(text === '-' ? 0 : from, 'utf8')];
+  } catch (error) {
+    throw new InvalidArgumentError(`${from} cannot be read: ${(error as Error).message}.`);
   }
 }
 

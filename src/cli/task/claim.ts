@@ -77,7 +77,7 @@ function shown(
 }
 
 /** Whether the answer is negative (nothing to claim), rather than a refusal (another worker has it). */
-async function claimed(claiming: Promise<DetachedClaim>): Promise<DetachedClaim> {
+export async function claimed<T>(claiming: Promise<T>): Promise<T> {
   try {
     return await claiming;
   } catch (error) {

@@ -109,7 +109,7 @@ Exit code 77, and no change, if you do not have it. With --force: 1 if no worker
 
 function complete(command: Command): void {
   withClaim(command.description('end a task as complete'))
-    .option('--result <json>', 'the result, as JSON', jsonArgument)
+    .option('--result <json>', 'the result: JSON, @FILE, or - for stdin', jsonArgument)
     .addHelpText(
       'after',
       `
@@ -158,7 +158,11 @@ function tellEnd(command: Command, id: string, outcome: EndOutcome): void {
   if (outcome.kind === 'not-owner') throw notOwner(id, outcome);
   const { kind, ...details } = outcome;
   if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
-  else print(`task/${id}: ${TOLD[kind]}`);
+  else print(`task/${id}: ${TOLD[kind]}${pauseTold(outcome)}`);
+}
+
+function pauseTold(outcome: EndOutcome): string {
+  return outcome.kind === 'retried' && outcome.backoffMs > 0 ? ` in ${spoken(outcome.backoffMs)}` : '';
 }
 
 function notOwner(id: string, { kind, owner, status }: NotOwner): CliExit {

@@ -3,9 +3,11 @@ import { type Command, Option } from 'commander';
 import { blockerTold, type TaskStatus } from '../../core/index.ts';
 import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { spoken } from '../../core/index.ts';
+import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
-import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
+import { countArgument } from '../events.ts';
+import { paintFor, print, printable, printJson, printName, screen, tell } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
@@ -38,21 +40,37 @@ function list(command: Command): void {
     .description('list all tasks in the order in which they were published')
     .addOption(new Option('--status <status>', 'only tasks with this status').choices(STATUSES))
     .option('--names', 'print only the ids, one per line')
-    .addHelpText('after', '\nExamples:\n  signalbox task list\n  signalbox task list --status failed --names')
-    .action(async ({ status, names }: { status?: TaskStatus; names?: true }) => {
-      const options = status === undefined ? {} : { status };
+    .option('--limit <number>', 'at most this many, in the order of their ids', countArgument)
+    .option('--after <id>', 'only ids that come after this one: the next page', taskId)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task list
+  signalbox task list --status failed --names
+  signalbox task list --limit 100 --after build-1099      the next hundred
+
+Without --limit and --after all tasks, in the order in which they were published.`,
+    )
+    .action(async (flags: { status?: TaskStatus; names?: true; limit?: number; after?: string }) => {
+      const { status, limit, after, names } = flags;
+      const options = given({ status, limit, after });
       const { found, missing } = await look(command, (box) => box.tasks.list(options));
-      if (isJson(command)) return printJson({ tasks: found.map(taskJson) });
+      // A full page may be the last one; the next is empty then.
+      const next = limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);
+      if (isJson(command)) return printJson({ tasks: found.map(taskJson), next });
       if (names) return found.forEach(({ id }) => printName(id));
       if (missing !== undefined) return print(printable(missing));
       if (found.length === 0) return print(status === undefined ? 'There are no tasks.' : `No task is ${status}.`);
       for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+      if (next !== null) tell(`signalbox: the next page: --after ${printable(next)}`);
     });
 }
 
 /** Fields are only ever added; docs/cli.md lists them. */
 export function taskJson(view: TaskView): object {
-  const { id, status, data, capabilities, priority, dependsOn, retries, blockedBy, owner, token, isLeased } = view;
+  const { id, status, data, capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = view;
+  const { blockedBy, owner, token, isLeased } = view;
   return {
     task: id,
     status,
@@ -61,11 +79,16 @@ export function taskJson(view: TaskView): object {
     priority,
     dependsOn,
     retries,
+    backoffMs,
+    lossLimit,
     blockedBy,
     owner: owner ?? null,
     token: token ?? null,
     isLeased,
     attempts: view.attempts,
+    failures: view.failures,
+    losses: view.losses,
+    retryAt: time(view.retryAt),
     result: view.result ?? null,
     reason: view.reason ?? null,
     publishedAt: time(view.publishedAt),
@@ -111,7 +134,9 @@ function taskLines(task: TaskView): string[] {
       'published',
       task.publishedAt === undefined ? '' : `${new Date(task.publishedAt).toISOString()}${by}${ago(task.publishedAt)}`,
     ],
-    ['attempts', `${task.attempts}${retriesTold(task)}`],
+    ['attempts', `${task.attempts}${attemptsTold(task)}`],
+    ['retries', retriesTold(task)],
+    ['next try', task.retryAt === undefined ? '' : `in ${spoken(Math.max(0, task.retryAt - Date.now()))}`],
     ['priority', task.priority === 0 ? '' : String(task.priority)],
     ['needs', task.capabilities.join(', ')],
     ['after', task.dependsOn.join(', ')],
@@ -122,9 +147,18 @@ function taskLines(task: TaskView): string[] {
   return facts.filter(([, text]) => text !== '').map(([name, text]) => `${name.padEnd(12)}${printable(text)}`);
 }
 
-function retriesTold({ retries }: TaskView): string {
+function attemptsTold({ failures, losses, lossLimit }: TaskView): string {
+  const lost = losses === 0 ? '' : `${losses} of ${lossLimit} lost with their worker`;
+  const parts = [failures === 0 ? '' : `${failures} failed`, lost].filter((part) => part !== '');
+  return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
+}
+
+function retriesTold({ retries, failures, backoffMs, status }: TaskView): string {
   if (retries === 0) return '';
-  return `, with ${retries === 1 ? '1 retry' : `${retries} retries`} if it fails`;
+  const pauses =
+    backoffMs === 0 ? '' : `, ${spoken(backoffMs)} after the first failure and twice as long after each later one`;
+  const isOpen = status === 'pending' || status === 'running';
+  return isOpen ? `${Math.max(0, retries - failures)} of ${retries} left${pauses}` : `${retries}${pauses}`;
 }
 
 function leaseTold({ status, isLeased }: TaskView): string {

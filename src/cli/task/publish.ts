@@ -1,7 +1,7 @@
 /** `signalbox task publish`. */
 import type { Command } from 'commander';
-import type { Json } from '../../core/index.ts';
-import { given, numberArgument } from '../arguments.ts';
+import type { Json, TaskStatus } from '../../core/index.ts';
+import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
@@ -13,6 +13,8 @@ interface Flags {
   readonly dependsOn: readonly string[];
   readonly priority?: number;
   readonly retries?: number;
+  readonly backoff?: number;
+  readonly lossLimit?: number;
   readonly holder?: string;
 }
 
@@ -20,43 +22,57 @@ export function addPublish(command: Command): void {
   command
     .description('publish a task for workers to claim')
     .argument('<id>', 'of the new task', taskId)
-    .option('--data <json>', 'the data for the worker, as JSON (default: {})', jsonArgument)
+    .option('--data <json>', 'the data for the worker: JSON, @FILE, or - for stdin (default: {})', jsonArgument)
     .option('--capability <name>', 'only workers with this capability may claim it (repeatable)', all, none)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--depends-on <id>', 'cannot be claimed before this task is complete (repeatable)', all, none)
     .option('--retries <number>', 'how often to try it again after it has failed (default: 0)', numberArgument)
+    .option(
+      '--backoff <duration>',
+      'pause before the first retry, twice as long before each later one',
+      durationArgument,
+    )
+    .option('--loss-limit <number>', 'it fails once this many workers died over it (default: 3)', numberArgument)
     .option('--holder <id>', 'who publishes it (default: $SIGNALBOX_HOLDER)')
     .addHelpText(
       'after',
       `
 Examples:
   signalbox task publish build-7 --data '{"commit":"1a2b3c"}'
-  signalbox task publish scan --data '{"path":"src"}' --capability code-analysis:rust --retries 2
+  signalbox task publish scan --data @scan.json --capability code-analysis:rust
+  signalbox task publish upload --data - --retries 5 --backoff 10s < upload.json
   signalbox task publish deploy --data '{}' --depends-on build-7 --depends-on scan --priority 10
 
-The options become part of the data. Exit code 1 if the id is taken; that task is not changed.`,
+The options become part of the data. Exit code 1 if the id is taken: that task is not changed, whatever
+is different about this one. signalbox task forget ID makes the id free again.`,
     )
     .action(async (id: string, flags: Flags) => {
       await withBox(command, async (box) => {
         const { data = {}, capability, dependsOn, priority, retries } = flags;
+        const { backoff: backoffMs, lossLimit } = flags;
         const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || undefined);
         const options = given({
           by,
           priority,
           retries,
+          backoffMs,
+          lossLimit,
           capabilities: capability.length > 0 ? capability : undefined,
           dependsOn: dependsOn.length > 0 ? dependsOn.map(taskId) : undefined,
         });
         const outcome = await box.tasks.publish(id, data, options);
         if (outcome.kind === 'exists') {
-          throw new CliExit(EXIT.no, `task/${id}: this id is taken, by a task that is ${outcome.status}`, {
-            task: id,
-            outcome: outcome.kind,
-            status: outcome.status,
-          });
+          throw exists(id, outcome.status);
         }
         if (isJson(command)) printJson({ task: id, outcome: outcome.kind });
         else print(`task/${id}: published`);
       });
     });
+}
+
+/** Data and options of the second publication are dropped, which has to be said: the first one may have other ones. */
+function exists(id: string, status: TaskStatus): CliExit {
+  const next = status === 'running' ? '' : `; signalbox task forget ${id} makes room for another one`;
+  const message = `task/${id}: there is one already, which is ${status}; its data, priority and other options stay as they were${next}`;
+  return new CliExit(EXIT.no, message, { task: id, outcome: 'exists', status });
 }

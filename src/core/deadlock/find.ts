@@ -5,8 +5,9 @@
  */
 import type { Moment, Request } from '../machine.ts';
 import type { Cycle } from '../queue.ts';
+import { runAtOnce, type Steps } from '../steps.ts';
 import { type Link, shortestCycle } from './cycle.ts';
-import { poolOf, type Resource } from './pool.ts';
+import { type Pool, poolOf, type Resource } from './pool.ts';
 import { canDeadlock, reduce } from './reduce.ts';
 
 export interface Deadlock {
@@ -24,14 +25,27 @@ export function findDeadlocks(
   at: Moment,
   arrival?: (requestId: string) => number,
 ): readonly Deadlock[] {
+  return runAtOnce(deadlockSearch(resources, at, arrival));
+}
+
+/** The same in steps: there may be thousands of resources. */
+export function* deadlockSearch(
+  resources: readonly Resource[],
+  at: Moment,
+  arrival?: (requestId: string) => number,
+): Steps<readonly Deadlock[]> {
   const contended = resources.filter(({ state }) => state.waiting.length > 0);
   const found: Deadlock[] = [];
   const refused = new Set<Request>();
   for (;;) {
-    const pools = contended.map((resource) => poolOf(resource, refused, at));
-    if (!canDeadlock(pools)) return found;
-    reduce(pools);
-    const links = shortestCycle(pools);
+    const pools: Pool[] = [];
+    for (const resource of contended) {
+      yield;
+      pools.push(poolOf(resource, refused, at));
+    }
+    if (!(yield* canDeadlock(pools))) return found;
+    yield* reduce(pools);
+    const links = shortestCycle(pools.filter(({ line, served }) => served < line.length));
     if (links === undefined) return found;
     const deadlock = breakAt(links, arrival);
     refused.add(deadlock.victim.request);

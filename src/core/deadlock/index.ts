@@ -1,2 +1,2 @@
-export { type Deadlock, findDeadlocks, needsLook } from './find.ts';
+export { type Deadlock, deadlockSearch, findDeadlocks, needsLook } from './find.ts';
 export type { Resource } from './pool.ts';

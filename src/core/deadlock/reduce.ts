@@ -5,16 +5,17 @@
  *     a holds x          b holds y, waits for x          c waits for y and z, d holds z, waits for y behind c
  *     └─ finishes ─────▶ └─ is served and finishes ────▶ └─ is served y, and then neither can go on: deadlock
  *
- * The result does not depend on the order: each line is served in its own order and every release only makes more
+ * It yields after each pool, because there may be thousands. The result does not depend on the order: each line is served in its own order and every release only makes more
  * room, so that what can be served now could be served later too.
  */
+import type { Steps } from '../steps.ts';
 import type { Demand } from './line.ts';
 import { fits, grant, type Pool, release } from './pool.ts';
 
 /** Keeps only the requests that will never be served, and what their holders hold. */
-export function reduce(pools: readonly Pool[]): void {
-  const waits = waitsByHolder(pools);
-  const places = poolsByHolder(pools);
+export function* reduce(pools: readonly Pool[]): Steps<void> {
+  const waits = yield* waitsByHolder(pools);
+  const places = yield* poolsByHolder(pools);
   const unsettled = new Set<Pool>();
   const finish = (holder: string): void => {
     for (const pool of places.get(holder) ?? []) if (release(pool, holder)) unsettled.add(pool);
@@ -32,26 +33,39 @@ export function reduce(pools: readonly Pool[]): void {
     }
   };
   // Waiters that can be served now are served before anyone leaves: a request that steals takes what is stale now.
-  for (const pool of pools) serve(pool);
-  for (const holder of places.keys()) if (!waits.has(holder)) finish(holder);
+  for (const pool of pools) {
+    yield;
+    serve(pool);
+  }
+  for (const holder of places.keys()) {
+    yield;
+    if (!waits.has(holder)) finish(holder);
+  }
   // A pool that is added while this runs gets its turn too.
   for (const pool of unsettled) {
+    yield;
     unsettled.delete(pool);
     serve(pool);
   }
 }
 
 /** Only a holder that has, or waits for, a second thing can be part of a cycle. */
-export function canDeadlock(pools: readonly Pool[]): boolean {
-  const places = new Set(pools.flatMap(({ held, stale }) => [...held.keys(), ...stale.keys()]));
-  for (const [holder, waits] of waitsByHolder(pools)) if (waits > 1 || places.has(holder)) return true;
+export function* canDeadlock(pools: readonly Pool[]): Steps<boolean> {
+  const waits = yield* waitsByHolder(pools);
+  for (const count of waits.values()) if (count > 1) return true;
+  for (const { held, stale } of pools) {
+    yield;
+    for (const holder of held.keys()) if (waits.has(holder)) return true;
+    for (const holder of stale.keys()) if (waits.has(holder)) return true;
+  }
   return false;
 }
 
-function waitsByHolder(pools: readonly Pool[]): Map<string, number> {
+function* waitsByHolder(pools: readonly Pool[]): Steps<Map<string, number>> {
   const waits = new Map<string, number>();
-  for (const demand of pools.flatMap(({ line }) => line)) {
-    for (const waiter of waitersOf(demand)) waits.set(waiter, (waits.get(waiter) ?? 0) + 1);
+  for (const { line } of pools) {
+    yield;
+    for (const waiter of line.flatMap(waitersOf)) waits.set(waiter, (waits.get(waiter) ?? 0) + 1);
   }
   return waits;
 }
@@ -62,9 +76,10 @@ export function waitersOf({ holder, request: { within } }: Demand): readonly str
 }
 
 /** The pools in which a holder has something, or will have once it is served. */
-function poolsByHolder(pools: readonly Pool[]): Map<string, Pool[]> {
+function* poolsByHolder(pools: readonly Pool[]): Steps<Map<string, Pool[]>> {
   const places = new Map<string, Pool[]>();
   for (const pool of pools) {
+    yield;
     const holders = [...pool.held.keys(), ...pool.stale.keys(), ...pool.line.map(({ holder }) => holder)];
     for (const holder of holders) {
       const own = places.get(holder);

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import {
+  BACKOFF_OWNER,
   type ClaimRequest,
   claimUntouched,
   decideClaim,
   decideEnd,
+  decideForget,
   decideRepair,
+  decideRequeue,
   isOrphaned,
   statusOf,
   type Task,
@@ -33,6 +36,7 @@ function after(task: Task, { owner, status, bookkeeping }: TaskWrite, revision =
     claim: { holder: REQUEST.holder, token: revision, mod: revision, lease: 'l' },
     delete: undefined,
     'keep-unleased': { ...before, mod: revision, lease: null },
+    'back-off': { ...before, holder: BACKOFF_OWNER, mod: revision, lease: 'pause' },
   };
   return {
     ...task,
@@ -197,6 +201,107 @@ describe('the end of a claim', () => {
     ]);
     const once = decideEnd(claimed({ retries: 9 }), {}, { how: 'fail', reason: 'x', retry: false }, at) as TaskWrite;
     expect(once.status).toBe('failed');
+  });
+});
+
+describe('the pause before a retry', () => {
+  const at = { request: 'r', now: 200 };
+  const failing = (task: Task): TaskWrite =>
+    decideEnd(task, {}, { how: 'fail', reason: 'x', retry: true }, at) as TaskWrite;
+
+  it('doubles with each failure, up to a day, and is told as what blocks the task', () => {
+    let task = published({ retries: 30, backoffMs: 5_000 });
+    const pauses = [];
+    for (let failure = 1; failure <= 20; failure++) {
+      task = after(task, decideClaim({ ...task, owner: undefined }, REQUEST, nothing) as TaskWrite, 10 * failure);
+      const write = failing(task);
+      pauses.push(write.backoffMs);
+      task = after(task, write, 10 * failure + 1);
+    }
+    expect(pauses.slice(0, 4)).toEqual([5_000, 10_000, 20_000, 40_000]);
+    expect(pauses.at(-1)).toBe(86_400_000);
+    expect(statusOf(task)).toBe('pending');
+    expect(decideClaim(task, REQUEST, nothing)).toEqual({
+      kind: 'blocked',
+      by: [{ why: 'backoff', until: 200 + 86_400_000 }],
+    });
+    expect(decideEnd(task, { holder: BACKOFF_OWNER }, { how: 'complete' }, at).kind).toBe('not-owner');
+  });
+
+  it('counts failures alone: a worker that died in between uses up no retry', () => {
+    let task = published({ retries: 1 });
+    task = after(task, decideClaim(task, REQUEST, nothing) as TaskWrite);
+    const next = { ...REQUEST, id: 'q.1' };
+    task = after(task, decideClaim({ ...task, owner: undefined }, next, nothing) as TaskWrite, 20);
+    expect(failing(task)).toMatchObject({ status: 'pending', bookkeeping: { attempts: 2, failures: 1, losses: 1 } });
+  });
+});
+
+describe('a task that loses its workers', () => {
+  const lost = (losses: number, data: unknown = {}): Task => {
+    let task = published(data);
+    for (let loss = 1; loss <= losses; loss++) {
+      const request = { ...REQUEST, id: `p.${loss}`, holder: `worker:${loss}` };
+      task = { ...after(task, decideClaim(task, request, nothing) as TaskWrite, 10 * loss), owner: undefined };
+    }
+    return task;
+  };
+
+  it('is failed with the third one, by a repair or by the next claim, and says why', () => {
+    const failed = {
+      owner: 'keep-unleased',
+      status: 'failed',
+      bookkeeping: {
+        losses: 3,
+        reason: '3 workers died or lost the claim while working on it, the last one worker:3',
+        events: [{ type: 'task:failed', holder: 'worker:3' }],
+      },
+    };
+    expect(decideRepair(lost(3), 300)).toMatchObject(failed);
+    const claim = decideClaim(lost(3), { ...REQUEST, id: 'next' }, nothing);
+    expect(claim).toMatchObject({ kind: 'lost-too-often', write: failed });
+    expect(decideRepair(lost(2), 300)?.status).toBe('pending');
+  });
+
+  it('may be given more of them, or fewer', () => {
+    expect(decideRepair(lost(3, { lossLimit: 4 }), 300)?.status).toBe('pending');
+    expect(decideRepair(lost(1, { lossLimit: 1 }), 300)).toMatchObject({
+      status: 'failed',
+      bookkeeping: { reason: 'its worker died or lost the claim while working on it, the last one worker:1' },
+    });
+  });
+
+  it('counts no loss where the same request claims again what it had lost before it knew', () => {
+    const task = { ...claimed(), owner: undefined };
+    expect((decideClaim(task, REQUEST, nothing) as TaskWrite).bookkeeping).toMatchObject({ attempts: 1 });
+    expect((decideClaim(task, REQUEST, nothing) as TaskWrite).bookkeeping.losses).toBeUndefined();
+  });
+});
+
+describe('a task that no worker has', () => {
+  const who = { by: 'admin', request: 'q', now: 400 };
+  const ended = (how: 'complete' | 'fail'): Task => {
+    const ending = how === 'fail' ? { how, reason: 'x', retry: true } : { how };
+    return after(claimed(), decideEnd(claimed(), {}, ending, { request: 'r', now: 200 }) as TaskWrite, 11);
+  };
+
+  it('is retried if it has failed, with all its retries, and requeued if it is complete', () => {
+    const retried = decideRequeue(ended('fail'), 'failed', who);
+    expect(retried).toMatchObject({ owner: 'delete', status: 'pending', bookkeeping: { attempts: 1, requeue: 'q' } });
+    expect(Object.keys((retried as TaskWrite).bookkeeping)).not.toContain('failures');
+    expect(decideRequeue(ended('complete'), 'failed', who)).toEqual({ kind: 'unchanged', status: 'complete' });
+    expect(decideRequeue(ended('complete'), 'any', who)).toMatchObject({ kind: 'write', status: 'pending' });
+    expect(decideRequeue(claimed(), 'any', who)).toEqual({ kind: 'running', owner: 'worker:1' });
+    expect(decideRequeue(published(), 'any', who)).toEqual({ kind: 'unchanged', status: 'pending' });
+    expect(decideRequeue(unpublished('a'), 'any', who)).toEqual({ kind: 'missing' });
+  });
+
+  it('is forgotten, whether it is finished or not', () => {
+    expect([published(), ended('fail'), ended('complete')].map((task) => decideForget(task).kind)).toEqual(
+      Array(3).fill('forget'),
+    );
+    expect(decideForget(claimed())).toEqual({ kind: 'running', owner: 'worker:1' });
+    expect(decideForget(unpublished('a'))).toEqual({ kind: 'missing' });
   });
 });
 

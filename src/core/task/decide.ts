@@ -6,6 +6,7 @@ import { type Event, type Json, type Token, unreachable } from '../machine.ts';
 import {
   type Blocker,
   blockersOf,
+  isBackingOff,
   isFinished,
   isOrphaned,
   isOwned,
@@ -17,7 +18,7 @@ import {
   type TaskEnd,
   type TaskStatus,
 } from './task.ts';
-import { lacking } from './terms.ts';
+import { backoffAfter, lacking, NO_TERMS } from './terms.ts';
 
 export interface ClaimRequest extends TaskClaimEntry {
   readonly capabilities: readonly string[];
@@ -35,7 +36,9 @@ export type ClaimRefusal =
 /** What to put: the owner key, the status and the bookkeeping. `events` are in the bookkeeping. */
 export interface TaskWrite {
   readonly kind: 'write';
-  readonly owner: 'claim' | 'delete' | 'keep-unleased';
+  /** `keep-unleased`: under the name of its last worker. `back-off`: nobody, on a lease of `backoffMs`. */
+  readonly owner: 'claim' | 'delete' | 'keep-unleased' | 'back-off';
+  readonly backoffMs?: number;
   readonly status: TaskStatus;
   readonly bookkeeping: TaskBookkeeping;
 }
@@ -56,12 +59,18 @@ export type Ending =
   | { readonly how: 'fail'; readonly reason: string; readonly retry: boolean }
   | { readonly how: 'force'; readonly by: string; readonly reason: string };
 
+/** The task has lost its last worker, and that was one too many: it has to be written down as failed before any answer. */
+export interface LostTooOften {
+  readonly kind: 'lost-too-often';
+  readonly write: TaskWrite;
+}
+
 /** `status` of the tasks that it depends on; those it is not sure of may count as complete, because the write compares. */
 export function decideClaim(
   task: Task,
   request: ClaimRequest,
   status: (id: string) => TaskStatus | undefined,
-): ClaimRefusal | TaskWrite {
+): ClaimRefusal | LostTooOften | TaskWrite {
   if (task.data === undefined) return { kind: 'missing' };
   const now = statusOf(task);
   if (now === 'complete' || now === 'failed') return { kind: 'finished', status: now };
@@ -69,15 +78,16 @@ export function decideClaim(
     const { holder, token, lease } = task.owner;
     return { kind: 'taken', owner: holder, token, isLeased: lease !== null };
   }
+  const isSame = task.bookkeeping?.entry.claim?.id === request.id;
+  const repair = isSame ? undefined : decideRepair(task, request.at);
+  if (repair?.status === 'failed') return { kind: 'lost-too-often', write: repair };
   const by = blockersOf(task, status);
   if (by.length > 0) return { kind: 'blocked', by };
   const missing = lacking(task.data.terms, request.capabilities);
   if (missing.length > 0) return { kind: 'unfit', lacking: missing };
-  return claimed(
-    task.bookkeeping?.entry ?? NO_BOOKKEEPING,
-    request,
-    isOrphaned(task) ? requeued(task, request.at) : [],
-  );
+  const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  if (isSame) return claimed(before, request, isOrphaned(task) ? requeued(before, request.at) : []);
+  return claimed(repair?.bookkeeping ?? before, request, repair?.bookkeeping.events ?? []);
 }
 
 /** The claim of a task of which nothing is known but that nobody has touched it since it was published. */
@@ -85,7 +95,11 @@ export function claimUntouched(request: ClaimRequest): TaskWrite {
   return claimed(NO_BOOKKEEPING, request, []);
 }
 
-function claimed(bookkeeping: TaskBookkeeping, request: ClaimRequest, before: readonly Event[]): TaskWrite {
+function claimed(
+  { retryAt: _, ...bookkeeping }: TaskBookkeeping,
+  request: ClaimRequest,
+  before: readonly Event[],
+): TaskWrite {
   const { id, holder, at, detached } = request;
   // The same request again: what it had claimed went before it knew, and nobody has tried.
   const attempts = bookkeeping.claim?.id === id ? bookkeeping.attempts : bookkeeping.attempts + 1;
@@ -138,10 +152,16 @@ export function decideEnd(
     case 'fail': {
       const { reason, retry } = ending;
       const detail = { reason, attempts: before.attempts };
-      if (retry && before.attempts <= (task.data?.terms.retries ?? 0)) {
-        return pending({ ...over('retried'), reason, events: told('task:requeued', detail) });
+      const failures = (before.failures ?? 0) + 1;
+      const terms = task.data?.terms ?? NO_TERMS;
+      if (!retry || failures > terms.retries) {
+        return finished('failed', { ...over('failed'), failures, reason, events: told('task:failed', detail) });
       }
-      return finished('failed', { ...over('failed'), reason, events: told('task:failed', detail) });
+      const retried = { ...over('retried'), failures, reason };
+      const backoffMs = backoffAfter(terms, failures);
+      if (backoffMs === 0) return pending({ ...retried, events: told('task:requeued', detail) });
+      const events = told('task:requeued', { ...detail, backoffMs });
+      return { ...pending({ ...retried, retryAt: now + backoffMs, events }), owner: 'back-off', backoffMs };
     }
     default:
       return unreachable(ending);
@@ -164,19 +184,60 @@ function finished(status: 'complete' | 'failed', bookkeeping: TaskBookkeeping): 
   return { kind: 'write', owner: 'keep-unleased', status, bookkeeping };
 }
 
-/** The owner is gone: sets the status to pending and announces it. Undefined if there is nothing to do. */
+/** The owner is gone: sets the status to pending, or to failed if that happened too often. Undefined if there is nothing to do. */
 export function decideRepair(task: Task, now: number): TaskWrite | undefined {
   if (task.data === undefined || !isOrphaned(task)) return undefined;
-  const { claim: _, ...bookkeeping } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
-  return {
-    kind: 'write',
-    owner: 'delete',
-    status: 'pending',
-    bookkeeping: { ...bookkeeping, events: requeued(task, now) },
-  };
+  const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  const { attempts, claim } = before;
+  const losses = (before.losses ?? 0) + 1;
+  if (losses < task.data.terms.lossLimit) return pending({ ...before, losses, events: requeued(before, now) });
+  const holder = claim?.holder ?? '';
+  const reason = lostTold(losses, holder);
+  const events = [{ type: 'task:failed', at: now, holder, reason, attempts }];
+  return finished('failed', { ...before, losses, reason, endedAt: now, events });
 }
 
-function requeued(task: Task, at: number): readonly Event[] {
-  const { claim, attempts = 0 } = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+function lostTold(losses: number, last: string): string {
+  const who = last === '' ? '' : `, the last one ${last}`;
+  const times = losses === 1 ? 'its worker' : `${losses} workers`;
+  return `${times} died or lost the claim while working on it${who}`;
+}
+
+function requeued({ claim, attempts }: TaskBookkeeping, at: number): readonly Event[] {
   return [{ type: 'task:requeued', at, holder: claim?.holder ?? '', attempts }];
+}
+
+export type RequeueRefusal =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'running'; readonly owner: string }
+  /** It is pending already, or complete and only a failed one was meant. */
+  | { readonly kind: 'unchanged'; readonly status: 'pending' | 'complete' };
+
+/**
+ * Makes a task pending again at once, with all its retries. `only` says which: one that has failed or pauses before its
+ * next attempt, or any that no worker has, a complete one too. `request` names the command, so that it can be looked up.
+ */
+export function decideRequeue(
+  task: Task,
+  only: 'failed' | 'any',
+  { by, request, now }: { readonly by: string; readonly request: string; readonly now: number },
+): RequeueRefusal | TaskWrite {
+  if (task.data === undefined) return { kind: 'missing' };
+  const status = statusOf(task);
+  if (status === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };
+  if (status === 'complete' && only === 'failed') return { kind: 'unchanged', status };
+  if (status === 'pending' && !isBackingOff(task) && !isOrphaned(task)) return { kind: 'unchanged', status };
+  const before = task.bookkeeping?.entry ?? NO_BOOKKEEPING;
+  const { failures: _f, losses: _l, retryAt: _t, result: _r, reason: _w, endedAt: _e, ...kept } = before;
+  const events = [{ type: 'task:requeued', at: now, holder: by, attempts: before.attempts, was: status }];
+  return pending({ ...kept, requeue: request, events });
+}
+
+export type ForgetRefusal = { readonly kind: 'missing' } | { readonly kind: 'running'; readonly owner: string };
+
+/** Whether a task may be deleted: any that no worker has. */
+export function decideForget(task: Task): ForgetRefusal | { readonly kind: 'forget' } {
+  if (task.data === undefined) return { kind: 'missing' };
+  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };
+  return { kind: 'forget' };
 }

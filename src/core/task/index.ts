@@ -5,17 +5,24 @@ export {
   claimUntouched,
   decideClaim,
   decideEnd,
+  decideForget,
   decideRepair,
+  decideRequeue,
   type Ending,
+  type ForgetRefusal,
+  type LostTooOften,
   type NotOwner,
   notOwner,
+  type RequeueRefusal,
   type TaskWrite,
 } from './decide.ts';
 export {
+  BACKOFF_OWNER,
   type Blocker,
   blockersOf,
   blockerTold,
   claimEntryOf,
+  isBackingOff,
   isFinished,
   isOrphaned,
   isOwned,
@@ -31,6 +38,8 @@ export {
   unpublished,
 } from './task.ts';
 export {
+  backoffAfter,
+  DEFAULT_LOSS_LIMIT,
   hasTerms,
   lacking,
   LARGEST_DATA_BYTES,

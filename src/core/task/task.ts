@@ -3,15 +3,20 @@
  * language takes part with nothing but a client of the store:
  *
  *     data        what is to be done, as JSON; putting it publishes the task
- *     owner       who has claimed it, as plain text, on the owner's lease; absent or empty: nobody
+ *     owner       who has claimed it, as plain text, on the owner's lease; absent or empty: nobody.
+ *                 `signalbox:backoff` on a lease: nobody yet, the pause before the next attempt is not over
  *     status      pending, running, complete or failed; absent: pending
  *     signalbox   our bookkeeping: attempts, result, and the events of the write that made it
  *
  *                    claim                   complete
  *     pending ─────────────────▶ running ──────────────▶ complete     (owner stays, on no lease:
- *        ▲                          │ │       fail, no retry left      nobody can claim it again)
- *        │   release, fail, the     │ └────────────────▶ failed
- *        └── owner's lease ends ────┘
+ *        ▲  ▲                       │ │  fail, no retry left; its      nobody can claim it again)
+ *        │  │ release, fail, the    │ │  workers are lost too often        │
+ *        │  └─ owner's lease ends ──┘ └────────────────▶ failed            │ requeue
+ *        │                                                 │ retry         │
+ *        └─────────────────────────────────────────────────┴───────────────┘
+ *
+ * `forget` deletes the keys of a task that no worker has. After that its id is free again.
  *
  * The token of a claim is the revision at which the owner key came to be. Comparing the owner's name instead would be
  * fooled by a worker that lost a task and claimed it again.
@@ -49,10 +54,24 @@ export interface TaskOwner {
   readonly lease: string | null;
 }
 
+/**
+ * Owns a task during the pause before its next attempt. The owner key is on a lease of that length: so the store measures
+ * the pause, no clocks are compared, its end wakes every worker, and workers that are not signalbox wait too.
+ */
+export const BACKOFF_OWNER = 'signalbox:backoff';
+
 /** What signalbox records about a task, apart from the keys that every program may read and write. */
 export interface TaskBookkeeping {
   /** How often it was claimed; a claim that was released does not count. */
   readonly attempts: number;
+  /** How often a worker has reported failure since it was published or requeued. */
+  readonly failures?: number;
+  /** How often a worker died or lost its claim since then. */
+  readonly losses?: number;
+  /** When the pause before the next attempt ends, for display. */
+  readonly retryAt?: number;
+  /** Which request requeued it last. */
+  readonly requeue?: string;
   /** Which request published it. */
   readonly publication?: string;
   readonly publishedAt?: number;
@@ -84,6 +103,8 @@ export type Blocker =
   | { readonly why: 'unfinished'; readonly task: string }
   | { readonly why: 'failed'; readonly task: string }
   | { readonly why: 'missing'; readonly task: string }
+  /** It has failed, and the pause before the next attempt is not over. */
+  | { readonly why: 'backoff'; readonly until: number | null }
   | { readonly why: 'unreadable'; readonly problem: string };
 
 export const NO_BOOKKEEPING: TaskBookkeeping = { attempts: 0, events: [] };
@@ -100,7 +121,12 @@ export function statusOf(task: Task): TaskStatus {
 }
 
 export function isOwned({ owner }: Task): boolean {
-  return owner !== undefined && owner.holder !== '';
+  return owner !== undefined && owner.holder !== '' && owner.holder !== BACKOFF_OWNER;
+}
+
+/** The pause before its next attempt is not over. */
+export function isBackingOff(task: Task): boolean {
+  return task.owner?.holder === BACKOFF_OWNER && !isFinished(task);
 }
 
 export function isFinished(task: Task): boolean {
@@ -123,14 +149,16 @@ export function claimEntryOf(task: Task): TaskClaimEntry | undefined {
 }
 
 /** `status` answers undefined for a task that does not exist. */
-export function blockersOf({ data }: Task, status: (id: string) => TaskStatus | undefined): readonly Blocker[] {
+export function blockersOf(task: Task, status: (id: string) => TaskStatus | undefined): readonly Blocker[] {
+  const { data, bookkeeping } = task;
   if (data === undefined) return [];
   if (data.problem !== undefined) return [{ why: 'unreadable', problem: data.problem }];
-  return data.terms.dependsOn.flatMap((task): Blocker[] => {
-    const found = status(task);
+  if (isBackingOff(task)) return [{ why: 'backoff', until: bookkeeping?.entry.retryAt ?? null }];
+  return data.terms.dependsOn.flatMap((other): Blocker[] => {
+    const found = status(other);
     if (found === 'complete') return [];
-    if (found === undefined) return [{ why: 'missing', task }];
-    return [{ why: found === 'failed' ? 'failed' : 'unfinished', task }];
+    if (found === undefined) return [{ why: 'missing', task: other }];
+    return [{ why: found === 'failed' ? 'failed' : 'unfinished', task: other }];
   });
 }
 
@@ -142,6 +170,8 @@ export function blockerTold(blocker: Blocker): string {
       return `task ${blocker.task} has failed`;
     case 'missing':
       return `task ${blocker.task} does not exist`;
+    case 'backoff':
+      return 'it failed, and the pause before the next attempt is not over';
     case 'unreadable':
       return blocker.problem;
     default:

@@ -5,7 +5,7 @@ describe('what a task asks for', () => {
   it('is read from its data, and is nothing if the data says nothing', () => {
     for (const data of [null, 1, 'x', [], {}, { other: 1 }]) expect(termsOf(data)).toEqual({ terms: NO_TERMS });
     expect(termsOf({ capabilities: ['a', 'b', 'a'], priority: -3, dependsOn: ['x'], retries: 2, more: true })).toEqual({
-      terms: { capabilities: ['a', 'b'], priority: -3, dependsOn: ['x'], retries: 2 },
+      terms: { capabilities: ['a', 'b'], priority: -3, dependsOn: ['x'], retries: 2, backoffMs: 0, lossLimit: 3 },
     });
   });
 
@@ -14,6 +14,8 @@ describe('what a task asks for', () => {
     [{ capabilities: [''] }, 'capability is empty; accepted are 1 to 200 printable characters'],
     [{ dependsOn: Array(65).fill('x') }, 'dependsOn has 65 names; accepted are at most 64'],
     [{ priority: 101 }, 'priority is 101; accepted is a whole number from -100 to 100'],
+    [{ backoffMs: -1 }, 'backoffMs is -1; accepted is a whole number from 0 to 86400000'],
+    [{ lossLimit: 0 }, 'lossLimit is 0; accepted is a whole number from 1 to 1000000'],
     [{ retries: 0.5 }, 'retries is 0.5; accepted is a whole number from 0 to 1000000'],
   ])('is told to be wrong in %j', (data, problem) => {
     expect(termsOf(data)).toEqual({ terms: NO_TERMS, problem });

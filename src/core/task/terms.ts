@@ -14,9 +14,22 @@ export interface Terms {
   readonly dependsOn: readonly string[];
   /** How often it is tried again after it has failed. */
   readonly retries: number;
+  /** The pause before the first retry; each later pause is twice as long, up to a day. */
+  readonly backoffMs: number;
+  /** The task fails once this number of its workers died, or lost their claim, while they worked on it. */
+  readonly lossLimit: number;
 }
 
-export const NO_TERMS: Terms = { capabilities: [], priority: 0, dependsOn: [], retries: 0 };
+export const DEFAULT_LOSS_LIMIT = 3;
+
+export const NO_TERMS: Terms = {
+  capabilities: [],
+  priority: 0,
+  dependsOn: [],
+  retries: 0,
+  backoffMs: 0,
+  lossLimit: DEFAULT_LOSS_LIMIT,
+};
 
 /** Leaves room for the rest of a request: etcd takes 1.5 MiB. */
 export const LARGEST_DATA_BYTES = 1024 * 1024;
@@ -24,8 +37,9 @@ export const LARGEST_DATA_BYTES = 1024 * 1024;
 export const MOST_DEPENDENCIES = 64;
 export const MOST_CAPABILITIES = 64;
 export const MOST_RETRIES = 1_000_000;
+export const LONGEST_BACKOFF_MS = 86_400_000;
 
-const FIELDS = ['capabilities', 'priority', 'dependsOn', 'retries'] as const;
+const FIELDS = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit'] as const;
 
 /** Terms as they were found, or what is wrong with them and what is accepted. */
 export type ReadTerms =
@@ -36,8 +50,26 @@ export function termsOf(data: unknown): ReadTerms {
   if (!isRecord(data)) return { terms: NO_TERMS };
   const problem = FIELDS.map((field) => CHECKS[field](data[field])).find((found) => found !== undefined);
   if (problem !== undefined) return { terms: NO_TERMS, problem };
-  const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data as Partial<Terms>;
-  return { terms: { capabilities: [...new Set(capabilities)], priority, dependsOn: [...new Set(dependsOn)], retries } };
+  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = {
+    ...NO_TERMS,
+    ...(data as Partial<Terms>),
+  };
+  return {
+    terms: {
+      capabilities: [...new Set(capabilities)],
+      priority,
+      dependsOn: [...new Set(dependsOn)],
+      retries,
+      backoffMs,
+      lossLimit,
+    },
+  };
+}
+
+/** The pause before the next attempt, after the task has failed this often. */
+export function backoffAfter({ backoffMs }: Terms, failures: number): number {
+  // 2 ** 30 ms are more than a day already.
+  return Math.min(LONGEST_BACKOFF_MS, backoffMs * 2 ** Math.min(30, Math.max(0, failures - 1)));
 }
 
 /** Whether anything about it must be known before it may be claimed. */
@@ -46,7 +78,7 @@ export function hasTerms({ capabilities, dependsOn }: Terms): boolean {
 }
 
 /** Those that the task wants and the worker does not have. */
-export function lacking({ capabilities }: Terms, has: readonly string[]): readonly string[] {
+export function lacking({ capabilities }: Pick<Terms, 'capabilities'>, has: readonly string[]): readonly string[] {
   return capabilities.filter((capability) => !has.includes(capability));
 }
 
@@ -77,6 +109,8 @@ const CHECKS: Readonly<Record<keyof Terms, Check>> = {
   dependsOn: names('dependsOn', 'dependsOn', MOST_DEPENDENCIES),
   priority: whole('priority', LOWEST_PRIORITY, HIGHEST_PRIORITY),
   retries: whole('retries', 0, MOST_RETRIES),
+  backoffMs: whole('backoffMs', 0, LONGEST_BACKOFF_MS),
+  lossLimit: whole('lossLimit', 1, MOST_RETRIES),
 };
 
 function names(field: string, each: string, most: number): Check {

@@ -17,15 +17,13 @@ import {
   ticketOf,
   BackgroundCommand,
 } from '../write/pending-command.ts';
+import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Waiter } from './waiters.ts';
 
 /** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
-
-/** A request whose time is over waits this long to learn who holds the resource; then it says who held it before. */
-const LOOK_MS = 1000;
 
 /** How a request waits. */
 export interface WaitStatus {
@@ -258,19 +256,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     this.#finish('given-up');
     this.#withdraw();
-    let isTold = false;
-    const tell = (holders: readonly Hold[]): void => {
-      if (isTold) return;
-      isTold = true;
-      limit.cancel();
-      const refusal: Refusal = { kind: 'timed-out', waitedMs, holders: this.#others(holders) };
-      this.#reject(new NotAcquired(this.writer.resource, refusal));
-    };
-    const limit = this.#runtime.later(LOOK_MS, () => tell(this.#holders));
-    this.writer.look(
-      ({ state }) => tell(state.record.holds as readonly Hold[]),
-      () => tell(this.#holders),
-    );
+    const { resource } = this.writer;
+    tellHolders(this.#runtime, resource, this.#holders, (holders) => {
+      this.#reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs, holders: this.#others(holders) }));
+    });
   }
 
   /** A holder that waits for more is not in its own way. */

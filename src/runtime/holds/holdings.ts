@@ -1,5 +1,5 @@
 /** The holds and re-entries of this process. Tells each of them when it is lost. */
-import type { LossReason, Token } from '../../core/index.ts';
+import type { Hold, LossReason, Token } from '../../core/index.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
@@ -13,16 +13,11 @@ export interface Held {
   readonly holder: string;
   readonly token: Token;
   readonly isValid: boolean;
+  /** Whether the user holds less than this stored grant: the command that says so is on its way. */
+  isLessThan?(stored: Hold): boolean;
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
   /** The process gives it up: the signal aborts, and the hold is released. */
   surrender(): Promise<void>;
-}
-
-/** A hold that is about to become a shared one. */
-export interface Downgrading {
-  readonly resource: string;
-  readonly holder: string;
-  downgrade(): Promise<unknown>;
 }
 
 interface Host {
@@ -41,8 +36,6 @@ export class Holdings {
   readonly holds = new Map<string, Held>();
   /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
-  /** Holds whose downgrade got no answer: it may still land, so nothing may be built on their being exclusive. */
-  readonly downgrading = new Set<Downgrading>();
   readonly #host: Host;
   readonly #collected = new Set<string>();
   readonly #lostEarly = new Set<string>();

@@ -1,5 +1,6 @@
 /** A lock, as users hold it. */
 import type {
+  Hold as Grant,
   Json,
   Lock as LockState,
   LockCommand,
@@ -84,15 +85,11 @@ export class Lock<Meta = Json> extends NamedResource {
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   acquire(options?: LockOptions<Meta> & WaitOptions): Promise<LockHold> {
-    const downgraded = this.#downgradeInDoubt(options);
-    if (downgraded !== undefined) return downgraded.then(() => this.acquire(options));
     return this.#resource.ask(options, mayWait(options?.strategy), this.#holdOf);
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   tryAcquire(options?: LockOptions<Meta>): Promise<LockAttempt> {
-    const downgraded = this.#downgradeInDoubt(options);
-    if (downgraded !== undefined) return downgraded.then(() => this.tryAcquire(options));
     return this.#resource.ask<LockAttempt, LockOptions<Meta> | undefined>(options, false, (outcome) =>
       attemptOf<LockHold, LockAttempt>(outcome, this.#holdOf(outcome, options)),
     );
@@ -166,27 +163,6 @@ export class Lock<Meta = Json> extends NamedResource {
     return (await this.inspect()).holders.some((held) => held.isStale);
   }
 
-  /**
-   * Completes a downgrade of the same holder that got no answer, before the holder asks to write again. Otherwise the store
-   * would say that it is the writer already, and then the downgrade could land.
-   */
-  #downgradeInDoubt(options: LockOptions<unknown> | undefined): Promise<void> | undefined {
-    const { downgrading } = this.#resource.runtime.holdings;
-    if (downgrading.size === 0 || options?.holder === undefined || options.mode === 'shared') return undefined;
-    for (const hold of downgrading) {
-      if (hold.resource !== this.resource || hold.holder !== options.holder) continue;
-      return hold.downgrade().then(
-        () => undefined,
-        (error: unknown) => {
-          if (!(error instanceof HoldLost)) throw error;
-          // A hold that is lost is in nobody's way.
-          downgrading.delete(hold);
-        },
-      );
-    }
-    return undefined;
-  }
-
   readonly #holdOf = (
     outcome: AnyOutcome,
     options: LockOptions<unknown> | undefined,
@@ -242,8 +218,6 @@ export class KeptLockHold extends KeptHold<LockGrant> {
       refuseWrongValues(options, WAIT);
     }
     this.check();
-    // A downgrade that got no answer could still land, and make the new writer a reader.
-    if (this.runtime.holdings.downgrading.has(this)) await this.downgrade();
     const session = await this.runtime.ready();
     const request = this.runtime.nextId(session);
     const { holder, id } = this.grant;
@@ -275,10 +249,8 @@ export class KeptLockHold extends KeptHold<LockGrant> {
     this.check();
     const { holder, id } = this.grant;
     this.changed({ ...this.grant, mode: 'shared' });
-    this.runtime.holdings.downgrading.add(this);
     const command = { kind: 'downgrade', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.writer, command, this.runtime.giveUpAt());
-    this.runtime.holdings.downgrading.delete(this);
     if (outcome.hold === undefined) {
       this.lose({ why: 'reclaimed' });
       throw this.lost ?? new HoldLost(this.resource, { why: 'reclaimed' });
@@ -286,6 +258,10 @@ export class KeptLockHold extends KeptHold<LockGrant> {
     this.changed(outcome.hold as LockGrant);
     this.check();
     return this;
+  }
+
+  isLessThan(stored: Grant): boolean {
+    return this.mode === 'shared' && this.isOutdated(stored as LockGrant);
   }
 }
 

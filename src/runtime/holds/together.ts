@@ -140,7 +140,7 @@ export async function acquireAllTogether(
   const since = runtime.clock.monotonic();
   const pieces = piecesOf(wants, options);
   const all = pieces.map(({ resource }) => resource).join(', ');
-  const { session } = await sessionWithin(runtime, all, options);
+  const { session } = await sessionWithin(runtime, all, options, false);
   // One holder for all of them, so that deadlock detection sees that it holds one resource and waits for another.
   const holder = options.holder ?? runtime.nextId(session);
   const attempted = await attempt(runtime, session, parts, pieces, options, holder);

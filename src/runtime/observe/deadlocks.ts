@@ -1,24 +1,39 @@
 /**
  * Looks for deadlocks when a request begins to wait whose holder may hold something else. Reads all resources that have a
- * queue, at one revision; the core chooses the requests that give way, and their writers refuse them.
+ * queue; the core chooses the requests that give way, and their writers refuse them.
  */
 import {
   type Cycle,
-  findDeadlocks,
+  type Deadlock,
+  deadlockSearch,
   type Lock,
   type LockRequest,
   type Resource,
+  runAtOnce,
   type Semaphore,
+  type Steps,
 } from '../../core/index.ts';
-import { type KeyValue, MOST_OPERATIONS, Operations, prefixed, readRange } from '../../store/index.ts';
-import { recordOfTicket, RECORDS, resourceOfRecord, resourceOfTicket, TICKETS } from '../layout.ts';
+import {
+  type KeyValue,
+  MOST_OPERATIONS,
+  Operations,
+  prefixed,
+  readPages,
+  readRange,
+  type Revision,
+} from '../../store/index.ts';
+import { compareKeys } from '../../store/key-order.ts';
+import { recordOfTicket, resourceOfRecord, resourceOfTicket, TICKETS } from '../layout.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
 import { BackgroundCommand } from '../write/pending-command.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
+import { Slices } from '../slices.ts';
 import { readEach, ticketIn } from '../stored.ts';
 import { recordOf } from '../write/snapshot.ts';
 
+/** So many tickets or records are read at once. */
+const PAGE = 125;
 const LOOK_AGAIN_MS = 500;
 
 export class Deadlocks implements RuntimeObserver {
@@ -56,41 +71,133 @@ export class Deadlocks implements RuntimeObserver {
   }
 
   async #lookNow(): Promise<void> {
-    const { store, stopped } = this.#runtime;
-    const queued = await readRange(store, prefixed(TICKETS), stopped);
-    const waited = new Set(readEach(queued.pairs, (pair) => recordOfTicket(pair.key)));
-    if (waited.size === 0) return;
-    const look = new Operations();
-    const tickets = look.read({ ...prefixed(TICKETS), order: 'create' });
-    // A deadlock only has resources with a queue, so other records are not read.
-    const ranges = waited.size < MOST_OPERATIONS ? [...waited].map((key) => ({ key })) : [prefixed(RECORDS)];
-    const records = ranges.map((range) => look.read(range));
-    const { results, revision } = await store.transaction(look.always(), stopped);
-    const arrivals = new Map<string, number>();
-    const waiting = new Map<string, LockRequest[]>();
-    // One key that cannot be read must not hide the deadlocks of other resources.
-    const asked = (pair: KeyValue) => [pair, resourceOfTicket(pair.key), ticketIn<LockRequest>(pair).request] as const;
-    for (const [pair, resource, request] of readEach(tickets.in(results).pairs, asked)) {
-      arrivals.set(request.id, pair.createRevision);
-      const queue = waiting.get(resource);
-      if (queue === undefined) waiting.set(resource, [request]);
-      else queue.push(request);
+    const slices = new Slices(this.#runtime);
+    const queues = await this.#readQueues(slices);
+    let found = await this.#search(queues, slices);
+    // What was read at several revisions may never have been so together. What a second reading finds unchanged was so.
+    if (found.length > 0 && !queues.isOfOneRevision) {
+      const again = await this.#readQueues(slices);
+      found = await this.#search(again, slices, queues);
     }
-    const resources = readEach(
-      records.flatMap((record) => record.in(results).pairs),
-      (pair): Resource => {
-        const name = resourceOfRecord(pair.key);
-        const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
-        return { name, state: { record, waiting: waiting.get(name) ?? [] } as Lock | Semaphore };
-      },
-    );
-    const at = this.#runtime.moment(revision);
-    for (const { victim, cycle } of findDeadlocks(resources, at, (id) => arrivals.get(id) ?? 0)) {
+    for (const { victim, cycle } of found) {
       this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });
     }
   }
 
+  /** Only among those that are as they were `before`, if given. */
+  async #search(queues: Queues, slices: Slices, before?: Queues): Promise<readonly Deadlock[]> {
+    const resources = await slices.run(queues.resources(before));
+    return slices.run(deadlockSearch(resources, this.#runtime.moment(queues.revision), queues.arrivalOf));
+  }
+
+  /** All resources that have a queue: no others are part of a deadlock. A few are read at one revision. */
+  async #readQueues(slices: Slices): Promise<Queues> {
+    const { store, stopped } = this.#runtime;
+    const queues = new Queues();
+    const { pairs: first, more } = await readRange(store, { ...prefixed(TICKETS), limit: PAGE }, stopped);
+    const few = new Set(readEach(first, (pair) => recordOfTicket(pair.key)));
+    if (few.size === 0) return queues;
+    if (!more && few.size < MOST_OPERATIONS) {
+      const look = new Operations();
+      const tickets = look.read(prefixed(TICKETS));
+      const records = [...few].map((key) => look.read({ key }));
+      const { results, revision } = await store.transaction(look.always(), stopped);
+      const pairs = [tickets, ...records].flatMap((place) => place.in(results).pairs);
+      runAtOnce(queues.add(pairs, revision));
+      return queues;
+    }
+    for await (const page of readPages(store, prefixed(TICKETS), PAGE, stopped)) {
+      await slices.run(queues.add(page.pairs, page.revision));
+    }
+    const waited = queues.records();
+    while (waited.length > 0) {
+      const look = new Operations();
+      const records = waited.splice(0, PAGE).map((key) => look.read({ key }));
+      const { results, revision } = await store.transaction(look.always(), stopped);
+      const pairs = records.flatMap((record) => record.in(results).pairs);
+      await slices.run(queues.add(pairs, revision));
+    }
+    return queues;
+  }
+
   #refuse(resource: string, command: { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }): void {
     this.#runtime.writerFor(resource).submit(new BackgroundCommand(command));
+  }
+}
+
+interface Ticket {
+  readonly key: string;
+  readonly arrival: Revision;
+  readonly request: LockRequest;
+}
+
+interface StoredRecord {
+  readonly mod: Revision;
+  readonly record: (Lock | Semaphore)['record'];
+}
+
+/** Queues and the records they belong to, as they were read. */
+class Queues {
+  readonly #tickets = new Map<string, Ticket[]>();
+  readonly #records = new Map<string, StoredRecord>();
+  readonly #arrivals = new Map<string, Revision>();
+  #first: Revision | undefined;
+  /** The last revision at which something was read. */
+  revision: Revision = 0;
+
+  readonly arrivalOf = (requestId: string): number => this.#arrivals.get(requestId) ?? 0;
+
+  get isOfOneRevision(): boolean {
+    return this.#first === undefined || this.#first === this.revision;
+  }
+
+  /** Takes tickets or records. One key that cannot be read must not hide the deadlocks of other resources. */
+  *add(pairs: readonly KeyValue[], revision: Revision): Steps<void> {
+    this.#first ??= revision;
+    this.revision = revision;
+    for (const pair of pairs) {
+      yield;
+      readEach([pair], () => (pair.key.startsWith(TICKETS) ? this.#addTicket(pair) : this.#addRecord(pair)));
+    }
+  }
+
+  #addTicket(pair: KeyValue): void {
+    const { request } = ticketIn<LockRequest>(pair);
+    const resource = resourceOfTicket(pair.key);
+    const ticket = { key: pair.key, arrival: pair.createRevision, request };
+    this.#arrivals.set(request.id, ticket.arrival);
+    const queue = this.#tickets.get(resource);
+    if (queue === undefined) this.#tickets.set(resource, [ticket]);
+    else queue.push(ticket);
+  }
+
+  #addRecord(pair: KeyValue): void {
+    const name = resourceOfRecord(pair.key);
+    const record = recordOf<Lock | Semaphore>(name.startsWith('lock/') ? lockMachine : semaphoreMachine, pair);
+    this.#records.set(name, { mod: pair.modRevision, record });
+  }
+
+  /** The keys of the records that the queues belong to. */
+  records(): string[] {
+    return [...this.#tickets.values()].map(([ticket]) => recordOfTicket((ticket as Ticket).key));
+  }
+
+  *resources(before: Queues | undefined): Steps<readonly Resource[]> {
+    const found: Resource[] = [];
+    for (const [name, { record }] of this.#records) {
+      yield;
+      if (before !== undefined && before.#versionOf(name) !== this.#versionOf(name)) continue;
+      const tickets = (this.#tickets.get(name) ?? []).sort(
+        (a, b) => a.arrival - b.arrival || compareKeys(a.key, b.key),
+      );
+      found.push({ name, state: { record, waiting: tickets.map(({ request }) => request) } as Lock | Semaphore });
+    }
+    return found;
+  }
+
+  /** Equal exactly if neither the record nor the queue was changed. */
+  #versionOf(name: string): string {
+    const tickets = (this.#tickets.get(name) ?? []).map(({ key, arrival }) => `${arrival} ${key}`);
+    return [this.#records.get(name)?.mod, ...tickets.sort()].join('\n');
   }
 }

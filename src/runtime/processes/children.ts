@@ -13,7 +13,7 @@
  * A child that is started inside another child also works under what that child holds, and has a note there too: if the
  * parents of both are killed, the next holder of the outer resource has to find it.
  */
-import type { Hold as Grant, Token } from '../../core/index.ts';
+import { claimEntryOf, type Hold as Grant, type Token, unpublished } from '../../core/index.ts';
 import {
   identityFrom,
   isProvenGone,
@@ -31,11 +31,24 @@ import {
   prefixed,
 } from '../../store/index.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
-import type { Hold } from '../holds/public-hold.ts';
-import { decode, encode, type ResourceKeys } from '../layout.ts';
+import { decode, encode } from '../layout.ts';
+import { taskKeys } from '../tasks/keys.ts';
+import { withPart } from '../tasks/reading.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { Runtime } from '../runtime.ts';
 import { isOfOneMachine } from '../session/session.ts';
+
+/** What a child works under: a hold of a lock or a semaphore, or the claim of a task. */
+export interface Ground {
+  /** `lock/main-branch`, `task/build-7`. */
+  readonly resource: string;
+  readonly id: string;
+  readonly token: Token;
+  readonly holder: string;
+  /** The session that it rests on, or the lease. */
+  readonly lease: string;
+  readonly isValid: boolean;
+}
 
 export interface ChildNote {
   readonly hold: string;
@@ -121,7 +134,7 @@ export class Children {
    * process; those that have ended meanwhile do not matter.
    */
   async enter(
-    holds: readonly Hold[],
+    holds: readonly Ground[],
     child: Offspring,
     terms: ChildTerms,
     outer: readonly HoldTold[] = [],
@@ -145,7 +158,7 @@ export class Children {
       return { do: 'put', key, value: encode(parent === undefined ? note : { ...note, parent }) };
     });
     const entering = new Operations().add(...puts);
-    const places = keys.map((each) => readUnder(entering, each));
+    const places = under.map(({ resource }) => readUnder(entering, resource));
     // A process that dies with nothing left behind counts as dead at once. While its child lives, the lease runs its time.
     if (parent !== undefined && child.process !== undefined) {
       await store.endLeaseWith?.(session.leaseId, [parent, child.process], stopped);
@@ -172,9 +185,9 @@ export class Children {
   }
 
   /** What earlier holders of these resources left behind. */
-  async leftovers(holds: readonly Hold[]): Promise<Found> {
+  async leftovers(holds: readonly Ground[]): Promise<Found> {
     const look = new Operations();
-    const places = holds.map(({ resource }) => ({ resource, under: readUnder(look, keysOf(resource)) }));
+    const places = holds.map(({ resource }) => ({ resource, under: readUnder(look, resource) }));
     const { store, stopped } = this.#runtime;
     const { results } = await store.transaction(look.always(), stopped);
     return this.#leftoversAmong(places.map(({ resource, under }) => ({ resource, ...under.in(results) })));
@@ -209,7 +222,7 @@ export class Children {
     found: readonly {
       readonly resource: string;
       readonly notes: readonly KeyValue[];
-      readonly holds: readonly Grant[];
+      readonly holds: readonly Held[];
     }[],
   ): Promise<Found> {
     const read = found.flatMap(({ resource, notes: pairs, holds }) =>
@@ -245,7 +258,7 @@ function noteIn(pair: KeyValue): ChildNote | undefined {
   return isSound ? (note as ChildNote) : undefined;
 }
 
-function isAmong(holds: readonly Grant[], id: string): boolean {
+function isAmong(holds: readonly Held[], id: string): boolean {
   return holds.some((hold) => hold.id === id);
 }
 
@@ -253,12 +266,29 @@ function isLookedAfter({ parent, lease }: ChildNote, alive: ReadonlySet<string>)
   return alive.has(lease) && parent !== undefined && !isProvenGone(parent);
 }
 
-/** Adds the reads of the notes of a resource's children and of its record. */
-function readUnder(
-  operations: Operations,
-  { children, record }: ResourceKeys,
-): { in(results: readonly OperationResult[]): { notes: readonly KeyValue[]; holds: readonly Grant[] } } {
+type Held = Pick<Grant, 'id'>;
+
+interface UnderRead {
+  in(results: readonly OperationResult[]): { readonly notes: readonly KeyValue[]; readonly holds: readonly Held[] };
+}
+
+/** Adds the reads of the notes of a resource's children, and of who holds it. */
+function readUnder(operations: Operations, resource: string): UnderRead {
+  const { children, record } = keysOf(resource);
   const notes = operations.read(prefixed(children));
+  const [, task] = /^task\/(.*)$/s.exec(resource) ?? [];
+  if (task !== undefined) return readClaim(operations, task, notes);
   const recordRead = operations.read({ key: record });
   return { in: (results) => ({ notes: notes.in(results).pairs, holds: holdsIn(recordRead.in(results)) }) };
+}
+
+function readClaim(operations: Operations, id: string, notes: ReturnType<Operations['read']>): UnderRead {
+  const { owner, status, signalbox } = taskKeys(id);
+  const reads = [owner, status, signalbox].map((key) => operations.read({ key }));
+  return {
+    in: (results) => {
+      const claim = claimEntryOf(reads.flatMap((read) => read.in(results).pairs).reduce(withPart, unpublished(id)));
+      return { notes: notes.in(results).pairs, holds: claim === undefined ? [] : [claim] };
+    },
+  };
 }

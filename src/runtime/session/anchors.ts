@@ -2,6 +2,7 @@
  * Follows the anchors in the store, to know which leases are alive. This may lag behind the store, so no decision rests on it
  * alone: a write that reclaims a hold compares that the anchor is gone. An unknown lease counts as alive until it is looked up.
  */
+import type { Steps } from '../../core/index.ts';
 import type { Changes, KeyValue, Revision } from '../../store/index.ts';
 import { ANCHORS } from '../layout.ts';
 
@@ -39,16 +40,26 @@ export class Anchors {
     this.#alive.set(lease, revision);
   }
 
-  /** Takes a list of all anchors, read at `revision`. Changes that were followed later than that win. */
-  list(pairs: readonly KeyValue[], revision: Revision): void {
-    const isNews = revision >= this.#asOf;
-    const listed = new Map(pairs.map((pair) => [leaseOf(pair.key), pair.createRevision]));
+  /**
+   * Takes a list of all anchors, read at `revision`, or from then on page by page: a lease that had ended before its page was
+   * read does not come back. Changes that were followed later win. There may be one for each hold, so it yields after each.
+   */
+  *list(pairs: readonly KeyValue[], revision: Revision): Steps<void> {
+    const listed = new Map<string, Revision>();
+    for (const pair of pairs) {
+      yield;
+      listed.set(leaseOf(pair.key), pair.createRevision);
+    }
     let gone = false;
     for (const [lease, since] of this.#alive) {
+      yield;
       // A lease that was made after the list was read is not in it.
       if (!listed.has(lease) && since <= revision) gone = this.#ended(lease) || gone;
     }
-    for (const [lease, since] of listed) if (isNews || !this.#gone.has(lease)) this.#came(lease, since);
+    for (const [lease, since] of listed) {
+      yield;
+      if (revision >= this.#asOf || !this.#gone.has(lease)) this.#came(lease, since);
+    }
     this.#asOf = Math.max(this.#asOf, revision);
     if (gone) this.#onGone();
   }

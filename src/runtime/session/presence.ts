@@ -1,5 +1,6 @@
 /** Keeps a process present in the store: starts its session, follows the anchors of all processes and its own mailbox. */
 import type { Clock, Timer } from '../../clock.ts';
+import { runAtOnce } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import {
   always,
@@ -265,7 +266,7 @@ export class Presence {
     if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.#host.refuseIfClosed();
     this.#host.saw(result.revision);
-    anchors.list(listed.in(result.results).pairs, result.revision);
+    runAtOnce(anchors.list(listed.in(result.results).pairs, result.revision));
     const session = new Session(store, clock, id, lease, sent, (ended, why) => {
       over.abort();
       this.#ended(ended, why);
@@ -318,7 +319,7 @@ export class Presence {
   async #listAnchors(): Promise<Revision> {
     const { store, stopped, anchors } = this.#host;
     const { pairs, revision } = await readRange(store, prefixed(ANCHORS), stopped);
-    anchors.list(pairs, revision);
+    runAtOnce(anchors.list(pairs, revision));
     return revision;
   }
 }

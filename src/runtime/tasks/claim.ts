@@ -16,7 +16,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { Operation, Revision } from '../../store/index.ts';
+import type { LeaseId, Operation, Revision } from '../../store/index.ts';
 import type { Held } from '../holds/holdings.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
@@ -36,8 +36,8 @@ export type CompleteOutcome = { readonly kind: 'completed' } | NotOwner;
 /** What `fail` answers. */
 export type FailOutcome =
   | { readonly kind: 'failed'; readonly attempts: number }
-  /** It is pending again. */
-  | { readonly kind: 'retried'; readonly attempts: number; readonly retriesLeft: number }
+  /** It is pending again, and can be claimed after `backoffMs`. */
+  | { readonly kind: 'retried'; readonly attempts: number; readonly retriesLeft: number; readonly backoffMs: number }
   | NotOwner;
 export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
 
@@ -101,6 +101,11 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** `task/42`. */
   get resource(): string {
     return taskResource(this.id);
+  }
+
+  /** The id of this claim: the next claim of the task has another one. */
+  get claimId(): string {
+    return this.#claim;
   }
 
   /** Aborts with a `HoldLost` if the claim ends without its worker ending it, before another worker can have the task. */
@@ -230,10 +235,14 @@ export async function endClaim(
   request = runtime.options.newId(),
 ): Promise<EndOutcome> {
   let sentFor: Token | undefined;
-  return writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
+  const backoff = new BackoffLease(runtime);
+  const ended = writeOnce<{ readonly task: Task; readonly isFresh: boolean }, EndOutcome>(runtime, {
     read: async (isFirst) => {
-      if (isFirst && known !== undefined) return { task: known, isFresh: false };
-      return { task: (await readTasks(runtime, [id])).tasks[0] as Task, isFresh: true };
+      const isKnown = isFirst && known !== undefined;
+      const task = isKnown ? known : ((await readTasks(runtime, [id])).tasks[0] as Task);
+      const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
+      await backoff.adjust(decided.kind === 'write' ? decided.backoffMs : undefined);
+      return { task, isFresh: !isKnown };
     },
     decide: ({ task, isFresh }, doubt) => {
       const ended = task.bookkeeping?.entry.ended;
@@ -243,10 +252,12 @@ export async function endClaim(
       }
       const decided = decideEnd(task, claim, ending, { request, now: runtime.clock.now() });
       if (decided.kind === 'write') {
+        if (decided.backoffMs !== backoff.ms) return { kind: 'look' };
         sentFor = task.owner?.token;
+        backoff.isSent = true;
         return {
           kind: 'write',
-          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending)),
+          transaction: endTransaction(task, decided, lettersTo(runtime, task, ending), backoff.id),
           landed: async ({ revision }) => {
             wrote(revision);
             await cleanUp(runtime, task, ending);
@@ -262,17 +273,69 @@ export async function endClaim(
     },
     // Needs no fence: the write compares the owner key, and no later owner key has the same token.
     until: runtime.giveUpAt(),
+    gone: () => backoff.forget(),
   });
+  try {
+    return await ended;
+  } finally {
+    await backoff.drop();
+  }
 }
 
-function outcomeOf({ data }: Task, { ended, attempts }: TaskBookkeeping): EndOutcome {
+/** The lease that lets a failed task pause. It is granted before the write that puts the task on it. */
+class BackoffLease {
+  readonly #runtime: Runtime;
+  #lease: { readonly id: LeaseId; readonly ms: number } | undefined;
+  /** A task may rest on it. Then it runs its time, even if no answer came. */
+  isSent = false;
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  get id(): LeaseId | undefined {
+    return this.#lease?.id;
+  }
+
+  get ms(): number | undefined {
+    return this.#lease?.ms;
+  }
+
+  async adjust(ms: number | undefined): Promise<void> {
+    if (this.ms === ms) return;
+    await this.drop();
+    this.forget();
+    if (ms === undefined) return;
+    const { store, stopped } = this.#runtime;
+    this.#lease = { id: (await store.grantLease(ms, stopped)).id, ms };
+  }
+
+  forget(): void {
+    this.#lease = undefined;
+    this.isSent = false;
+  }
+
+  /** Revokes a lease that no task rests on. */
+  async drop(): Promise<void> {
+    if (this.#lease === undefined || this.isSent) return;
+    await this.#runtime.store.revokeLease(this.#lease.id).catch(() => undefined);
+  }
+}
+
+function outcomeOf({ data }: Task, entry: TaskBookkeeping): EndOutcome {
+  const { ended, attempts, failures = 0, retryAt, endedAt = 0 } = entry;
   switch (ended?.how) {
     case 'completed':
       return { kind: 'completed' };
     case 'failed':
       return { kind: 'failed', attempts };
     case 'retried':
-      return { kind: 'retried', attempts, retriesLeft: Math.max(0, (data?.terms.retries ?? 0) + 1 - attempts) };
+      return {
+        kind: 'retried',
+        attempts,
+        retriesLeft: Math.max(0, (data?.terms.retries ?? 0) + 1 - failures),
+        backoffMs: retryAt === undefined ? 0 : retryAt - endedAt,
+      };
     case 'released':
     case 'forced':
     case undefined:

@@ -52,8 +52,7 @@ export class ClaimableTasks {
     const priorities = [...this.#byPriority.keys()].sort((a, b) => b - a);
     for (const priority of priorities) {
       const fitting = [...(this.#byPriority.get(priority) as Map<string, Kind>).values()].filter(
-        (kind) =>
-          lacking({ capabilities: kind.capabilities, priority, dependsOn: [], retries: 0 }, capabilities).length === 0,
+        (kind) => lacking(kind, capabilities).length === 0,
       );
       const found = oldest(
         fitting.map(({ queue }) => queue),

@@ -33,6 +33,7 @@ import {
   claimTransaction,
   clearOwnerTransaction,
   endTransaction,
+  idleTransaction,
 } from './writing.ts';
 
 export interface Claimed {
@@ -109,6 +110,10 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     if (known === undefined) return this.#blindly(ground);
     const { task, status, readAt } = known;
     const decided = decideClaim(task, this.#request, status);
+    if (decided.kind === 'lost-too-often') {
+      // Read again after this, whether it landed or not.
+      return { kind: 'step', transaction: idleTransaction(task, decided.write), then: () => undefined };
+    }
     if (decided.kind !== 'write') {
       if (readAt === undefined) return { kind: 'look' };
       return { kind: 'answer', answer: { ...decided, revision: readAt } };

@@ -1,5 +1,5 @@
 /** The one watch on tasks of a process, shared by all its listeners, and the events that its changes mean. */
-import { type Event, unpublished } from '../../core/index.ts';
+import { BACKOFF_OWNER, type Event, unpublished } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
 import { follow } from '../session/follow.ts';
 import type { Runtime } from '../runtime.ts';
@@ -113,7 +113,8 @@ export class TaskEvents {
 
   #remember(id: string, owner: Change | undefined): void {
     if (owner === undefined) return;
-    if (owner.kind === 'put' && owner.pair.value.text !== '') this.#owners.set(id, owner.pair.value.text);
+    const name = owner.kind === 'put' ? owner.pair.value.text : '';
+    if (name !== '' && name !== BACKOFF_OWNER) this.#owners.set(id, name);
     // Kept when the lease ends: the process that repairs the task is not its owner.
     if (this.#owners.size <= MOST_OWNERS) return;
     for (const oldest of this.#owners.keys()) {

@@ -1,5 +1,5 @@
 /** Tells subscribers of tasks that can be done. Each has a queue of its own, so a slow subscriber delays nobody. */
-import { type Json, statusOf, type Task } from '../../core/index.ts';
+import { isBackingOff, type Json, statusOf, type Task } from '../../core/index.ts';
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type TaskView, viewOf } from './reading.ts';
@@ -75,7 +75,10 @@ export class Notifier {
 function reasonOf({ before, after }: Turn): 'published' | 'released' | 'requeued' | undefined {
   if (after.data === undefined) return undefined;
   if (before.data === undefined || before.data.published !== after.data.published) return 'published';
-  if (statusOf(after) !== 'pending' || statusOf(before) === 'pending') return undefined;
+  if (statusOf(after) !== 'pending' || isBackingOff(after)) return undefined;
+  // Told when the pause is over: before that no worker could claim it.
+  if (isBackingOff(before)) return 'requeued';
+  if (statusOf(before) === 'pending') return undefined;
   const hasNewEntry = before.bookkeeping?.mod !== after.bookkeeping?.mod;
   const types = hasNewEntry ? (after.bookkeeping?.entry.events ?? []).map(({ type }) => type) : [];
   if (types.includes('task:released')) return 'released';

@@ -9,9 +9,11 @@ import {
   blockersOf,
   claimEntryOf,
   type Event,
+  isBackingOff,
   isOwned,
   type Json,
   NO_BOOKKEEPING,
+  NO_TERMS,
   statusOf,
   type Task,
   type TaskBookkeeping,
@@ -37,10 +39,13 @@ import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
 
-/** The first page has this number of keys, later ones as many as make an answer of about this size: each page costs etcd a walk over all keys. */
+/**
+ * The first page has this number of keys, later ones as many as make an answer of about this size. Each page costs etcd a walk
+ * over all keys, and a long one keeps the event loop.
+ */
 const FIRST_PAGE = 500;
-const LARGEST_PAGE = 10_000;
-const PAGE_CHARACTERS = 1024 * 1024;
+const LARGEST_PAGE = 2500;
+const PAGE_CHARACTERS = 512 * 1024;
 
 /** The task with one of its keys replaced by what was read. */
 export function withPart(task: Task, pair: KeyValue): Task {
@@ -138,6 +143,10 @@ const hasFields =
     isObject(value) && Object.entries(fields).every(([name, isRight]) => isRight(value[name]));
 
 const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'events' | 'result'>, Check>> = {
+  failures: isCount,
+  losses: isCount,
+  retryAt: isTime,
+  requeue: isText,
   publication: isText,
   publishedAt: isTime,
   publishedBy: isText,
@@ -234,6 +243,10 @@ export interface TaskView<Data = Json, Result = Json> {
   readonly dependsOn: readonly string[];
   /** How often it is tried again after a failure. */
   readonly retries: number;
+  /** The pause before the first retry; each later one is twice as long. */
+  readonly backoffMs: number;
+  /** The task fails once it has lost this number of workers. */
+  readonly lossLimit: number;
   /** Why no worker can claim it although it is pending. */
   readonly blockedBy: readonly Blocker[];
   /** The worker that does it, or did. */
@@ -244,6 +257,12 @@ export interface TaskView<Data = Json, Result = Json> {
   readonly isLeased: boolean;
   /** How often it was claimed. */
   readonly attempts: number;
+  /** How many attempts a worker reported as failed since it was published or requeued. */
+  readonly failures: number;
+  /** In how many attempts the worker died or lost its claim since then. */
+  readonly losses: number;
+  /** When the pause before the next attempt ends, by the clock of the process that reported the failure. */
+  readonly retryAt: number | undefined;
   /** What its worker completed it with. */
   readonly result: Result | undefined;
   /** Why it failed, the last time it did. */
@@ -262,7 +281,7 @@ export interface TaskView<Data = Json, Result = Json> {
 export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
   const { data, owner, bookkeeping } = task;
   const now = statusOf(task);
-  const { capabilities = [], priority = 0, dependsOn = [], retries = 0 } = data?.terms ?? {};
+  const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = data?.terms ?? NO_TERMS;
   const entry = bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
@@ -273,11 +292,16 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     priority,
     dependsOn,
     retries,
+    backoffMs,
+    lossLimit,
     blockedBy: now === 'pending' ? blockersOf(task, status) : [],
     owner: isOwned(task) ? owner?.holder : undefined,
     token: isOwned(task) ? owner?.token : undefined,
     isLeased: isOwned(task) && owner?.lease !== null,
     attempts: entry?.attempts ?? 0,
+    failures: entry?.failures ?? 0,
+    losses: entry?.losses ?? 0,
+    retryAt: isBackingOff(task) ? entry?.retryAt : undefined,
     result: now === 'complete' ? entry?.result : undefined,
     reason: entry?.reason,
     publishedAt: entry?.publishedAt,

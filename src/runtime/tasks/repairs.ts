@@ -6,11 +6,12 @@
 import type { Timer } from '../../clock.ts';
 import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
+import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';
-import { repairTransaction } from './writing.ts';
+import { idleTransaction } from './writing.ts';
 
 /** Gives a waiting worker time to claim the task, which makes the repair unnecessary. */
 const SOONEST_MS = 50;
@@ -50,8 +51,10 @@ export class Repairs {
   /** Repairs all tasks in the cache now, and answers how many needed it. */
   async all(): Promise<number> {
     await this.#cache.start();
+    const slices = new Slices(this.#runtime);
     let repaired = 0;
-    for (const task of [...this.#cache.values()]) {
+    for (const task of this.#cache.values()) {
+      await slices.next();
       if (isOrphaned(task) && (await this.repair(task.id))) repaired += 1;
     }
     return repaired;
@@ -67,7 +70,7 @@ export class Repairs {
         if (task === undefined || repair === undefined) return { kind: 'answer', answer: false };
         return {
           kind: 'write',
-          transaction: repairTransaction(task, repair),
+          transaction: idleTransaction(task, repair),
           landed: () => true,
           overtaken: ({ results }) => taskIn(id, results),
         };

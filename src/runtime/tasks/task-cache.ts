@@ -21,6 +21,7 @@ import type { FeedListener, TaskFeed } from './feed.ts';
 import { partOf } from './keys.ts';
 import { ClaimableTasks } from './claimable-tasks.ts';
 import { type Page, readTasks, taskPages, withPart } from './reading.ts';
+import { Slices } from '../slices.ts';
 import { persistently } from '../write/write-once.ts';
 
 /** Stands for bookkeeping whose content is no longer kept. */
@@ -82,9 +83,14 @@ export class TaskCache implements FeedListener {
 
   async #start(): Promise<void> {
     await this.#feed.listen(this);
-    const { tasks, revision } = await this.#list();
-    for (const task of tasks.values()) this.#set(task);
+    const slices = new Slices(this.#runtime);
+    const { tasks, revision } = await this.#list(slices);
     for (const task of tasks.values()) {
+      await slices.next();
+      this.#set(task);
+    }
+    for (const task of tasks.values()) {
+      await slices.next();
       this.#place(task.id);
       this.#listener.found(task);
     }
@@ -108,6 +114,11 @@ export class TaskCache implements FeedListener {
     return task?.data === undefined ? undefined : statusOf(task);
   }
 
+  /** The unfinished tasks that depend on this one. */
+  dependentsOf(id: string): readonly string[] {
+    return [...(this.#dependents.get(id) ?? [])];
+  }
+
   changes(changes: Changes): void {
     if (this.#early !== undefined) return void this.#early.push(changes);
     const { revision } = changes;
@@ -129,7 +140,8 @@ export class TaskCache implements FeedListener {
 
   async resync(): Promise<Revision> {
     if (!this.isStarted) return (await this.#runtime.store.health(this.#runtime.stopped)).revision;
-    const { tasks, revision } = await this.#list();
+    const slices = new Slices(this.#runtime);
+    const { tasks, revision } = await this.#list(slices);
     this.#listener.missed();
     // The latest page counts: changes up to its revision are skipped later, so a waiter for one of them hears of it now.
     const latest = Math.max(revision, ...this.#listed.map((page) => page.revision));
@@ -142,12 +154,13 @@ export class TaskCache implements FeedListener {
   }
 
   /** Reads page by page while tasks change: the feed delivers what changes after the first page's revision. */
-  async #list(): Promise<{ readonly tasks: ReadonlyMap<string, Task>; readonly revision: Revision }> {
+  async #list(slices: Slices): Promise<{ readonly tasks: ReadonlyMap<string, Task>; readonly revision: Revision }> {
     const tasks = new Map<string, Task>();
     const listed: Omit<Page, 'pairs'>[] = [];
     for await (const { pairs, last, revision } of taskPages(this.#runtime)) {
       listed.push({ last, revision });
       for (const pair of pairs) {
+        await slices.next();
         const id = partOf(pair.key)?.id;
         if (id !== undefined) tasks.set(id, withPart(tasks.get(id) ?? unpublished(id), pair));
       }

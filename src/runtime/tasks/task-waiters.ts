@@ -121,7 +121,7 @@ export class TaskWaiters {
       const refusal = refusalIn(attempt);
       const mayPass = refusal.kind === 'taken' || refusal.kind === 'blocked';
       if (!mayPass || !waits) throw new NotAcquired(taskResource(id), refusal);
-      await this.#ready();
+      await this.caughtUp();
       while (!this.#isDecided(id) && !deadline.isOver) await this.#nextTurn(id, deadline);
       if (deadline.isOver) await deadline.over;
     }
@@ -155,7 +155,7 @@ export class TaskWaiters {
     deadline: WaitDeadline | undefined,
     claim: Try<T>,
   ): Promise<T | undefined> {
-    await this.#ready();
+    await this.caughtUp();
     return new Promise<T | undefined>((resolve, reject) => {
       let last: T | undefined;
       const worker: Worker = {
@@ -178,7 +178,7 @@ export class TaskWaiters {
   }
 
   /** Resolves once the cache has what this process wrote itself: only then may the answer be that there is no task. */
-  async #ready(): Promise<void> {
+  async caughtUp(): Promise<void> {
     await this.#cache.start();
     const wanted = this.#wrote;
     while (this.#cache.asOf < wanted && !this.#isClosed) {

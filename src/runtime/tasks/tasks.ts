@@ -1,6 +1,7 @@
 /** The task API of a signalbox: publish, claim, end, look, subscribe. Checks what callers pass; `Dispatch` does the claiming. */
 import {
   type AsJson,
+  BACKOFF_OWNER,
   claimEntryOf,
   type ClaimName,
   type ClaimRefusal,
@@ -21,10 +22,10 @@ import {
   withTerms,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { TransactionResult } from '../../store/index.ts';
+import type { Revision, TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
-import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem } from '../options.ts';
+import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
 import { refreshed } from '../holds/detached.ts';
 import type { RenewOutcome } from '../holds/terms.ts';
 import type { Runtime } from '../runtime.ts';
@@ -40,7 +41,10 @@ import { readKnown } from './claiming.ts';
 import type { DetachedClaim, Dispatch } from './dispatch.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
-import { readAllTasks, readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
+import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
+import { type ListOptions, listTasks } from './listing.ts';
+import type { Retention } from './retention.ts';
+import { readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
 import type { TaskWaitOptions } from './task-waiters.ts';
 import { writeOnce } from '../write/write-once.ts';
 import { publishTransaction } from './writing.ts';
@@ -94,7 +98,7 @@ export type ForceOutcome =
 
 const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
-const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'by'];
+const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by'];
 
 /** The tasks of a store, and the workers that claim them. `Data` and `Result`: the JSON that a task carries. */
 export class Tasks {
@@ -269,11 +273,55 @@ export class Tasks {
     return { kind: 'not-claimed', status: (await this.status(id)) ?? undefined };
   }
 
+  /** Makes a failed task pending again, with all its retries, and ends the pause of one that waits for its next attempt. */
+  retry(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+    return this.#requeue(id, 'failed', options);
+  }
+
+  /** Makes any task pending again that no worker has, a complete one too: its result is dropped and it is done again. */
+  requeue(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+    return this.#requeue(id, 'any', options);
+  }
+
+  async #requeue(id: string, only: 'failed' | 'any', options: { readonly by?: string }): Promise<RequeueOutcome> {
+    this.#runtime.refuseIfClosed();
+    const { by = '' } = options;
+    const problem =
+      nameProblem(id, 'task') ??
+      shapeProblem(options, ['by']) ??
+      requestProblem(options.by === undefined ? {} : { holder: by });
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    return requeueTask(this.#runtime, id, only, by, this.#wrote);
+  }
+
+  /** Deletes a task that no worker has; its id is free again. Refused while unfinished tasks depend on it. */
+  async forget(id: string): Promise<ForgetOutcome> {
+    this.#runtime.refuseIfClosed();
+    const problem = nameProblem(id, 'task');
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    await this.#dispatch.waiters.caughtUp();
+    const by = this.#dispatch.cache.dependentsOf(id);
+    return by.length > 0 ? { kind: 'needed', by } : forgetTask(this.#runtime, id, this.#wrote);
+  }
+
+  /** How long finished tasks are kept before maintenance forgets them, and how many. */
+  async retention(): Promise<Retention> {
+    this.#runtime.refuseIfClosed();
+    return this.#dispatch.retention.settings();
+  }
+
+  /** Changes that for all processes that use this store. */
+  async configure(settings: Partial<Retention>): Promise<Retention> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(settings, { keepMs: wholeNumber, keepMost: wholeNumber });
+    return this.#dispatch.retention.configure(settings);
+  }
+
+  readonly #wrote = (revision: Revision): void => this.#dispatch.waiters.wrote(revision);
+
   async #end(id: string, claim: ClaimName, ending: Ending): Promise<EndOutcome> {
     this.#runtime.refuseIfClosed();
-    return endClaim(this.#runtime, this.#checkName(id, claim), claim, ending, undefined, (revision) =>
-      this.#dispatch.waiters.wrote(revision),
-    );
+    return endClaim(this.#runtime, this.#checkName(id, claim), claim, ending, undefined, this.#wrote);
   }
 
   // Looking
@@ -297,23 +345,19 @@ export class Tasks {
     return (await this.show(id))?.owner;
   }
 
-  /** All tasks, in the order of publication. */
-  async list<Data = Json, Result = Json>(
-    options: { readonly status?: TaskStatus } = {},
-  ): Promise<readonly TaskView<Data, Result>[]> {
+  /** All tasks, in the order of publication. With `limit` or `after`, a page of them, in the order of their ids. */
+  async list<Data = Json, Result = Json>(options: ListOptions = {}): Promise<readonly TaskView<Data, Result>[]> {
     this.#runtime.refuseIfClosed();
-    const problem = shapeProblem(options, ['status']) ?? statusProblem(options.status);
+    const { status, limit, after } = options;
+    const problem =
+      shapeProblem(options, ['status', 'limit', 'after']) ??
+      statusProblem(status) ??
+      (limit === undefined || (Number.isSafeInteger(limit) && limit > 0)
+        ? undefined
+        : `limit is ${shown(limit)}; accepted is a whole number from 1`) ??
+      (after === undefined ? undefined : nameProblem(after, 'after'));
     if (problem !== undefined) throw new Failure('invalid', problem);
-    const tasks = await readAllTasks(this.#runtime);
-    const status = (id: string): TaskStatus | undefined => {
-      const task = tasks.get(id);
-      return task?.data === undefined ? undefined : statusOf(task);
-    };
-    return [...tasks.values()]
-      .filter((task) => task.data !== undefined)
-      .filter((task) => options.status === undefined || statusOf(task) === options.status)
-      .sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0))
-      .map((task) => viewOf(task, status) as TaskView<Data, Result>);
+    return (await listTasks(this.#runtime, options)) as readonly TaskView<Data, Result>[];
   }
 
   /**
@@ -339,6 +383,7 @@ export class Tasks {
       (id === undefined ? undefined : nameProblem(id, 'task')) ??
       shapeProblem(options, known) ??
       requestProblem({ holder, waitMs }) ??
+      (holder === BACKOFF_OWNER ? `holder is ${shown(holder)}, which marks a pause; use another name` : undefined) ??
       (capabilities === undefined ? undefined : termsOf({ capabilities }).problem) ??
       (signal === undefined || signal instanceof AbortSignal
         ? undefined

@@ -1,9 +1,12 @@
 /** Turns decisions into transactions. Each compares what its decision rests on; its failure branch reads what a new decision needs. */
-import type { Json, Task, TaskStatus, TaskWrite } from '../../core/index.ts';
+import { BACKOFF_OWNER, type Json, type Task, type TaskStatus, type TaskWrite } from '../../core/index.ts';
 import { type Compare, type LeaseId, type Operation, type Transaction, Value } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import { taskKeys } from './keys.ts';
 import { readsOf } from './reading.ts';
+
+/** Owns a task that failed because its workers were lost, if none of them left a name. */
+const NO_ONE = 'signalbox';
 
 /** The lease that keeps a claim alive, and that must be alive when the claim is made. */
 export interface ClaimGround {
@@ -73,9 +76,14 @@ function claimReads(id: string, { anchor }: ClaimGround): Operation[] {
 }
 
 /** Ends a claim by its token, and only while its owner key is on the lease that the claim was made on. */
-export function endTransaction(task: Task, write: TaskWrite, also: readonly Operation[] = []): Transaction {
+export function endTransaction(
+  task: Task,
+  write: TaskWrite,
+  also: readonly Operation[] = [],
+  backoff?: LeaseId,
+): Transaction {
   const keys = taskKeys(task.id);
-  const { holder, token, lease } = task.owner as NonNullable<Task['owner']>;
+  const { token, lease } = task.owner as NonNullable<Task['owner']>;
   return {
     compare: [
       { key: keys.owner, target: 'create', is: '=', than: token },
@@ -84,9 +92,7 @@ export function endTransaction(task: Task, write: TaskWrite, also: readonly Oper
       ...(lease === null ? [asRead(keys.owner, task.owner), asRead(keys.status, task.status)] : []),
     ],
     success: [
-      write.owner === 'delete'
-        ? { do: 'delete', key: keys.owner }
-        : { do: 'put', key: keys.owner, value: Value.text(holder) },
+      write.owner === 'delete' ? { do: 'delete', key: keys.owner } : ownerPut(task, write, backoff),
       { do: 'put', key: keys.status, value: Value.text(write.status) },
       { do: 'put', key: keys.signalbox, value: encode(write.bookkeeping) },
       ...also,
@@ -95,24 +101,44 @@ export function endTransaction(task: Task, write: TaskWrite, also: readonly Oper
   };
 }
 
-/** Frees a task whose owner is gone, or whose owner key is empty. */
-export function repairTransaction(task: Task, write: TaskWrite): Transaction {
+/** Nobody, for as long as the lease of the pause lasts; or for good, the worker that the task had last. */
+function ownerPut({ id, owner, bookkeeping }: Task, write: TaskWrite, backoff: LeaseId | undefined): Operation {
+  const { owner: key } = taskKeys(id);
+  if (write.owner === 'back-off' && backoff !== undefined) {
+    return { do: 'put', key, value: Value.text(BACKOFF_OWNER), lease: backoff };
+  }
+  // An empty owner key would let other programs claim a finished task.
+  const holder = owner?.holder || bookkeeping?.entry.claim?.holder || NO_ONE;
+  return { do: 'put', key, value: Value.text(holder) };
+}
+
+/** Writes what was decided about a task that no worker has: a repair, or a task that is requeued. */
+export function idleTransaction(task: Task, write: TaskWrite): Transaction {
   const keys = taskKeys(task.id);
   return {
-    compare: [
-      task.owner === undefined
-        ? { key: keys.owner, target: 'version', is: '=', than: 0 }
-        : asRead(keys.owner, task.owner),
-      asRead(keys.status, task.status),
-      asRead(keys.signalbox, task.bookkeeping),
-    ],
+    compare: untouched(task),
     success: [
-      { do: 'delete', key: keys.owner },
+      write.owner === 'keep-unleased' ? ownerPut(task, write, undefined) : { do: 'delete', key: keys.owner },
       { do: 'put', key: keys.status, value: Value.text(write.status) },
       { do: 'put', key: keys.signalbox, value: encode(write.bookkeeping) },
     ],
     failure: readsOf(task.id),
   };
+}
+
+export function forgetTransaction(task: Task): Transaction {
+  const success = Object.values(taskKeys(task.id)).map((key): Operation => ({ do: 'delete', key }));
+  return { compare: untouched(task), success, failure: readsOf(task.id) };
+}
+
+function untouched(task: Task): readonly Compare[] {
+  const keys = taskKeys(task.id);
+  return [
+    asRead(keys.data, task.data),
+    asRead(keys.owner, task.owner),
+    asRead(keys.status, task.status),
+    asRead(keys.signalbox, task.bookkeeping),
+  ];
 }
 
 /** Deletes an empty owner key. A claim must create that key, because its token is the key's create revision. */

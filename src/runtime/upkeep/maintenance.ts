@@ -23,9 +23,10 @@ import type { Runtime } from '../runtime.ts';
 import type { Deadlocks } from '../observe/deadlocks.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
+import { Slices } from '../slices.ts';
 import { type Malformed, malformedBy, readEach } from '../stored.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
-import type { Repairs } from '../tasks/repairs.ts';
+import type { Dispatch } from '../tasks/dispatch.ts';
 
 /** So much history stays for those who watch. */
 const KEPT_REVISIONS = 10_000;
@@ -33,9 +34,6 @@ const KEPT_REVISIONS = 10_000;
 const PAGE = 250;
 /** So many are deleted by one transaction, each with its own comparisons. */
 const FORGOTTEN_AT_ONCE = 32;
-/** After so long, or so many steps where no clock runs, everything else on the event loop gets its turn. */
-const SLICE_MS = 8;
-const SLICE_STEPS = 500;
 
 /** What one round of maintenance did. */
 export interface Swept {
@@ -49,6 +47,8 @@ export interface Swept {
   readonly forgotten: number;
   /** Tasks whose owner was gone, and which are pending again. */
   readonly requeued: number;
+  /** Finished tasks that were deleted because they were kept for long enough, or were too many. */
+  readonly forgottenTasks: number;
   /** Every stale hold that was found, whether it was freed or not. */
   readonly stale: readonly SweptHold[];
   /** Keys that were passed over, because what they hold cannot be read. */
@@ -83,17 +83,22 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #repairs: Repairs;
+  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Of the maintainer, once it went through all records. */
   #index: RecordIndex | undefined;
   #running: Promise<unknown> | undefined;
 
-  constructor(runtime: Runtime, deadlocks: Deadlocks, repairs: Repairs, settings: MaintenanceSettings) {
+  constructor(
+    runtime: Runtime,
+    deadlocks: Deadlocks,
+    tasks: Pick<Dispatch, 'repairs' | 'retention'>,
+    settings: MaintenanceSettings,
+  ) {
     this.#runtime = runtime;
     this.#deadlocks = deadlocks;
-    this.#repairs = repairs;
+    this.#tasks = tasks;
     this.#settings = settings;
     this.#schedule();
   }
@@ -155,10 +160,10 @@ export class Maintenance {
   async sweep(): Promise<Swept> {
     const swept = nothingSwept();
     const slices = new Slices(this.#runtime);
-    const listed = await this.#listAnchors();
+    const listed = await this.#listAnchors(slices);
     const index = new RecordIndex(listed);
     const horizon = new Horizon(this.#runtime);
-    let free: Free[] = [];
+    const free: Free[] = [];
     for await (const page of readPages(this.#runtime.store, prefixed(RECORDS), PAGE, this.#runtime.stopped)) {
       for (const pair of page.pairs) {
         await slices.next();
@@ -166,10 +171,11 @@ export class Maintenance {
         if (looked === undefined) continue;
         index.put(pair.key, looked);
         if (looked.free !== undefined) free.push(looked.free);
-        if (free.length === FORGOTTEN_AT_ONCE) swept.forgotten += await this.#forget(free.splice(0), horizon, index);
+        if (free.length === FORGOTTEN_AT_ONCE)
+          swept.forgotten += await this.#forget(free.splice(0), horizon, index, slices);
       }
     }
-    swept.forgotten += await this.#forget(free, horizon, index);
+    swept.forgotten += await this.#forget(free, horizon, index, slices);
     this.#index = index;
     return this.#finish(swept);
   }
@@ -192,12 +198,18 @@ export class Maintenance {
       index.asOf = changed.asOf;
     }
     // Listed after the records were followed: a lease that one of them names and that is not in the list has ended.
-    const listed = await this.#listAnchors();
-    for (const lease of index.leases()) this.#assumeGone(lease, listed);
-    const stale = index.heldUnder((lease) => this.#runtime.anchors.isGone(lease));
+    const listed = await this.#listAnchors(slices);
+    const stale: string[] = [];
+    for (const [lease, held] of index.byLease()) {
+      await slices.next();
+      this.#assumeGone(lease, listed);
+      if (this.#runtime.anchors.isGone(lease)) for (const key of held) stale.push(key);
+    }
     for (let place = 0; place < stale.length; place += PAGE / 2) {
+      await slices.next();
       const look = new Operations();
-      const records = stale.slice(place, place + PAGE / 2).map((key) => look.read({ key }));
+      // A hold that has two leases is there twice.
+      const records = [...new Set(stale.slice(place, place + PAGE / 2))].map((key) => look.read({ key }));
       const { results } = await this.#runtime.store.transaction(look.always(), this.#runtime.stopped);
       for (const pair of records.flatMap((record) => record.in(results).pairs)) {
         await slices.next();
@@ -205,8 +217,13 @@ export class Maintenance {
       }
     }
     this.#index = index;
-    const free = [...index.longFree(revision)];
-    while (free.length > 0) await this.#forget(free.splice(0, FORGOTTEN_AT_ONCE), horizon, index);
+    const free: Free[] = [];
+    for (const record of index.free()) {
+      await slices.next();
+      if (index.isLongFree(record, revision)) free.push(record);
+      if (free.length === FORGOTTEN_AT_ONCE) await this.#forget(free.splice(0), horizon, index, slices);
+    }
+    await this.#forget(free, horizon, index, slices);
     await this.#finish(swept);
   }
 
@@ -250,7 +267,10 @@ export class Maintenance {
 
   async #finish(swept: Sweeping): Promise<Swept> {
     // Those who have no tasks need not follow them.
-    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) swept.requeued = await this.#repairs.all();
+    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) {
+      swept.requeued = await this.#tasks.repairs.all();
+      swept.forgottenTasks = await this.#tasks.retention.sweep();
+    }
     this.#deadlocks.look();
     if (this.#runtime.store.historyIsShared !== true) await this.#forgetHistory();
     return swept;
@@ -263,10 +283,19 @@ export class Maintenance {
   }
 
   /** Who is alive, and at which revision that was. */
-  async #listAnchors(): Promise<Revision> {
-    const { pairs, revision } = await this.#read(prefixed(ANCHORS));
-    this.#runtime.anchors.list(pairs, revision);
-    return revision;
+  async #listAnchors(slices: Slices): Promise<Revision> {
+    const { store, stopped, anchors } = this.#runtime;
+    const anchored: KeyValue[] = [];
+    let listed: Revision | undefined;
+    for await (const page of readPages(store, prefixed(ANCHORS), PAGE, stopped)) {
+      listed ??= page.revision;
+      for (const pair of page.pairs) {
+        await slices.next();
+        anchored.push(pair);
+      }
+    }
+    await slices.run(anchors.list(anchored, listed ?? 0));
+    return listed ?? 0;
   }
 
   /** A lease that nothing was known of, and that was not in the list although its record is older than it, has ended. */
@@ -309,7 +338,7 @@ export class Maintenance {
    * Deletes records that say nothing but their last token, each only if it is as it was and nobody waits. Tokens can be ahead
    * of the store, since one write may grant many times: such a record stays in the index until the store has come past it.
    */
-  async #forget(free: readonly Free[], horizon: Horizon, index: RecordIndex): Promise<number> {
+  async #forget(free: readonly Free[], horizon: Horizon, index: RecordIndex, slices: Slices): Promise<number> {
     const success: Operation[] = [];
     for (const { key, mod, token } of free) {
       if (!(await horizon.isPast(token))) continue;
@@ -326,6 +355,7 @@ export class Maintenance {
       });
     }
     if (success.length === 0) return 0;
+    await slices.turn();
     const { store, stopped } = this.#runtime;
     const { results } = await store.transaction(always(success), stopped);
     return results.filter((result) => result.do === 'transaction' && result.succeeded).length;
@@ -366,33 +396,17 @@ class Horizon {
   }
 }
 
-/** Cuts long work into slices: a store in memory answers at once, so nothing else would get to run until it is done. */
-class Slices {
-  readonly #runtime: Runtime;
-  #since: number;
-  #steps = 0;
-
-  constructor(runtime: Runtime) {
-    this.#runtime = runtime;
-    this.#since = runtime.clock.monotonic();
-  }
-
-  /** To be called before each step. */
-  next(): Promise<void> | undefined {
-    this.#steps += 1;
-    if (this.#steps < SLICE_STEPS && this.#runtime.clock.monotonic() - this.#since < SLICE_MS) return undefined;
-    return new Promise((resolve) => {
-      this.#runtime.later(0, () => {
-        this.#steps = 0;
-        this.#since = this.#runtime.clock.monotonic();
-        resolve();
-      });
-    });
-  }
-}
-
 function nothingSwept(): Sweeping {
-  return { records: 0, warned: 0, reclaimed: 0, forgotten: 0, requeued: 0, stale: [], malformed: [] };
+  return {
+    records: 0,
+    warned: 0,
+    reclaimed: 0,
+    forgotten: 0,
+    requeued: 0,
+    forgottenTasks: 0,
+    stale: [],
+    malformed: [],
+  };
 }
 
 async function compact(store: Runtime['store'], revision: number, signal: AbortSignal): Promise<void> {

@@ -15,6 +15,11 @@ export interface Free {
   readonly token: Token;
 }
 
+/** With the round that found it free. */
+interface FoundFree extends Free {
+  readonly round: number;
+}
+
 export interface Looked {
   readonly resource: string;
   readonly holds: readonly Hold[];
@@ -47,8 +52,7 @@ export class RecordIndex {
   /** The leases of each record that is held. */
   readonly #held = new Map<string, readonly string[]>();
   readonly #byLease = new Map<string, Set<string>>();
-  /** Records that became free, with the round that found them free. */
-  readonly #free = new Map<string, Free & { readonly round: number }>();
+  readonly #free = new Map<string, FoundFree>();
   #round = 0;
 
   constructor(asOf: Revision) {
@@ -78,21 +82,20 @@ export class RecordIndex {
     this.#held.delete(key);
   }
 
-  leases(): Iterable<string> {
-    return this.#byLease.keys();
+  /** Each lease, with the records that are held under it. */
+  byLease(): Iterable<readonly [lease: string, held: ReadonlySet<string>]> {
+    return this.#byLease;
   }
 
-  heldUnder(isGone: (lease: string) => boolean): readonly string[] {
-    const keys = new Set<string>();
-    for (const [lease, held] of this.#byLease) if (isGone(lease)) for (const key of held) keys.add(key);
-    return [...keys];
+  free(): Iterable<FoundFree> {
+    return this.#free.values();
   }
 
   /**
-   * Records that were free a round ago already: that of a lock in occasional use would only be made again. Only tokens up to
-   * `revision`, the store's: a token can be ahead of the store, since one write may grant many times, and waits for it.
+   * Whether the record was free a round ago already: that of a lock in occasional use would only be made again. Only with a
+   * token up to `revision`, the store's: a token can be ahead of the store, since one write may grant many times.
    */
-  longFree(revision: Revision): readonly Free[] {
-    return [...this.#free.values()].filter(({ round, token }) => round < this.#round && token <= revision);
+  isLongFree({ round, token }: FoundFree, revision: Revision): boolean {
+    return round < this.#round && token <= revision;
   }
 }

@@ -116,6 +116,17 @@ export function queuedInstead(pending: PendingCommand<AnyCommand, AnyOutcome>, c
   return true;
 }
 
+/** What takes the place of a command whose caller gets an error, so that it comes before whatever is asked for next. */
+function leftBehind<Command extends AnyCommand, Outcome>(
+  pending: PendingCommand<Command, Outcome>,
+): BackgroundCommand<Command, Outcome> | undefined {
+  // The hold counts as a reader already. Otherwise its holder would be told that it is the writer, and then this would land.
+  if (pending.command.kind === 'downgrade') return new BackgroundCommand(pending.command);
+  // A grant that landed nevertheless has no owner.
+  const isWanted = !pending.isOver && pending.leavesRequest;
+  return pending.uncertain && (isWanted || pending.wasGivenUp) ? withdrawal(pending) : undefined;
+}
+
 /** The commands that still have time. The others fail with `error`. */
 export function inTime<Command extends AnyCommand, Outcome>(
   batch: readonly PendingCommand<Command, Outcome>[],
@@ -128,9 +139,8 @@ export function inTime<Command extends AnyCommand, Outcome>(
       rest.push(pending);
       continue;
     }
-    // The caller gets an error, so a grant that landed nevertheless must not stay behind.
-    const isWanted = !pending.isOver && pending.leavesRequest;
-    if (pending.uncertain && (isWanted || pending.wasGivenUp)) rest.push(withdrawal(pending));
+    const left = leftBehind(pending);
+    if (left !== undefined) rest.push(left);
     pending.failed(pending.unanswered?.error ?? error);
   }
   return rest;

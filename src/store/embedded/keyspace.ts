@@ -65,10 +65,12 @@ export class Keyspace {
     const by = order === 'create' ? 'created, pair.key' : 'pair.key';
     const rows = this.#sql(`${this.#all} WHERE ${where} ORDER BY ${by} LIMIT ?`).all(
       ...bound,
-      limit ?? -1,
+      limit === undefined ? -1 : limit + 1,
     ) as PairRow[];
-    const count = rows.length === limit ? this.#count(where, bound) : rows.length;
-    return { do: 'read', pairs: rows.map(pairOf), more: rows.length < count, count };
+    // One more than asked for tells whether there are more: to count them all would cost each page a walk over the range.
+    const more = limit !== undefined && rows.length > limit;
+    if (more) rows.pop();
+    return { do: 'read', pairs: rows.map(pairOf), more, count: rows.length };
   }
 
   #count(where: string, bound: readonly string[]): number {

@@ -60,7 +60,7 @@ function inOrder(read: Read, result: ReadResult, tell: (ordered: ReadResult) => 
     return undefined;
   }
   const kept = pairs.slice(0, limit);
-  tell({ ...result, pairs: kept, more: true });
+  tell({ ...result, pairs: kept, more: true, count: limit });
   const created = kept.at(-1)?.createRevision ?? 0;
   if (pairs[limit]?.createRevision !== created) return undefined;
   return {
@@ -71,7 +71,12 @@ function inOrder(read: Read, result: ReadResult, tell: (ordered: ReadResult) => 
       const asOld = new Map(peers.map((pair) => [pair.key, pair]));
       // Read at the revision of the answer: the transaction may have changed them since.
       for (const pair of pairs.slice(older.length)) asOld.set(pair.key, pair);
-      tell({ ...result, pairs: [...older, ...[...asOld.values()].sort(byAge)].slice(0, limit), more: true });
+      tell({
+        ...result,
+        pairs: [...older, ...[...asOld.values()].sort(byAge)].slice(0, limit),
+        more: true,
+        count: limit,
+      });
     },
   };
 }

@@ -50,12 +50,14 @@ export class Keyspace implements TransactionKeys {
 
   read({ key, end, limit, order, countOnly = false }: Read): ReadResult {
     if (end === undefined) return this.#readKey(key, countOnly);
-    const parts = this.#sorted.partsOf(key, end);
-    const count = countIn(parts);
-    if (countOnly) return { do: 'read', pairs: [], more: false, count };
-    const most = Math.min(limit ?? count, count);
+    if (countOnly) return { do: 'read', pairs: [], more: false, count: countIn(this.#sorted.partsOf(key, end)) };
+    // One more than asked for tells whether there are more. A page costs the same in a short range and in a long one.
+    const most = (limit ?? Number.POSITIVE_INFINITY) + 1;
+    const parts = this.#sorted.partsOf(key, end, order === 'create' ? undefined : most);
     const entries = order === 'create' ? byAge(parts, most) : byKey(parts, most);
-    return { do: 'read', pairs: entries.map((entry) => entry.pair), more: most < count, count };
+    const more = entries.length === most;
+    if (more) entries.pop();
+    return { do: 'read', pairs: entries.map((entry) => entry.pair), more, count: entries.length };
   }
 
   #readKey(key: string, countOnly: boolean): ReadResult {

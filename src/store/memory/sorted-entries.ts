@@ -82,15 +82,19 @@ export class SortedEntries {
     return !chunk.entries.slice(from, to).some(isLive);
   }
 
-  partsOf(first: string, end: string): Part[] {
+  /** The first parts of the range if they have `enough` keys that exist, otherwise all of them. */
+  partsOf(first: string, end: string, enough = Number.POSITIVE_INFINITY): Part[] {
     const parts: Part[] = [];
+    let found = 0;
     const head = this.#chunkOf(first);
     const tail = end === NO_END ? this.#chunks.length - 1 : this.#chunkOf(end);
-    for (let number = head; number <= tail; number++) {
+    for (let number = head; number <= tail && found < enough; number++) {
       const chunk = this.#chunks[number] as Chunk;
       const from = number === head ? this.#positionIn(chunk, first) : 0;
       const to = number === tail && end !== NO_END ? this.#positionIn(chunk, end) : chunk.entries.length;
       if (from < to) parts.push({ chunk, from, to });
+      // Only part of the first chunk may be in the range.
+      if (number > head) found += chunk.live;
     }
     return parts;
   }

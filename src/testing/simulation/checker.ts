@@ -28,6 +28,9 @@ import type { SimulatedProcess, World } from './world.ts';
 
 export class Violation extends Error {}
 
+/** What users make of metadata after they passed it on: it must not get into the store. */
+export const CHANGED = 'changed by its user';
+
 /** What the checker needs of a hold, a detached hold, or the claim of a task. */
 export interface Held extends Pick<Hold, 'id' | 'resource' | 'holder' | 'token' | 'isValid'> {
   /** Of a lock. What has neither a mode nor slots excludes everyone else. */
@@ -175,6 +178,15 @@ export class Checker {
   lookAtAll(): void {
     for (const believers of this.#believers.values()) for (const believer of believers) this.touches(believer);
     this.#lookForTraces();
+    this.#lookForChanged();
+  }
+
+  #lookForChanged(): void {
+    for (const [resource, { holds }] of this.#records) {
+      const changed = holds.find(({ metadata }) => (metadata as { by?: string } | undefined)?.by === CHANGED);
+      if (changed !== undefined)
+        this.fail(`${resource}: its holder changed the metadata of ${changed.id} in the store`);
+    }
   }
 
   #others(believer: Believer): readonly Believer[] {

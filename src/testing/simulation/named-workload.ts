@@ -7,7 +7,7 @@ import { Failure } from '../../failure.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
-import type { Held } from './checker.ts';
+import { CHANGED, type Held } from './checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
 
 /** Few, so that the same one is at work in several processes. */
@@ -282,12 +282,15 @@ export class NamedWorker extends User {
     const name = this.pickLock();
     this.doing = `throws under ${name}`;
     const onWaiting = this.random.chance(0.3) ? undefined : () => this.note(`waits for ${name}`);
+    const metadata = { by: this.name };
     await this.box.lock(name).run(
       async (hold) => {
+        // It is the user's own object, and no longer what was stored.
+        metadata.by = CHANGED;
         await this.using(hold);
         throw new Thrown('simulated: the work failed');
       },
-      { waitMs: 5000, metadata: { by: this.name }, within: [this.name], ...(onWaiting !== undefined && { onWaiting }) },
+      { waitMs: 5000, metadata, within: [this.name], ...(onWaiting !== undefined && { onWaiting }) },
     );
   }
 

@@ -200,6 +200,7 @@ export class RestWorker extends User {
     this.note(`${JSON.stringify(survey).length} characters of survey`);
     await this.box.maintain();
     await this.box.health();
+    await this.box.denials();
     await this.box.probe();
   }
 

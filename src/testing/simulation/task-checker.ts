@@ -6,8 +6,8 @@ import type { Changes } from '../../store/index.ts';
 
 export class TaskChecker {
   readonly #tasks = new Map<string, Task>();
-  /** By which claim each task was completed, according to its worker. */
-  readonly #completed = new Map<string, number>();
+  /** The claims that completed a task, as the store had it. */
+  readonly #completed = new Set<string>();
   readonly #note: (what: string) => void;
   readonly #fail: (what: string) => void;
   readonly #forced: (id: string, token: number) => void;
@@ -48,15 +48,45 @@ export class TaskChecker {
         this.#forced(after.id, before.owner.token);
       }
     }
-    if (before.data !== undefined && after.data === undefined) this.#fail(`${resource} has lost its data`);
-    if ((was === 'complete' || was === 'failed') && is !== was) this.#fail(`${resource} was ${was} and is ${is} now`);
-    if (was !== 'complete' && is === 'complete' && after.owner?.token !== before.owner?.token) {
-      this.#fail(`${resource} was completed by #${after.owner?.token}, but #${before.owner?.token} had it`);
+    const { losses = 0, requeue } = after.bookkeeping?.entry ?? {};
+    if (before.data !== undefined && after.data === undefined) return this.#gone(before, after);
+    const isRequeued = is === 'pending' && requeue !== undefined && requeue !== before.bookkeeping?.entry.requeue;
+    if ((was === 'complete' || was === 'failed') && is !== was && !isRequeued) {
+      this.#fail(`${resource} was ${was} and is ${is} now`);
+    }
+    if (isRequeued && was === 'running') this.#fail(`${resource} was requeued while ${before.owner?.holder} had it`);
+    if (was !== 'complete' && is === 'complete') this.#wasCompleted(before, after);
+    if (losses >= (after.data?.terms.lossLimit ?? losses + 1) && is !== 'failed') {
+      this.#fail(`${resource} has lost ${losses} workers and is ${is}`);
     }
     if (before.owner !== undefined && after.owner !== undefined && before.owner.token !== after.owner.token) {
       this.#fail(`${resource} went from #${before.owner.token} to #${after.owner.token} without being free`);
     }
-    if (before.owner === undefined && after.owner !== undefined) this.#claimed(before, after, revision);
+    if (before.owner !== undefined || after.owner === undefined) return;
+    if (is !== 'failed') return this.#claimed(before, after, revision);
+    // Nobody has claimed it: it failed because of the workers that it lost.
+    const { lossLimit } = after.data?.terms ?? { lossLimit: 0 };
+    if (losses < lossLimit) this.#fail(`${resource} failed after ${losses} of ${lossLimit} losses`);
+    if (after.owner.lease !== null) this.#fail(`${resource} failed, but its owner is on a lease`);
+  }
+
+  /** Forgotten: all its keys at once, and only if no worker had it. */
+  #gone(before: Task, after: Task): void {
+    const resource = taskResource(after.id);
+    if (statusOf(before) === 'running') {
+      this.#fail(`${resource} was forgotten while ${before.owner?.holder} had it`);
+    }
+    if (after.owner !== undefined || after.status !== undefined || after.bookkeeping !== undefined) {
+      this.#fail(`${resource} has lost its data`);
+    }
+  }
+
+  #wasCompleted(before: Task, after: Task): void {
+    const token = after.owner?.token;
+    this.#completed.add(`${after.id} #${token}`);
+    if (token !== before.owner?.token) {
+      this.#fail(`${taskResource(after.id)} was completed by #${token}, but #${before.owner?.token} had it`);
+    }
   }
 
   #claimed(before: Task, after: Task, revision: number): void {
@@ -74,9 +104,9 @@ export class TaskChecker {
 
   /** Its worker got the answer that it is complete. */
   completed(id: string, token: number): void {
-    const before = this.#completed.get(id);
-    if (before !== undefined) this.#fail(`${taskResource(id)} was completed by #${before} and by #${token}`);
-    this.#completed.set(id, token);
+    if (!this.#completed.has(`${id} #${token}`)) {
+      this.#fail(`the worker of ${taskResource(id)} heard that #${token} has completed it, which it never did`);
+    }
   }
 
   /** After a worker with every capability has done all tasks that could be done. */
@@ -85,10 +115,6 @@ export class TaskChecker {
       const status = statusOf(task);
       const resource = taskResource(task.id);
       if (status === 'running') this.#fail(`${resource} is still ${task.owner?.holder}'s at the end`);
-      const token = this.#completed.get(task.id);
-      if (token !== undefined && (status !== 'complete' || task.owner?.token !== token)) {
-        this.#fail(`${resource} was completed by #${token}, but is ${status} by #${task.owner?.token}`);
-      }
       const isBlocked = (task.data?.terms.dependsOn ?? []).some((other) => {
         const found = this.#tasks.get(other);
         return found === undefined || statusOf(found) !== 'complete';

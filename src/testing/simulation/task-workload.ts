@@ -19,6 +19,8 @@ export class TaskWorker extends User {
       () => this.#waitForNamed(),
       () => this.#detached(),
       () => this.#force(),
+      () => this.#again(),
+      () => this.#forget(),
       () => this.#look(),
       () => this.#byName(),
       () => this.#subscribe(),
@@ -36,6 +38,8 @@ export class TaskWorker extends User {
         priority: this.random.whole(-1, 1),
         by: this.name,
         retries: this.random.whole(0, 2),
+        backoffMs: this.random.chance(0.5) ? 0 : this.random.whole(1, 1500),
+        ...(this.random.chance(0.5) && { lossLimit: this.random.whole(1, 3) }),
         ...(dependsOn !== undefined && { dependsOn }),
         ...(this.random.chance(0.3) && { capabilities: [this.random.pick(CAPABILITIES)] }),
       },
@@ -89,11 +93,26 @@ export class TaskWorker extends User {
     if (this.random.chance(0.7)) await this.box.tasks.forceRelease(id, { holder: this.name, reason: 'simulated' });
   }
 
+  async #again(): Promise<void> {
+    const id = this.#pickId();
+    this.doing = `has ${id} done again`;
+    if (this.random.chance(0.5)) await this.box.tasks.retry(id, { by: this.name });
+    else await this.box.tasks.requeue(id, { by: this.name });
+  }
+
+  async #forget(): Promise<void> {
+    const id = this.#pickId();
+    this.doing = `forgets ${id}`;
+    if (this.random.chance(0.5)) await this.box.tasks.forget(id);
+  }
+
   async #look(): Promise<void> {
     this.doing = 'looks at all tasks';
     const { tasks } = this.box;
     const id = this.#pickId();
-    await Promise.all([tasks.list({ status: 'pending' }), tasks.show(id), tasks.status(id), tasks.ownerOf(id)]);
+    if (this.random.chance(0.2)) await tasks.configure({ keepMs: this.random.whole(2000, 20_000), keepMost: 4 });
+    const page = tasks.list({ status: 'pending', limit: this.random.whole(1, 4), after: this.#pickId() });
+    await Promise.all([tasks.retention(), tasks.list(), page, tasks.show(id), tasks.status(id), tasks.ownerOf(id)]);
   }
 
   /** As a script does that knows its claim by name alone. */

@@ -44,7 +44,7 @@ export const readPromises: readonly StorePromise[] = [
     assert.deepEqual(await keys(store, { key: 'b0', end: '\0' }), ['b0', 'c'], 'a range without an end');
   }),
 
-  promise('a limit says how many, `more` whether there were others, and `count` how many in all', async ({ store }) => {
+  promise('a limit says how many, and `more` whether there were others', async ({ store }) => {
     await apply(store, ...['a', 'b', 'c', 'd'].map((key) => put(key)));
     const range = { key: 'a', end: 'd' };
     for (const [limit, found, more] of [
@@ -54,7 +54,7 @@ export const readPromises: readonly StorePromise[] = [
       [4, 3, false],
     ] as const) {
       const result = await list(store, range, { limit });
-      assert.deepEqual([result.pairs.length, result.more, result.count], [found, more, 3], `limit ${limit}`);
+      assert.deepEqual([result.pairs.length, result.more, result.count], [found, more, found], `limit ${limit}`);
     }
     const all = await list(store, range);
     assert.deepEqual([all.pairs.length, all.more, all.count], [3, false, 3]);
@@ -77,7 +77,7 @@ export const readPromises: readonly StorePromise[] = [
     assert.deepEqual(await keys(store, range, { order: 'create' }), ['q/c', 'q/a', 'q/d', 'q/b']);
     assert.deepEqual(await keys(store, range, { order: 'create', limit: 2 }), ['q/c', 'q/a']);
     const limited = await list(store, range, { order: 'create', limit: 2 });
-    assert.deepEqual([limited.more, limited.count], [true, 4]);
+    assert.deepEqual([limited.more, limited.count], [true, 2]);
     assert.deepEqual(await keys(store, range, { order: 'key', limit: 2 }), ['q/a', 'q/b']);
   }),
 
@@ -102,7 +102,7 @@ export const readPromises: readonly StorePromise[] = [
     for (let head = 0; head < 1000; head += 125) {
       const [first] = (await apply(store, read(prefixed('q/'), { order: 'create', limit: 10 }))).results;
       assert.ok(first?.do === 'read');
-      assert.equal(first.count, 1000);
+      assert.deepEqual([first.more, first.count], [true, 10]);
       assert.deepEqual(
         first.pairs.map((pair) => pair.key),
         Array.from({ length: 10 }, (_, i) => name(head + i)),

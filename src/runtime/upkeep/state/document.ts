@@ -1,5 +1,6 @@
 /**
- * Writes the coordination state as files that people can read: `locks.json` and `semaphores.json`. Keys are always in the same
+ * Writes the coordination state as files that people can read: `locks.json`, `semaphores.json`, and what is held by nobody:
+ * `tasks.json`, `pipelines.json` and `keys.json` with the keys of the bus. Keys are always in the same
  * order and names are sorted, so that the same state gives the same bytes.
  *
  * Waiting requests are not saved: each ends with the process that waits.
@@ -73,18 +74,56 @@ export interface SavedSemaphore {
   readonly holds: readonly SavedSemaphoreHold[];
 }
 
-/** Everything that is held, as it is saved. */
+/** A task, as it is saved. */
+export interface SavedTask {
+  /** Its id. */
+  readonly id: string;
+  /** A task that a worker has is saved as pending: its claim ends with this store. */
+  readonly status: 'pending' | 'complete' | 'failed';
+  /** What it carries for its worker. */
+  readonly data: Json;
+  /** Who completed or failed it. */
+  readonly owner?: string;
+  /** Attempts, result and the like. */
+  readonly bookkeeping: Json;
+}
+
+/** A pipeline, as it is saved. */
+export interface SavedPipeline {
+  /** Its id. */
+  readonly id: string;
+  /** How far it is. */
+  readonly record: Json;
+  /** Its runbook, and where and how it runs. */
+  readonly spec: Json;
+  /** What its commands printed, by phase and run. */
+  readonly logs: Readonly<Record<string, Json>>;
+}
+
+/** Everything that outlives a process, as it is saved. */
 export interface SavedState {
   /** The locks, by name. */
   readonly locks: readonly SavedLock[];
   /** The semaphores, by name. */
   readonly semaphores: readonly SavedSemaphore[];
+  /** The tasks, in the order of publication. */
+  readonly tasks: readonly SavedTask[];
+  /** The pipelines, by id. */
+  readonly pipelines: readonly SavedPipeline[];
+  /** The keys of the bus with their values; none of an etcd, where they are those of other programs too. */
+  readonly keys: Readonly<Record<string, string>>;
 }
 
 /** One file for each kind of resource. */
-export const STATE_FILES = { locks: 'locks.json', semaphores: 'semaphores.json' } as const;
+export const STATE_FILES = {
+  locks: 'locks.json',
+  semaphores: 'semaphores.json',
+  tasks: 'tasks.json',
+  pipelines: 'pipelines.json',
+  keys: 'keys.json',
+} as const satisfies Record<keyof SavedState, string>;
 
-export function stateOf({ locks, semaphores }: Survey): SavedState {
+export function stateOf({ locks, semaphores }: Survey): Pick<SavedState, 'locks' | 'semaphores'> {
   return {
     locks: locks.map(({ name, token, onStale, limits, holds }) => ({
       name,
@@ -128,4 +167,9 @@ function savedHold(hold: SurveyedHold): SavedHold {
 /** The text of one file. */
 export function rendered(kind: keyof SavedState, state: SavedState): string {
   return `${JSON.stringify({ version: STATE_VERSION, [kind]: state[kind] }, undefined, 2)}\n`;
+}
+
+/** The text of a file for a state without such resources. */
+export function emptyFile(kind: keyof SavedState): string {
+  return JSON.stringify({ version: STATE_VERSION, [kind]: kind === 'keys' ? {} : [] });
 }

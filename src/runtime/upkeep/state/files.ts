@@ -3,19 +3,22 @@ import { randomHex } from '../../../host/index.ts';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Failure } from '../../../failure.ts';
-import { rendered, type SavedState, STATE_FILES } from './document.ts';
+import { emptyFile, rendered, type SavedState, STATE_FILES } from './document.ts';
 import { parseLocks, parseSemaphores } from './parse.ts';
+import { parseKeys, parsePipelines, parseTasks } from './parse-rest.ts';
 
-/** Writes both under other names first, and renames them once both are on the disk. */
+const KINDS = Object.keys(STATE_FILES) as readonly (keyof SavedState)[];
+
+/** Writes all under other names first, and renames them once they are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
   await told(dir, mkdir(dir, { recursive: true }));
   const mark = randomHex(4);
-  const files = [STATE_FILES.locks, STATE_FILES.semaphores].map((name) => {
-    return { path: join(dir, name), beside: join(dir, `.${name}.${mark}.tmp`) };
+  const files = KINDS.map((kind) => {
+    const name = STATE_FILES[kind];
+    return { kind, path: join(dir, name), beside: join(dir, `.${name}.${mark}.tmp`) };
   });
   try {
-    const texts = [rendered('locks', state), rendered('semaphores', state)];
-    for (const [place, { beside }] of files.entries()) await told(beside, writeDurably(beside, texts[place] as string));
+    for (const { kind, beside } of files) await told(beside, writeDurably(beside, rendered(kind, state)));
     for (const { path, beside } of files) await told(path, rename(beside, path));
     await sync(dir);
   } catch (error) {
@@ -26,13 +29,27 @@ export async function writeState(dir: string, state: SavedState): Promise<readon
 }
 
 export async function readState(dir: string): Promise<SavedState> {
-  const locks = join(dir, STATE_FILES.locks);
-  const semaphores = join(dir, STATE_FILES.semaphores);
-  // Both files must exist: a missing one would look like a state in which nothing is held.
-  const texts = [await told(locks, readFile(locks, 'utf8')), await told(semaphores, readFile(semaphores, 'utf8'))];
-  // Some editors put a byte order mark before the text.
-  const [lockText = '', semaphoreText = ''] = texts.map((text) => text.replace(/^\uFEFF/, ''));
-  return { locks: parseLocks(locks, lockText), semaphores: parseSemaphores(semaphores, semaphoreText) };
+  const texts = {} as Record<keyof SavedState, string>;
+  for (const kind of KINDS) {
+    const path = join(dir, STATE_FILES[kind]);
+    // Locks and semaphores must be there: a missing file would look like a state in which nothing is held. Earlier
+    // versions wrote only these two.
+    const isNeeded = kind === 'locks' || kind === 'semaphores';
+    const text = await told(path, readFile(path, 'utf8')).catch((error: unknown) => {
+      if (isNeeded || (error as { cause?: { code?: string } }).cause?.code !== 'ENOENT') throw error;
+      return emptyFile(kind);
+    });
+    // Some editors put a byte order mark before the text.
+    texts[kind] = text.replace(/^\uFEFF/, '');
+  }
+  const place = (kind: keyof SavedState): string => join(dir, STATE_FILES[kind]);
+  return {
+    locks: parseLocks(place('locks'), texts.locks),
+    semaphores: parseSemaphores(place('semaphores'), texts.semaphores),
+    tasks: parseTasks(place('tasks'), texts.tasks),
+    pipelines: parsePipelines(place('pipelines'), texts.pipelines),
+    keys: parseKeys(place('keys'), texts.keys),
+  };
 }
 
 async function writeDurably(path: string, text: string): Promise<void> {

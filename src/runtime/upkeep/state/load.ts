@@ -18,10 +18,19 @@ import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
+import { conflictsOf, loadRest } from './rest.ts';
 
 /** What `loadState` answers. */
 export type LoadOutcome =
-  | { readonly kind: 'loaded'; readonly locks: number; readonly semaphores: number; readonly holds: number }
+  | {
+      readonly kind: 'loaded';
+      readonly locks: number;
+      readonly semaphores: number;
+      readonly holds: number;
+      readonly tasks: number;
+      readonly pipelines: number;
+      readonly keys: number;
+    }
   /**
    * `loaded`: the number of resources written before another process used one of the rest; they stay. 0 unless there were
    * more than fit into one transaction.
@@ -57,7 +66,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   const session = await runtime.ready();
   const looked = await look(runtime);
   const { found, mods, horizon } = looked;
-  const conflicts = plan.flatMap((planned) => conflictOf(planned, looked));
+  const conflicts = [...plan.flatMap((planned) => conflictOf(planned, looked)), ...(await conflictsOf(runtime, state))];
   if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
 
   const leases: string[] = [];
@@ -90,8 +99,18 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
     await endLeases(runtime, leases);
     throw error;
   }
+  const late = await loadRest(runtime, state);
+  if (late.length > 0) return { kind: 'refused', conflicts: late, loaded };
   const holds = plan.reduce((sum, { saved }) => sum + saved.holds.length, 0);
-  return { kind: 'loaded', locks: state.locks.length, semaphores: state.semaphores.length, holds };
+  return {
+    kind: 'loaded',
+    locks: state.locks.length,
+    semaphores: state.semaphores.length,
+    holds,
+    tasks: state.tasks.length,
+    pipelines: state.pipelines.length,
+    keys: Object.keys(state.keys).length,
+  };
 }
 
 interface Looked {

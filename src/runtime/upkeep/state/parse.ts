@@ -39,7 +39,17 @@ const MAY_LACK = ['ttlMs', 'maxHoldMs', 'reason', 'metadata', 'isStale', 'isWarn
 
 type Listed = { readonly token: number; readonly holds: readonly (SavedHold & Fields)[] };
 
-function listIn(file: string, text: string, kind: keyof SavedState): readonly (readonly [unknown, Place])[] {
+/** The list of a file, each of its items with its place. */
+export function listIn(file: string, text: string, kind: keyof SavedState): readonly (readonly [unknown, Place])[] {
+  const { place, value } = documentIn(file, text, kind);
+  return place.list(value);
+}
+
+export function documentIn(
+  file: string,
+  text: string,
+  kind: keyof SavedState,
+): { readonly place: Place; readonly value: unknown } {
   const whole = new Place(file);
   let document: unknown;
   try {
@@ -56,7 +66,7 @@ function listIn(file: string, text: string, kind: keyof SavedState): readonly (r
   }
   const fields = whole.fields(document, ['version', kind]);
   if (version !== STATE_VERSION) throw whole.at('version').problem(`${shown(version)}; accepted is ${STATE_VERSION}`);
-  return whole.at(kind).list(fields[kind]);
+  return { place: whole.at(kind), value: fields[kind] };
 }
 
 function common(place: Place, fields: Fields, named: (name: string, place: Place) => void): Omit<SavedLock, 'holds'> {
@@ -75,7 +85,7 @@ function common(place: Place, fields: Fields, named: (name: string, place: Place
   return { name, token, onStale, ...(limits !== undefined && { limits }) } as Omit<SavedLock, 'holds'>;
 }
 
-function namesOnce(): (name: string, place: Place) => void {
+export function namesOnce(): (name: string, place: Place) => void {
   const seen = new Map<string, Place>();
   return (name, place) => {
     const before = seen.get(name);

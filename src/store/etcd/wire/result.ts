@@ -118,7 +118,8 @@ function readReadResult(reader: Reader, end: number, keyspace: Keyspace): ReadRe
     else skip(reader, tag);
   }
   mustEndAt(reader, end);
-  return { do: 'read', pairs, more, count };
+  // etcd counts the whole range, whatever the limit: for a reader of pages only `more` matters.
+  return { do: 'read', pairs, more, count: pairs.length || count };
 }
 
 /** Of a read that is no part of a transaction. */

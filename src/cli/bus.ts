@@ -1,0 +1,123 @@
+/** `signalbox bus get|put|watch`: plain keys of the store, which other programs can read and write too. */
+import type { Command } from 'commander';
+import { timeLimit } from '../clock.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { durationArgument } from './arguments.ts';
+import { countArgument } from './events.ts';
+import { look } from './looking.ts';
+import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
+import { isJson, withBox } from './store.ts';
+import { textArgument } from './task/arguments.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox bus put config/colour red
+  signalbox bus get config/colour
+  signalbox bus watch config/ --json
+
+On etcd these are just these keys, for any other program that uses it. What signalbox keeps for itself is
+out of their reach.`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  get(command.command('get'));
+  put(command.command('put'));
+  watch(command.command('watch'));
+}
+
+function get(command: Command): void {
+  command
+    .description('print the value of a key')
+    .argument('<key>', 'which key')
+    .addHelpText('after', '\nExample:\n  signalbox bus get config/colour\n\nExit code 1 if there is no such key.')
+    .action(async (key: string) => {
+      const { found } = await look(command, async (box) => {
+        const { results } = await box.bus.transaction([], [{ do: 'get', key }]);
+        const [read] = results;
+        return read?.do === 'get' ? read.pair : null;
+      });
+      if (found === null) throw new CliExit(EXIT.no, `there is no key ${printable(key)}`);
+      const { value, modRevision, version } = found;
+      if (isJson(command)) printJson({ key, value, revision: modRevision, version });
+      else if (screen().isTTY === true) print(printable(value));
+      // As it is, for scripts: a line break after it would become part of a file.
+      else printText(value);
+    });
+}
+
+function put(command: Command): void {
+  command
+    .description('set a key')
+    .argument('<key>', 'which key')
+    .argument('<value>', 'its value: text, @FILE, or - for stdin')
+    .option('--if-absent', 'only if there is no such key yet')
+    .option('--if-value <text>', 'only if it has this value: compare and swap')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox bus put config/colour red
+  signalbox bus put config/app.json @app.json
+  signalbox bus put leader "$HOSTNAME" --if-absent
+  signalbox bus put counter 8 --if-value 7
+
+Exit code 1, and no change, if a condition does not hold.`,
+    )
+    .action(async (key: string, given: string, flags: { ifAbsent?: true; ifValue?: string }) => {
+      if (flags.ifAbsent === true && flags.ifValue !== undefined)
+        throw new CliExit(EXIT.usage, '--if-absent and --if-value exclude each other');
+      const [, value] = textArgument(given);
+      await withBox(command, async (box) => {
+        const compare = [
+          ...(flags.ifAbsent === true ? [{ key, target: 'version', is: '=', than: 0 } as const] : []),
+          ...(flags.ifValue === undefined ? [] : [{ key, target: 'value', is: '=', than: flags.ifValue } as const]),
+        ];
+        const { succeeded, revision, results } = await box.bus.transaction(
+          compare,
+          [{ do: 'put', key, value }],
+          [{ do: 'get', key }],
+        );
+        const [read] = results;
+        const now = !succeeded && read?.do === 'get' ? (read.pair?.value ?? null) : undefined;
+        if (now !== undefined) {
+          const is = now === null ? 'does not exist' : `is ${printable(now)}`;
+          throw new CliExit(EXIT.no, `${printable(key)} ${is}; nothing was changed`, { key, value: now });
+        }
+        if (isJson(command)) printJson({ key, revision });
+      });
+    });
+}
+
+function watch(command: Command): void {
+  command
+    .description('print changes of keys as they happen, one per line')
+    .argument('<prefix>', 'of the keys')
+    .option('-n, --count <number>', 'stop after this many changes', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox bus watch config/\n  signalbox bus watch config/ --json | jq -r \'select(.type == "PUT") | .key\'',
+    )
+    .action(async (prefix: string, flags: { count?: number; for?: number }) => {
+      await withBox(command, async (box, interrupted) => {
+        const over = new AbortController();
+        const limit = flags.for === undefined ? undefined : timeLimit(flags.for);
+        const signals = [interrupted, over.signal, ...(limit === undefined ? [] : [limit.signal])];
+        let left = flags.count ?? Number.POSITIVE_INFINITY;
+        const paint = paintFor(screen());
+        await box.bus.watch(prefix, ({ type, key, value, revision }) => {
+          if (left <= 0) return;
+          if (isJson(command)) printJson({ type, key, value, revision });
+          else
+            print(
+              `${paint(type === 'PUT' ? 'green' : 'yellow', type.padEnd(6))}  ${printable(key)}  ${printable(value ?? '')}`.trimEnd(),
+            );
+          if (type !== 'RESYNC') left -= 1;
+          if (left <= 0) over.abort();
+        });
+        tell('signalbox: waiting for changes; Ctrl-C stops');
+        await new Promise<void>((resolve) => AbortSignal.any(signals).addEventListener('abort', () => resolve()));
+        limit?.cancel();
+      });
+    });
+}

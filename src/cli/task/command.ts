@@ -1,0 +1,51 @@
+/** Finds the command that stands after the options of `task run` and `task work`. */
+import type { Command } from 'commander';
+import { hostname } from 'node:os';
+import { randomHex, type Text } from '../../host/index.ts';
+import { shown } from '../../failure.ts';
+import { outerHolds } from '../../runtime/processes/environment.ts';
+import { storeUrl } from '../../runtime/location/location.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import type { GlobalOptions } from '../program.ts';
+import { givenDescriptors, stillOpen } from '../run/descriptors.ts';
+import { findProgram } from '../run/program.ts';
+import type { OnLost } from '../run/request.ts';
+import { originalArgv } from '../run/run.ts';
+import type { JobTerms } from './job.ts';
+import type { CommandFlags } from './options.ts';
+
+const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
+/** As of `run`: a shorter lease could end between two renewals of a busy process. */
+const SHORTEST_TTL_MS = 100;
+
+export type Program = Pick<
+  JobTerms,
+  'program' | 'argv' | 'env' | 'url' | 'outer' | 'ttlMs' | 'graceMs' | 'onLost' | 'given'
+>;
+
+/** Finds the command before anything is claimed. */
+export function programOf(command: Command, words: readonly string[], flags: CommandFlags): Program {
+  const [name, ...args] = words;
+  if (name === undefined || name === '') throw new CliExit(EXIT.usage, 'the command is missing; write it after --');
+  const { onLost, ttl, grace } = flags;
+  if (!ON_LOST.includes(onLost))
+    throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; accepted is ${ON_LOST.join(', ')}`);
+  if (ttl < SHORTEST_TTL_MS)
+    throw new CliExit(EXIT.usage, `--ttl is too short; accepted is ${SHORTEST_TTL_MS}ms and more`);
+  const given = stillOpen(givenDescriptors());
+  const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
+  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  const { env } = process;
+  return {
+    program: findProgram(argv[0], env),
+    ...{ argv, env, url, given },
+    outer: outerHolds(env, url),
+    ttlMs: ttl,
+    graceMs: grace,
+    onLost: onLost as OnLost,
+  };
+}
+
+export function workerName(kind: string, { holder }: CommandFlags): string {
+  return holder ?? (process.env['SIGNALBOX_HOLDER'] || `${kind}:${hostname()}:${process.pid}:${randomHex(3)}`);
+}

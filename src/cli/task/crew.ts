@@ -1,0 +1,191 @@
+/**
+ * A standing worker: waits for tasks and runs the command for each.
+ *
+ *     claim the next ──▶ run the command ──▶ complete or fail ──▶ claim the next … in each of --jobs lines
+ *
+ * The first Ctrl-C finishes what runs, the second ends it and gives the tasks back.
+ */
+import type { Command } from 'commander';
+import { pause, systemClock } from '../../clock.ts';
+import { lacking, spoken } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { NotStarted } from '../../host/index.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { TaskClaim } from '../../runtime/tasks/claim.ts';
+import { CliExit } from '../exit-code.ts';
+import { complain, printable, printJson, printText } from '../output.ts';
+import { NOT_STARTED } from '../run/run.ts';
+import { leaveStreamsAlone } from '../run/streams.ts';
+import { Voice } from '../run/voice.ts';
+import { isJson, withBox } from '../store.ts';
+import { programOf, workerName } from './command.ts';
+import { type JobEnd, type JobTerms, runJob } from './job.ts';
+import { outcomeTold } from './run-task.ts';
+import type { WorkFlags } from './work.ts';
+
+/** The pause after an error of the store, before the worker asks it again. */
+const TROUBLE_MS = 1_000;
+/** How often a worker that is to exit when idle looks whether a task still pauses before its next attempt. */
+const IDLE_LOOK_MS = 5_000;
+
+export async function workOnTasks(command: Command, argv: readonly string[], flags: WorkFlags): Promise<void> {
+  leaveStreamsAlone();
+  const program = programOf(command, argv, flags);
+  const hurry = new AbortController();
+  const stop = new AbortController();
+  hurry.signal.addEventListener('abort', () => stop.abort(new Error('interrupted again')));
+  const options = { sessionTtlMs: flags.ttl, maintains: true };
+  await withBox(
+    command,
+    (box, signal) => new Crew(command, box, program, flags, stop.signal).work(signal),
+    options,
+    hurry,
+  ).catch((error: unknown) => {
+    // Finished after the first Ctrl-C: that is how a standing worker is meant to end.
+    if (error instanceof CliExit && error.message === '' && !hurry.signal.aborted) return;
+    throw error instanceof NotStarted ? new CliExit(NOT_STARTED, error.message) : error;
+  });
+}
+
+class Crew {
+  readonly #command: Command;
+  readonly #box: Signalbox;
+  readonly #flags: WorkFlags;
+  readonly #holder: string;
+  readonly #voice = new Voice('on-a-terminal');
+  readonly #terms: JobTerms;
+  #running = 0;
+
+  constructor(
+    command: Command,
+    box: Signalbox,
+    program: Omit<JobTerms, 'leads' | 'onOutput' | 'stop'>,
+    flags: WorkFlags,
+    stop: AbortSignal,
+  ) {
+    this.#command = command;
+    this.#box = box;
+    this.#flags = flags;
+    this.#holder = workerName('work', flags);
+    const onOutput = isJson(command) ? (): void => undefined : printText;
+    // In a group of its own: Ctrl-C on a terminal goes to all processes of our group.
+    this.#terms = { ...program, leads: true, onOutput, stop };
+  }
+
+  /** `closing` aborts when no further task may be claimed. */
+  async work(closing: AbortSignal): Promise<void> {
+    closing.addEventListener('abort', () => {
+      if (this.#running > 0)
+        this.#say(`finishing ${this.#running === 1 ? '1 task' : `${this.#running} tasks`}; Ctrl-C again to give up`);
+    });
+    // One line that fails ends the others too: what it met, they would meet.
+    const failed = new AbortController();
+    const over = AbortSignal.any([closing, failed.signal]);
+    const lines = Array.from({ length: this.#flags.jobs }, () =>
+      this.#line(over).catch((error: unknown) => {
+        failed.abort();
+        throw error;
+      }),
+    );
+    const results = await Promise.allSettled(lines);
+    const broken = results.find((result) => result.status === 'rejected');
+    if (broken !== undefined) throw broken.reason;
+  }
+
+  async #line(over: AbortSignal): Promise<void> {
+    while (!over.aborted) {
+      try {
+        const claim = await this.#next(over);
+        if (claim === undefined) return;
+        await this.#do(claim);
+      } catch (error) {
+        if (over.aborted && error instanceof NotAcquired) return;
+        if (!isPassing(error)) throw error;
+        this.#say(`${error.message}; trying again`);
+        await pause(TROUBLE_MS, over);
+      }
+    }
+  }
+
+  /** Undefined if there is nothing left to do. */
+  async #next(signal: AbortSignal): Promise<TaskClaim | undefined> {
+    const options = { holder: this.#holder, capabilities: this.#flags.capability };
+    if (this.#flags.exitWhenIdle !== true) return this.#box.tasks.claimNext({ ...options, signal });
+    for (;;) {
+      const attempt = await this.#box.tasks.tryClaimNext(options);
+      if (attempt.kind === 'claimed') return attempt.claim;
+      // Its own tasks may fail, and are then tried again.
+      if (signal.aborted || (this.#running === 0 && !(await this.#isAnyPausing()))) return undefined;
+      try {
+        return await this.#box.tasks.claimNext({ ...options, signal, waitMs: IDLE_LOOK_MS });
+      } catch (error) {
+        if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out') throw error;
+      }
+    }
+  }
+
+  async #isAnyPausing(): Promise<boolean> {
+    const pending = await this.#box.tasks.list({ status: 'pending' });
+    return pending.some(
+      (task) =>
+        task.blockedBy.some(({ why }) => why === 'backoff') && lacking(task, this.#flags.capability).length === 0,
+    );
+  }
+
+  async #do(claim: TaskClaim): Promise<void> {
+    const since = systemClock.monotonic();
+    const { id, attempt } = claim;
+    this.#running += 1;
+    try {
+      const end = await runJob(this.#box, claim, this.#terms, NO_SIGNALS, this.#voice);
+      this.#tell(id, attempt, end, systemClock.monotonic() - since);
+    } catch (error) {
+      // Lost before the command began, or something of an earlier worker still runs: another attempt follows.
+      if (!(error instanceof CliExit)) throw error;
+      if (error.message !== '') this.#say(error.message);
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  #tell(id: string, attempt: number, { ended, outcome, error }: JobEnd, ms: number): void {
+    if (isJson(this.#command)) {
+      const { kind = 'lost', ...details } = outcome ?? {};
+      printJson({
+        task: id,
+        outcome: error === undefined ? kind : 'unknown',
+        attempt,
+        ms: Math.round(ms),
+        ...ended,
+        ...details,
+      });
+    } else if (error === undefined) {
+      this.#say(
+        `${outcome === undefined ? `task/${id}: the claim was lost` : outcomeTold(id, outcome)} after ${spoken(ms)}`,
+      );
+    }
+    if (error !== undefined)
+      this.#say(`task/${id}: the command has ended, but that could not be written: ${error.message}`);
+  }
+
+  #say(text: string): void {
+    complain(`signalbox: ${printable(text)}`);
+  }
+}
+
+/** Signals of this process do not reach the commands of a worker. */
+const NO_SIGNALS = {
+  left: undefined,
+  leaving: new AbortController().signal,
+  hurrying: new AbortController().signal,
+  wasInterrupted: false,
+  running: (): void => undefined,
+  ending: (): void => undefined,
+};
+
+/** The store is away for a while, or this process was asleep: a standing worker goes on after that. */
+function isPassing(error: unknown): error is Error {
+  if (error instanceof NotAcquired) return error.refusal.kind === 'session-lost' || error.refusal.kind === 'lost';
+  return Failure.is(error, 'unavailable') || Failure.is(error, 'outcome-unknown');
+}

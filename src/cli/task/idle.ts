@@ -1,0 +1,158 @@
+/** `signalbox task retry|requeue|forget`: tasks that no worker has. */
+import { type Command, Option } from 'commander';
+import { spoken } from '../../core/index.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { ForgetOutcome, RequeueOutcome } from '../../runtime/tasks/idle.ts';
+import { durationArgument, given } from '../arguments.ts';
+import { loginHolder } from '../breaking.ts';
+import { countArgument } from '../events.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { look } from '../looking.ts';
+import { complain, print, printable, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { taskId } from './arguments.ts';
+
+type Outcome = RequeueOutcome | ForgetOutcome;
+
+export function addIdle(command: Command): void {
+  retry(command.command('retry'));
+  requeue(command.command('requeue'));
+  forget(command.command('forget'));
+  configure(command.command('configure'));
+}
+
+function retry(command: Command): void {
+  withIds(command.description('have failed tasks tried again, with all their retries'))
+    .option('--all', 'all tasks that have failed')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task retry build-7
+  signalbox task retry --all
+
+A task that pauses before its next attempt is tried at once. Exit code 1 if one of them has not failed.`,
+    )
+    .action(async (ids: string[], flags: { all?: true }) => {
+      await each(command, idsOf(ids, flags.all === true && 'failed'), (box, id) =>
+        box.tasks.retry(id, { by: person() }),
+      );
+    });
+}
+
+function requeue(command: Command): void {
+  withIds(command.description('have tasks done again, complete ones too'))
+    .addHelpText(
+      'after',
+      `
+Example:
+  signalbox task requeue build-7
+
+The result is dropped. Exit code 1 if a worker has it: signalbox task release ID --force --reason TEXT
+takes it from that worker.`,
+    )
+    .action(async (ids: string[]) => {
+      await each(command, idsOf(ids, false), (box, id) => box.tasks.requeue(id, { by: person() }));
+    });
+}
+
+function forget(command: Command): void {
+  withIds(command.description('delete tasks that no worker has'))
+    .addOption(new Option('--status <status>', 'all tasks with this status').choices(['pending', 'complete', 'failed']))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task forget build-7
+  signalbox task forget --status complete
+
+Their ids are free again. A task that unfinished ones depend on stays, and so does one that a worker has
+(exit code 1). Finished tasks are deleted anyway after seven days; see docs/task.md.`,
+    )
+    .action(async (ids: string[], flags: { status?: 'pending' | 'complete' | 'failed' }) => {
+      await each(command, idsOf(ids, flags.status ?? false), (box, id) => box.tasks.forget(id));
+    });
+}
+
+function configure(command: Command): void {
+  command
+    .description('show or set how long finished tasks are kept')
+    .option('--keep <duration>', 'forget finished tasks after this time, such as 30d', durationArgument)
+    .option('--keep-most <number>', 'keep at most this many finished tasks: the latest', countArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox task configure
+  signalbox task configure --keep 30d --keep-most 50000
+
+Holds for all that use this store; 7 days and 10000 tasks if nothing was set. Maintenance deletes them
+(every 30 s in programs and workers, or signalbox maintain). Tasks that unfinished ones depend on stay.`,
+    )
+    .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
+      const change = given({ keepMs: keep, keepMost });
+      const kept =
+        Object.keys(change).length === 0
+          ? (await look(command, (box) => box.tasks.retention())).found
+          : await withBox(command, (box) => box.tasks.configure(change));
+      if (isJson(command)) printJson(kept);
+      else print(`finished tasks are kept for ${spoken(kept.keepMs)}, and at most ${kept.keepMost} of them`);
+    });
+}
+
+function withIds(command: Command): Command {
+  return command.argument('[id...]', 'of the tasks');
+}
+
+type Wanted = (box: Signalbox) => Promise<readonly string[]>;
+
+function idsOf(ids: readonly string[], all: 'pending' | 'complete' | 'failed' | false): Wanted {
+  if (ids.length > 0 && all === false) return () => Promise.resolve(ids.map(taskId));
+  if (ids.length === 0 && all !== false)
+    return async (box) => (await box.tasks.list({ status: all })).map(({ id }) => id);
+  const what = all === false ? 'the id of a task is missing' : 'give ids, or say which of all tasks, not both';
+  throw new CliExit(EXIT.usage, what);
+}
+
+async function each(
+  command: Command,
+  wanted: Wanted,
+  act: (box: Signalbox, id: string) => Promise<Outcome>,
+): Promise<void> {
+  await withBox(command, async (box, signal) => {
+    let refused = 0;
+    for (const id of await wanted(box)) {
+      signal.throwIfAborted();
+      const outcome = await act(box, id);
+      const isDone = outcome.kind === 'requeued' || outcome.kind === 'forgotten';
+      if (!isDone) refused += 1;
+      const { kind, ...details } = outcome;
+      if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
+      else (isDone ? print : complain)(`${isDone ? '' : 'signalbox: '}${printable(`task/${id}: ${told(outcome)}`)}`);
+    }
+    if (refused > 0) throw new CliExit(EXIT.no, '');
+  });
+}
+
+function told(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case 'requeued':
+      return outcome.was === 'pending' ? 'can be claimed at once' : `was ${outcome.was}, is pending again`;
+    case 'forgotten':
+      return 'forgotten';
+    case 'missing':
+      return 'there is no such task';
+    case 'running':
+      return `${outcome.owner} has it; nothing was changed`;
+    case 'unchanged':
+      return outcome.status === 'pending'
+        ? 'it is pending already'
+        : 'it is complete, not failed; task requeue has it done again';
+    case 'needed':
+      return `unfinished tasks depend on it: ${outcome.by.join(', ')}; nothing was changed`;
+  }
+}
+
+function person(): string {
+  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
+}

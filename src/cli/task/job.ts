@@ -1,0 +1,185 @@
+/**
+ * Runs a command for one claimed task, and ends the claim as the command ended.
+ *
+ *     the data in a file ── child at its gate ── note, leftovers (see `run`) ── let go ── exit 0: complete with its output
+ *                                                                                    ├── else: fail
+ *                                                                                    └── interrupted: give the task back
+ */
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { timeLimit } from '../../clock.ts';
+import type { Json } from '../../core/index.ts';
+import { type Ended, exitCodeOf, GatedChild, KeptOutput, randomHex, type Text } from '../../host/index.ts';
+import { processOf } from '../../runtime/layout.ts';
+import { childEnvironment, type OuterHolds } from '../../runtime/processes/environment.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
+import type { RunEnded } from '../run/ended.ts';
+import type { OnLost } from '../run/request.ts';
+import { begun } from '../run/run.ts';
+import type { Attention } from '../run/supervise.ts';
+import type { Voice } from '../run/voice.ts';
+import type { Signals } from '../run/signals.ts';
+
+/** Room for a result of this size is left in every engine; of a longer output the beginning and the end are kept. */
+const KEPT_BYTES = 128 * 1024;
+/** The wait for the end of the output: a process that the command left behind may keep it open. */
+const LAST_WORDS_MS = 500;
+
+export interface JobTerms {
+  readonly program: Text;
+  readonly argv: readonly [Text, ...Text[]];
+  readonly env: NodeJS.ProcessEnv;
+  readonly url: string;
+  readonly outer: OuterHolds;
+  readonly ttlMs: number;
+  readonly graceMs: number;
+  readonly onLost: OnLost;
+  /** Descriptors beyond stderr that the command gets. */
+  readonly given: readonly number[];
+  /** The command has a process group of its own, so that Ctrl-C reaches this process alone. */
+  readonly leads: boolean;
+  /** Aborts when the command has to end and the task is given back. */
+  readonly stop?: AbortSignal;
+  /** Gets what the command prints. */
+  readonly onOutput: (chunk: Buffer) => void;
+}
+
+export interface JobEnd {
+  readonly ended: RunEnded;
+  /** Undefined: the claim was lost before. */
+  readonly outcome: EndOutcome | undefined;
+  /** Why the claim could not be ended although the command has: its end may not be written down. */
+  readonly error?: Error;
+}
+
+type Attending = Pick<Signals, 'left' | 'leaving' | 'wasInterrupted'> & Attention;
+
+export async function runJob(
+  box: Signalbox,
+  claim: TaskClaim,
+  terms: JobTerms,
+  signals: Attending,
+  voice: Voice,
+): Promise<JobEnd> {
+  const directory = await mkdtemp(join(tmpdir(), 'signalbox-task-'));
+  const file = join(directory, 'data.json');
+  try {
+    await writeFile(file, `${JSON.stringify(claim.data)}\n`, { mode: 0o600 });
+    const data = await open(file, 'r');
+    try {
+      return await runWith(box, claim, { ...terms, env: { ...terms.env, SIGNALBOX_TASK_FILE: file } }, data.fd, {
+        signals,
+        voice,
+      });
+    } finally {
+      await data.close();
+    }
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function runWith(
+  box: Signalbox,
+  claim: TaskClaim,
+  terms: JobTerms,
+  stdin: number,
+  { signals, voice }: { readonly signals: Attending; readonly voice: Voice },
+): Promise<JobEnd> {
+  const { program, argv, leads, given, stop } = terms;
+  const mark = randomHex(8);
+  const gate = { leads, mark, given, stdin };
+  const child = await GatedChild.start(program, argv, environmentOf(claim, terms, mark), gate).catch(
+    async (error: unknown) => {
+      await claim.release().catch(() => undefined);
+      throw error;
+    },
+  );
+  const output = new Output(child.output[0], terms.onOutput);
+  let outcome: EndOutcome | undefined;
+  let error: Error | undefined;
+  let endedAs: RunEnded | undefined;
+  const ending = async (ended: Ended): Promise<EndOutcome> => {
+    endedAs = ended;
+    const isGivenUp = (signals.wasInterrupted || stop?.aborted === true) && exitCodeOf(ended) !== 0;
+    if (isGivenUp) return claim.release();
+    const result = await output.result();
+    return exitCodeOf(ended) === 0 ? claim.complete(result) : claim.fail(toldOf(argv[0], ended));
+  };
+  const lost = stop === undefined ? claim.signal : AbortSignal.any([claim.signal, stop]);
+  const { resource, token, holder, claimId: id } = claim;
+  // A claim rests on the session of its process.
+  const lease = processOf(id);
+  const held = {
+    ...{ resource, token, holder, lease, id, signal: lost },
+    get isValid() {
+      return claim.isValid;
+    },
+    release: async (ended: Ended): Promise<{ readonly kind: string }> => {
+      try {
+        outcome = await ending(ended);
+      } catch (thrown) {
+        error = thrown as Error;
+        throw thrown;
+      }
+      if (outcome.kind === 'not-owner') outcome = undefined;
+      return { kind: outcome?.kind ?? 'not-owner' };
+    },
+  };
+  try {
+    const ended = await begun(box, terms, [held], terms.outer, child, signals, voice, undefined);
+    return { ended, outcome, ...(error !== undefined && { error }) };
+  } catch (thrown) {
+    // The command has run, and the claim was lost or had to be given up meanwhile.
+    if (endedAs !== undefined) return { ended: endedAs, outcome, ...(error !== undefined && { error }) };
+    await claim.release().catch(() => undefined);
+    throw thrown;
+  }
+}
+
+function environmentOf(claim: TaskClaim, terms: JobTerms, mark: string): NodeJS.ProcessEnv {
+  const { resource, token, holder } = claim;
+  const held = [{ resource, token, holder, hold: claim.claimId }];
+  return {
+    ...childEnvironment(terms.env, { url: terms.url, holder, mark, held, outer: terms.outer }),
+    SIGNALBOX_TASK: claim.id,
+    SIGNALBOX_TASK_ATTEMPT: String(claim.attempt),
+  };
+}
+
+function toldOf(command: Text, ended: Ended): string {
+  return 'signal' in ended
+    ? `${String(command)}: ended by ${ended.signal}`
+    : `${String(command)}: exit code ${ended.code}`;
+}
+
+/** What the command prints: passed on as it comes, and kept for the result. */
+class Output {
+  readonly #kept = new KeptOutput(KEPT_BYTES / 2, KEPT_BYTES / 2);
+  readonly #closed: Promise<unknown>;
+
+  constructor(stream: Readable | undefined, onOutput: (chunk: Buffer) => void) {
+    stream?.on('data', (chunk: Buffer) => {
+      this.#kept.add(chunk);
+      onOutput(chunk);
+    });
+    this.#closed = stream === undefined ? Promise.resolve() : once(stream, 'close').catch(() => undefined);
+  }
+
+  /** The JSON that the command printed, or `{ output }` with the text; undefined if it printed nothing. */
+  async result(): Promise<Json | undefined> {
+    const limit = timeLimit(LAST_WORDS_MS).signal;
+    await Promise.race([this.#closed, once(limit, 'abort')]);
+    const text = this.#kept.text.replace(/\n$/, '');
+    if (text === '') return undefined;
+    try {
+      return JSON.parse(text) as Json;
+    } catch {
+      return { output: text };
+    }
+  }
+}

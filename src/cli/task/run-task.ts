@@ -1,0 +1,88 @@
+/** Carries out `task run`: claims one task, runs a command for it, and ends the task as the command ended. */
+import type { Command } from 'commander';
+import { spoken } from '../../core/index.ts';
+import { NotStarted } from '../../host/index.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { complain, printable, printJson, printText, tell } from '../output.ts';
+import type { RunEnded } from '../run/ended.ts';
+import { NOT_STARTED, opened, unlessLeaving } from '../run/run.ts';
+import { Signals } from '../run/signals.ts';
+import { leaveStreamsAlone } from '../run/streams.ts';
+import { hasTerminal } from '../run/terminal.ts';
+import { Voice } from '../run/voice.ts';
+import { isJson } from '../store.ts';
+import { claimed } from './claim.ts';
+import { programOf, workerName } from './command.ts';
+import { type JobEnd, runJob } from './job.ts';
+import type { RunFlags } from './run.ts';
+
+export async function runTask(
+  command: Command,
+  id: string | undefined,
+  argv: readonly string[],
+  flags: RunFlags,
+): Promise<RunEnded> {
+  const program = programOf(command, argv, flags);
+  leaveStreamsAlone();
+  const sharesTerminal = hasTerminal();
+  const signals = new Signals(sharesTerminal);
+  const voice = new Voice('on-a-terminal');
+  // A store's timers and watches do not keep the process alive.
+  const alive = setInterval(() => undefined, 2 ** 30);
+  try {
+    const box = await unlessLeaving(signals, opened(program.url, program.ttlMs));
+    try {
+      const claim = await claimOf(box, id, flags, signals);
+      const onOutput = isJson(command) ? (): void => undefined : printText;
+      const end = await runJob(box, claim, { ...program, leads: !sharesTerminal, onOutput }, signals, voice);
+      return told(command, claim, end);
+    } finally {
+      await box.close();
+    }
+  } catch (error) {
+    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
+    if (signals.left === undefined) throw error;
+    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
+  } finally {
+    clearInterval(alive);
+    voice.done();
+    signals.stop();
+  }
+}
+
+function claimOf(box: Signalbox, id: string | undefined, flags: RunFlags, signals: Signals): Promise<TaskClaim> {
+  const { capability: capabilities, wait: waitMs = 0 } = flags;
+  const options = { holder: workerName('run', flags), capabilities, waitMs, signal: signals.leaving };
+  if (waitMs > 0) tell(`signalbox: waiting for ${id === undefined ? 'a task' : `task/${id}`}`);
+  return claimed(id === undefined ? box.tasks.claimNext(options) : box.tasks.claim(id, options));
+}
+
+function told(command: Command, { id }: TaskClaim, { ended, outcome, error }: JobEnd): RunEnded {
+  if (error !== undefined) throw error;
+  if (outcome === undefined) throw new CliExit(EXIT.lost, `task/${id}: the claim was lost while the command ran`);
+  const { kind, ...details } = outcome;
+  if (isJson(command)) printJson({ task: id, outcome: kind, ...details });
+  else complain(`signalbox: ${printable(outcomeTold(id, outcome))}`);
+  return ended;
+}
+
+export function outcomeTold(id: string, outcome: EndOutcome): string {
+  switch (outcome.kind) {
+    case 'completed':
+      return `task/${id}: complete`;
+    case 'released':
+      return `task/${id}: interrupted, so it was given back`;
+    case 'failed':
+      return `task/${id}: failed (attempt ${outcome.attempts})`;
+    case 'retried': {
+      const { attempts, retriesLeft, backoffMs } = outcome;
+      const when = backoffMs === 0 ? 'now' : `in ${spoken(backoffMs)}`;
+      const left = retriesLeft === 1 ? '1 retry is left' : `${retriesLeft} retries are left`;
+      return `task/${id}: attempt ${attempts} failed; ${left}, the next one can begin ${when}`;
+    }
+    case 'not-owner':
+      return `task/${id}: the claim was lost`;
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * Forgets finished tasks after a while: so long after they ended, and the oldest of them if they are too many.
+ *
+ * The store measures the time, so no clocks of two machines are compared, and tasks that other programs finished, which
+ * leave no time at all, count as well. Maintenance makes a mark now and then:
+ *
+ *     t/mark/7      on a lease of `keepMs`; whatever ended at revision 7 or before was over when the mark was made
+ *     t/retention   the settings, the marks that were made, and `horizon`: the last mark whose lease has ended.
+ *                   Tasks that ended up to that revision are forgotten
+ */
+import { isFinished, type Task } from '../../core/index.ts';
+import { prefixed, readRange, type Revision } from '../../store/index.ts';
+import { encode } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { isCount, isObject } from '../stored.ts';
+import { forgetTask } from './idle.ts';
+import { persistently } from '../write/write-once.ts';
+import type { TaskCache } from './task-cache.ts';
+
+/** How long finished tasks are kept. */
+export interface Retention {
+  /** Finished tasks are kept for this long. */
+  readonly keepMs: number;
+  /** And at most this many of them. */
+  readonly keepMost: number;
+}
+
+interface Kept extends Retention {
+  readonly horizon: Revision;
+  readonly marks: readonly Revision[];
+}
+
+interface Look {
+  readonly kept: Kept;
+  readonly mod: Revision;
+  readonly revision: Revision;
+  /** The marks that are there, and their leases. */
+  readonly live: ReadonlyMap<Revision, string | null>;
+}
+
+const PREFIX = 't/';
+const KEY = `${PREFIX}retention`;
+const MARKS = `${PREFIX}mark/`;
+
+export const DEFAULT_RETENTION: Retention = { keepMs: 7 * 86_400_000, keepMost: 10_000 };
+/** So many marks are made while one lasts: a task may be kept for an eighth longer than it has to be. */
+const MARKS_AT_ONCE = 8;
+/** So many tasks are forgotten in one round of maintenance. */
+const MOST_AT_ONCE = 1_000;
+
+export class TaskRetention {
+  readonly #runtime: Runtime;
+  readonly #cache: TaskCache;
+
+  constructor(runtime: Runtime, cache: TaskCache) {
+    this.#runtime = runtime;
+    this.#cache = cache;
+  }
+
+  async settings(): Promise<Retention> {
+    const { keepMs, keepMost } = (await this.#look()).kept;
+    return { keepMs, keepMost };
+  }
+
+  /** For all processes that use this store. Tasks that have ended already are kept as was said before. */
+  configure(change: Partial<Retention>): Promise<Retention> {
+    // Harmless to repeat: the second time it changes nothing.
+    return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
+      for (;;) {
+        const { kept, mod } = await this.#look();
+        const next = { ...kept, ...change };
+        if (await this.#write(next, mod)) return { keepMs: next.keepMs, keepMost: next.keepMost };
+      }
+    });
+  }
+
+  /** Forgets what is due, and answers how many tasks that were. */
+  async sweep(): Promise<number> {
+    await this.#cache.start();
+    const finished = [...this.#cache.values()].filter(isFinished);
+    if (finished.length === 0) return 0;
+    const { horizon, keepMost } = await this.#advance(await this.#look());
+    finished.sort((a, b) => endOf(a) - endOf(b));
+    const tooMany = finished.length - keepMost;
+    const due = finished.filter((task, place) => place < tooMany || endOf(task) <= horizon);
+    let forgotten = 0;
+    for (const task of due.slice(0, MOST_AT_ONCE)) {
+      // A task that depends on it could never begin.
+      if (this.#cache.dependentsOf(task.id).length > 0) continue;
+      const { kind } = await forgetTask(this.#runtime, task.id, () => undefined, task);
+      if (kind === 'forgotten') forgotten += 1;
+    }
+    return forgotten;
+  }
+
+  /** Takes note of marks whose time is over, and makes a new one when the last has lasted for its share. */
+  async #advance({ kept, mod, revision, live }: Look): Promise<Kept> {
+    const over = kept.marks.filter((mark) => !live.has(mark));
+    const next: Kept = {
+      ...kept,
+      horizon: Math.max(kept.horizon, ...over),
+      marks: kept.marks.filter((mark) => live.has(mark)),
+    };
+    const isDue = await this.#isDue(next, live);
+    if (!isDue && over.length === 0) return kept;
+    const { store, stopped } = this.#runtime;
+    const lease = isDue ? await store.grantLease(kept.keepMs, stopped) : undefined;
+    const marked = isDue ? { ...next, marks: [...next.marks, revision] } : next;
+    const isWritten = await this.#write(marked, mod, lease && { mark: revision, leaseId: lease.id });
+    if (!isWritten && lease !== undefined) await store.revokeLease(lease.id, stopped).catch(() => undefined);
+    return isWritten ? marked : kept;
+  }
+
+  async #isDue({ marks, keepMs }: Kept, live: Look['live']): Promise<boolean> {
+    const lease = live.get(marks.at(-1) ?? -1) ?? null;
+    if (lease === null) return true;
+    const state = await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
+    return state === null || state.remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE);
+  }
+
+  async #look(): Promise<Look> {
+    const { store, stopped } = this.#runtime;
+    const { pairs, revision } = await readRange(store, prefixed(PREFIX), stopped);
+    const settings = pairs.find(({ key }) => key === KEY);
+    const marks = pairs.filter(({ key }) => key.startsWith(MARKS));
+    return {
+      kept: keptIn(settings?.value),
+      mod: settings?.modRevision ?? 0,
+      revision,
+      live: new Map(marks.map(({ key, lease }) => [Number(key.slice(MARKS.length)), lease])),
+    };
+  }
+
+  async #write(
+    kept: Kept,
+    mod: Revision,
+    made?: { readonly mark: Revision; readonly leaseId: string },
+  ): Promise<boolean> {
+    const { store, stopped } = this.#runtime;
+    const { succeeded } = await store.transaction(
+      {
+        compare: [{ key: KEY, target: 'mod', is: '=', than: mod }],
+        success: [
+          { do: 'put', key: KEY, value: encode(kept) },
+          ...(made === undefined
+            ? []
+            : [{ do: 'put', key: `${MARKS}${made.mark}`, value: encode({}), lease: made.leaseId } as const]),
+        ],
+        failure: [],
+      },
+      stopped,
+    );
+    return succeeded;
+  }
+}
+
+/** The revision at which it ended. */
+function endOf({ status, data }: Task): Revision {
+  return status?.mod ?? data?.mod ?? 0;
+}
+
+/** What is malformed counts as absent: then nothing is forgotten too early. */
+function keptIn(value: { readonly json: unknown } | undefined): Kept {
+  const none: Kept = { ...DEFAULT_RETENTION, horizon: 0, marks: [] };
+  let json: unknown;
+  try {
+    json = value?.json;
+  } catch {
+    return none;
+  }
+  if (!isObject(json)) return none;
+  const { keepMs, keepMost, horizon, marks } = json;
+  return {
+    keepMs: isCount(keepMs) && (keepMs as number) > 0 ? (keepMs as number) : none.keepMs,
+    keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
+    horizon: isCount(horizon) ? (horizon as number) : 0,
+    marks: Array.isArray(marks) ? (marks as number[]).filter(isCount) : [],
+  };
+}

@@ -1,0 +1,49 @@
+/** Parses the files of tasks, pipelines and keys. What is inside a record is checked when it is read, as in any store. */
+import { type Json, nameProblem, termsOf } from '../../../core/index.ts';
+import { shown } from '../../../failure.ts';
+import { isObject } from '../../stored.ts';
+import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
+import { documentIn, listIn, namesOnce } from './parse.ts';
+
+const STATUSES: readonly unknown[] = ['pending', 'complete', 'failed'];
+
+export function parseTasks(file: string, text: string): SavedState['tasks'] {
+  const named = namesOnce();
+  return listIn(file, text, 'tasks').map(([value, place]) => {
+    const fields = place.fields(value, ['id', 'status', 'data', 'owner', 'bookkeeping'], ['owner']);
+    const { id, status, data, owner, bookkeeping } = fields;
+    place.check(nameProblem(id, 'task'));
+    named(id as string, place);
+    if (!STATUSES.includes(status))
+      throw place.at('status').problem(`${shown(status)}; accepted is pending, complete or failed`);
+    if (owner !== undefined) place.at('owner').check(nameProblem(owner, 'owner'));
+    if (!isObject(bookkeeping)) throw place.at('bookkeeping').problem(`${shown(bookkeeping)}; accepted is an object`);
+    place.at('data').check(termsOf(data).problem);
+    return fields as unknown as SavedTask;
+  });
+}
+
+export function parsePipelines(file: string, text: string): SavedState['pipelines'] {
+  const named = namesOnce();
+  return listIn(file, text, 'pipelines').map(([value, place]) => {
+    const fields = place.fields(value, ['id', 'record', 'spec', 'logs']);
+    const { id, record, logs } = fields as { id: unknown; record: Json; logs: unknown };
+    place.check(nameProblem(id, 'pipeline'));
+    named(id as string, place);
+    if (!isObject(record)) throw place.at('record').problem(`${shown(record)}; accepted is an object`);
+    if (!isObject(logs)) throw place.at('logs').problem(`${shown(logs)}; accepted is an object`);
+    const odd = Object.keys(logs).find((name) => !/^\d{3}\/\d{6}$/.test(name));
+    if (odd !== undefined) throw place.at('logs').problem(`${shown(odd)} is no place of a log, such as 000/000001`);
+    return fields as unknown as SavedPipeline;
+  });
+}
+
+export function parseKeys(file: string, text: string): SavedState['keys'] {
+  const { place, value } = documentIn(file, text, 'keys');
+  if (!isObject(value)) throw place.problem(`${shown(value)}; accepted is an object`);
+  for (const [key, found] of Object.entries(value)) {
+    if (typeof found !== 'string') throw place.at(key).problem(`${shown(found)}; accepted is text`);
+    if (key === '' || key.startsWith('/tasks/')) throw place.problem(`${shown(key)} is no key of the bus`);
+  }
+  return value as Readonly<Record<string, string>>;
+}
