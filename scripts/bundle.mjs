@@ -20,8 +20,11 @@ const dist = process.argv[2] ?? '';
 if (dist === '') throw new Error('say which dist');
 const src = join(root, 'src');
 
-/** What package.json exports, and the simulator. */
-const IMPORTED = ['index', 'core/index', 'store/index', 'github/index', 'testing/index', 'testing/simulation/main'];
+/** What package.json exports, the processes of a `TestCluster`, and the simulator. */
+const IMPORTED = [
+  ...['index', 'core/index', 'store/index', 'github/index', 'testing/index'],
+  ...['testing/cluster-member', 'testing/simulation/main'],
+];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [

@@ -55,6 +55,14 @@ export {
   taskDone,
   worktreeClean,
   type Verdict,
+  type Asset,
+  type AssetTaken,
+  type Member,
+  type Topology,
+  type TopologyMember,
+  type View,
+  type ViewChange,
+  type ViewMember,
   agentHolder,
   jobHolder,
   pipelineHolder,
@@ -100,7 +108,9 @@ export type {
   LockDeniedEvent,
   LockForcedEvent,
   LockHoldEvent,
+  CoordinatorEvent,
   MemberEvent,
+  TopologyEvent,
   PipelineBlockedEvent,
   PipelineEndedEvent,
   PipelinePhaseEvent,
@@ -130,7 +140,13 @@ export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.
 export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
 export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
-export type { JoinOutcome, Member, Members, Membership } from './runtime/members/members.ts';
+export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
+export type { LeadOptions, Term } from './runtime/members/lead.ts';
+export type { JoinOptions, JoinOutcome, Members } from './runtime/members/members.ts';
+export type { MembershipView } from './runtime/members/membership-view.ts';
+export type { AssetOptions, Membership } from './runtime/members/membership.ts';
+export type { MoveOutcome, RegisterOutcome } from './runtime/members/registering.ts';
+export type { BroadcastOptions, TopologyBroadcast } from './runtime/members/topology-broadcast.ts';
 export { open, type OpenOptions } from './runtime/open.ts';
 export {
   type DefinedRunbook,

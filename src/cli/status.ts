@@ -1,7 +1,6 @@
 /** `signalbox status`: locks, slots, tasks, pipelines and members on one screen. */
 import type { Command } from 'commander';
-import { hasEnded, spoken } from '../core/index.ts';
-import type { Member } from '../runtime/members/members.ts';
+import { hasEnded } from '../core/index.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -9,12 +8,14 @@ import type { Malformed } from '../runtime/stored.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
+import { type Crew, crewJson, crewOf, leaderLines } from './members/crew.ts';
+import { memberLines } from './members/looking.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { pipelineJson } from './pipeline/json.ts';
 import { listLines as pipelineLines } from './pipeline/looking.ts';
 import { isJson } from './store.ts';
 import { surveyJson } from './survey-json.ts';
-import { type Layout, layoutFor, tableLines } from './table.ts';
+import { type Layout, layoutFor } from './table.ts';
 import { listLines as taskLines, taskJson } from './task/looking.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
@@ -36,7 +37,7 @@ interface Found {
   readonly survey: Survey;
   readonly tasks: readonly TaskView[];
   readonly pipelines: readonly ListedPipeline[];
-  readonly members: readonly Member[];
+  readonly crew: Crew;
   readonly malformed: readonly Malformed[];
 }
 
@@ -57,13 +58,13 @@ export function define(command: Command): void {
 async function found(box: Signalbox): Promise<Found> {
   const malformed: Malformed[] = [];
   const onMalformed = (one: Malformed): void => void malformed.push(one);
-  const [survey, tasks, pipelines, members] = await Promise.all([
+  const [survey, tasks, pipelines, crew] = await Promise.all([
     box.survey(),
     box.tasks.list(),
     box.pipelines.list({ onMalformed }),
-    box.members.list({ onMalformed }),
+    crewOf(box, onMalformed),
   ]);
-  return { survey, tasks, pipelines, members, malformed: [...survey.malformed, ...malformed] };
+  return { survey, tasks, pipelines, crew, malformed: [...survey.malformed, ...malformed] };
 }
 
 function shownOf(all: Found): Shown {
@@ -71,7 +72,7 @@ function shownOf(all: Found): Shown {
 }
 
 /** One part for each kind of thing. A part about nothing is a line. */
-function linesOf({ survey, tasks, pipelines, members }: Found, whole: Layout): readonly string[] {
+function linesOf({ survey, tasks, pipelines, crew }: Found, whole: Layout): readonly string[] {
   const layout = { ...whole, width: whole.width - INDENT.length };
   const open = pipelines.filter(({ state }) => state !== 'done' && state !== 'cancelled');
   const notable = tasks.filter(({ status }) => status === 'running' || status === 'failed');
@@ -92,7 +93,7 @@ function linesOf({ survey, tasks, pipelines, members }: Found, whole: Layout): r
     '',
     ...part(
       'Members',
-      some(members, (few) => memberLines(few, survey.at, layout)),
+      [...some(crew.members, (few) => memberLines(few, survey.at, layout)), ...leaderLines(survey)],
       layout,
     ),
   ];
@@ -133,15 +134,8 @@ function endedTold(pipelines: readonly ListedPipeline[]): string {
   return told.length === 0 ? '' : `: ${told.join(', ')}`;
 }
 
-function memberLines(members: readonly Member[], now: number, layout: Layout): readonly string[] {
-  const rows = members.map(({ id, joinedAt, metadata }) => ({
-    cells: [id, spoken(now - joinedAt), metadata === undefined || metadata === null ? '' : JSON.stringify(metadata)],
-  }));
-  return tableLines(['MEMBER', 'SINCE', 'METADATA'], rows, layout);
-}
-
 /** Fields are only ever added; docs/cli.md lists them. */
-function jsonOf({ survey, tasks, pipelines, members, malformed }: Found): object {
+function jsonOf({ survey, tasks, pipelines, crew, malformed }: Found): object {
   return {
     ...surveyJson(survey),
     tasks: {
@@ -150,11 +144,7 @@ function jsonOf({ survey, tasks, pipelines, members, malformed }: Found): object
       failed: tasks.filter(({ status }) => status === 'failed').map(taskJson),
     },
     pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
-    members: members.map(({ id, joinedAt, metadata }) => ({
-      id,
-      joinedAt: new Date(joinedAt).toISOString(),
-      metadata: metadata ?? null,
-    })),
+    ...crewJson(crew),
     malformed,
   };
 }

@@ -7,6 +7,7 @@ import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
+import { type Crew, crewJson, crewLines, crewOf } from './members/crew.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
@@ -22,6 +23,7 @@ Examples:
   signalbox who main-branch
   signalbox who lock/main-branch
   signalbox who --watch
+  signalbox who --json | jq -r .coordinator
   signalbox who --json | jq '.locks[] | select(.waiting | length > 3) | .name'
 
 States of a hold:
@@ -40,30 +42,38 @@ export function define(command: Command): void {
       if (watch) return watched(command, async (box) => shownOf(await asked(box, resource)));
       const looked = await look(command, (box) => asked(box, resource));
       const { url, missing } = looked;
-      const { survey: found, tasks = [] } = looked.found;
+      const { survey: found, tasks = [], crew } = looked.found;
       if (isJson(command)) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
       if (missing !== undefined) return print(printable(missing));
-      if (!isInUse(found) && tasks.length === 0) return print(printable(nothing(resource, url)));
-      for (const line of whoLines(found, layoutFor(screen(), paintFor(screen())), tasks)) print(line);
+      const layout = layoutFor(screen(), paintFor(screen()));
+      if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
+      else for (const line of whoLines(found, layout, tasks)) print(line);
+      for (const line of crewLines(crew, found, layout)) print(line);
     });
 }
 
 interface Asked {
   readonly survey: Survey;
-  /** Undefined for a question about one lock, which is not about tasks. */
+  /** Undefined for a question about one lock, which is not about tasks, nor about members. */
   readonly tasks: readonly TaskView[] | undefined;
+  readonly crew: Crew | undefined;
 }
 
 async function asked(box: Signalbox, resource: ReturnType<typeof resourceArgument> | undefined): Promise<Asked> {
   const survey = await surveyed(box, resource);
-  return { survey, tasks: resource === undefined ? await box.tasks.list({ status: 'running' }) : undefined };
+  if (resource !== undefined) return { survey, tasks: undefined, crew: undefined };
+  return { survey, tasks: await box.tasks.list({ status: 'running' }), crew: await crewOf(box) };
 }
 
-function shownOf({ survey, tasks }: Asked): Shown {
+function shownOf({ survey, tasks, crew }: Asked): Shown {
   return {
-    lines: (layout) => whoLines(survey, layout, tasks),
-    json: () => ({ ...surveyJson(survey), ...(tasks !== undefined && { tasks: tasks.map(taskJson) }) }),
+    lines: (layout) => [...whoLines(survey, layout, tasks), ...crewLines(crew, survey, layout)],
+    json: () => ({
+      ...surveyJson(survey),
+      ...(tasks !== undefined && { tasks: tasks.map(taskJson) }),
+      ...crewJson(crew),
+    }),
   };
 }
 

@@ -8,6 +8,8 @@ export const eventNames = [
   ...named('task', 'published claimed released requeued completed failed'),
   ...named('pipeline', 'started phase blocked resumed done failed cancelling cancelled'),
   ...named('member', 'joined left'),
+  ...named('coordinator', 'changed'),
+  ...named('topology', 'changed'),
   ...named('guard', 'evaluating passed failed'),
 ];
 

@@ -205,6 +205,37 @@ export {
   waitsForItsTurn,
   withVariables,
 } from './pipeline/index.ts';
+export {
+  type Asset,
+  type AssetChange,
+  type AssetTaken,
+  type Broadcasts,
+  type BroadcastStep,
+  changeBetween,
+  coordinatorOf,
+  decideAssets,
+  decideMove,
+  isNothing,
+  type Member,
+  type MemberUpdate,
+  newBroadcasts,
+  NO_VIEW,
+  ownerOf,
+  ownersOf,
+  type RecordedAsset,
+  sameTopology,
+  sendingFailed,
+  timeIsUp,
+  type Topology,
+  topologyChanged,
+  type TopologyMember,
+  topologyOf,
+  updated,
+  type View,
+  type ViewChange,
+  type ViewMember,
+  viewOf,
+} from './members/index.ts';
 export { LONGEST_NAME, nameProblem } from './name.ts';
 export { type Wish, faultOf, grantFault, lockFault, semaphoreFault } from './fault.ts';
 export {

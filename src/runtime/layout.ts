@@ -87,7 +87,7 @@ export function queueOfRecord(key: string): { readonly key: string; readonly end
   return prefixed(`${TICKETS}${key.slice(RECORDS.length)}/`);
 }
 
-export type StateKind = 'pipeline' | 'member';
+export type StateKind = 'pipeline' | 'member' | 'topology';
 
 export function stateKey(kind: StateKind, id: string): string {
   return `${STATES}${kind}/${encodeURIComponent(id)}`;

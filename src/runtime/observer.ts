@@ -3,6 +3,7 @@
  * acts on. Observers must neither throw nor wait: a write or a watch calls them.
  */
 import type { Event } from '../core/index.ts';
+import type { Session } from './session/session.ts';
 
 export interface RuntimeObserver {
   /** Events that no write carries. */
@@ -11,6 +12,8 @@ export interface RuntimeObserver {
   waitChanged?(): void;
   /** Leases of other processes have ended. */
   leasesEnded?(): void;
+  /** A session of this process has ended. */
+  sessionEnded?(session: Session): void;
   /** Called now and then, in case news was missed. */
   backstop?(): void;
 }

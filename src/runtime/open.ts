@@ -14,6 +14,7 @@ import {
   type Store,
   withoutPassword,
 } from '../store/index.ts';
+import type { MembershipView } from './members/membership-view.ts';
 import { refuseCheckedOut } from './location/checked-out.ts';
 import { withDeadlines } from './session/bounded-store.ts';
 import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location/location.ts';
@@ -37,6 +38,8 @@ export interface OpenOptions {
   readonly about?: Json;
   /** What guards look at besides the store; this machine, from the current directory, if not given. */
   readonly adapters?: Adapters;
+  /** A view of your own, from which coordinator, registry, placement and topology are made. */
+  readonly membership?: MembershipView;
   /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
@@ -51,6 +54,7 @@ const OPTIONS = {
   maintains: flag,
   about: anything,
   adapters: anObject,
+  membership: anObject,
   clock: anObject,
   newId: aFunction,
 };
@@ -89,6 +93,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     adapters: adaptersFrom(options.adapters),
     given: options.adapters,
     url,
+    membership: options.membership,
   });
 }
 

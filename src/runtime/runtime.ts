@@ -341,6 +341,7 @@ export class Runtime implements WriterHost {
     const held = this.holdings.all().filter((hold) => hold.process === session.id);
     for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });
     for (const waiter of this.waiters.all()) if (waiter.process === session.id) waiter.sessionEnded();
+    for (const observer of this.#observers) observer.sessionEnded?.(session);
     // Does not revoke the lease: its last part is the time in which user code has to stop.
   }
 }

@@ -23,7 +23,9 @@ import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
 import { Events } from './observe/events.ts';
 import { followSince, type PastListener } from './observe/past-events.ts';
-import type { Subscription } from './subscription.ts';
+import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
+import { iterated } from './subscriber-iterator.ts';
+import { type Subscription, subscription } from './subscription.ts';
 import { CHECK, type CheckOptions, Executor } from './guards/executor.ts';
 import { Guards } from './guards/guards.ts';
 import { LeftBehind } from './guards/left-behind.ts';
@@ -31,7 +33,11 @@ import { ensureSlots } from './holds/ensure.ts';
 import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
 import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
 import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
+import { MemberFeed } from './members/feed.ts';
+import { type Lead, leadOn, type LeadOptions, type Term } from './members/lead.ts';
 import { Members } from './members/members.ts';
+import { OwnMemberships } from './members/own-memberships.ts';
+import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
 import { runUnder } from './holds/resource.ts';
@@ -69,6 +75,8 @@ export interface SignalboxSettings extends MaintenanceSettings {
   readonly given: Adapters | undefined;
   /** The URL by which other processes can open the store, if they can. */
   readonly url: string | undefined;
+  /** The view that the caller passed, in place of the members in the store. */
+  readonly membership?: MembershipView | undefined;
 }
 
 /** What `saveState` wrote. */
@@ -99,6 +107,8 @@ export class Signalbox implements AsyncDisposable {
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
   readonly #executor: Executor;
+  readonly #lead: Lead;
+  readonly #feed: MemberFeed;
   readonly #denials: DenialCounts;
   readonly #dispatch: Dispatch;
 
@@ -110,12 +120,15 @@ export class Signalbox implements AsyncDisposable {
     this.tasks = new Tasks(runtime, this.#dispatch);
     this.#events = new Events(runtime, this.#dispatch.feed);
     this.children = new Children(runtime);
-    this.members = new Members(runtime);
+    this.#lead = leadOn(runtime, (name) => this.lock(name));
+    this.#feed = new MemberFeed(runtime, settings.membership);
+    const memberships = new OwnMemberships();
+    this.members = new Members(runtime, this.#feed, memberships, this.#lead);
     const looks = { tasks: this.tasks, pipelines: { look: (id: string) => this.pipelines.look(id) } };
     const leftBehind = new LeftBehind(runtime, settings.maintains && settings.reclaim);
     const deadlocks = new Deadlocks(runtime);
     this.#denials = new DenialCounts(runtime);
-    runtime.observedBy(this.#events, deadlocks, leftBehind, this.#denials);
+    runtime.observedBy(this.#events, deadlocks, leftBehind, memberships, this.#denials);
     this.#executor = new Executor(runtime, this.#events, leftBehind, looks, settings.adapters);
     this.guards = new Guards(runtime, this.#executor);
     this.pipelines = new Pipelines(runtime, {
@@ -188,47 +201,50 @@ export class Signalbox implements AsyncDisposable {
     return tryTogether(this.#runtime, this.#parts, wants, options);
   }
 
-  /** Resolves once no event can be missed. Handlers may be async; each one gets its events in order. */
-  on<Pattern extends EventPattern>(pattern: Pattern, handler: EventHandler<Pattern>): Promise<Subscription> {
-    return this.#events.subscribe(pattern, handler as EventHandler);
+  /**
+   * Runs `work` in one process of all that lead under this name; if it loses the lead, another one takes over, and this one
+   * waits again. Resolves with what the work returns; `term.signal` tells the work to stop.
+   */
+  lead<T>(name: string, work: (term: Term) => T | Promise<T>, options?: LeadOptions): Promise<T> {
+    return this.#lead(named(name, 'lead'), work, options);
+  }
+
+  /**
+   * Resolves once no event can be missed. Handlers may be async; each one gets its events in order. The process stays alive
+   * until the subscription ends.
+   */
+  on<Pattern extends EventPattern>(
+    pattern: Pattern,
+    handler: EventHandler<Pattern>,
+    options: ListenOptions = {},
+  ): Promise<Subscription> {
+    refuseWrongValues(options, LISTEN);
+    return listening(this.#runtime, options, async () => {
+      const events = await this.#events.subscribe(pattern, handler as EventHandler);
+      if (!pattern.startsWith('coordinator:')) return events;
+      // Nobody writes these events: they follow from the view, which has to be followed.
+      const members = await this.#feed
+        .listen(() => undefined)
+        .catch((error: unknown) => {
+          events.unsubscribe();
+          throw error;
+        });
+      return subscription(() => {
+        events.unsubscribe();
+        members.unsubscribe();
+      });
+    });
   }
 
   /** The same as an async iterator, of all events if no pattern is given; ends when `signal` aborts or the signalbox is closed. */
-  async *events<Pattern extends EventPattern = '*'>(
+  events<Pattern extends EventPattern = '*'>(
     pattern: Pattern = '*' as Pattern,
-    options: { readonly signal?: AbortSignal } = {},
+    options: { readonly signal?: AbortSignal } & ListenOptions = {},
   ): AsyncIterable<EventOf<Pattern>> {
-    refuseWrongValues(options, { signal: abortSignal });
-    const { signal } = options;
+    refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
+    const { signal, ...listen } = options;
     const over = signal === undefined ? this.#runtime.stopped : AbortSignal.any([signal, this.#runtime.stopped]);
-    let next: { readonly event: EventOf<Pattern>; readonly taken: () => void } | undefined;
-    let wake = (): void => {};
-    const stop = (): void => wake();
-    // Takes one event at a time: later ones wait in the queue of the subscription, which is bounded.
-    const subscription = await this.on(
-      pattern,
-      (event) =>
-        new Promise<void>((taken) => {
-          next = { event, taken };
-          wake();
-        }),
-    );
-    over.addEventListener('abort', stop);
-    try {
-      while (!over.aborted) {
-        if (next === undefined) {
-          await new Promise<void>((resolve) => (wake = resolve));
-          continue;
-        }
-        const { event, taken } = next;
-        next = undefined;
-        taken();
-        yield event;
-      }
-    } finally {
-      over.removeEventListener('abort', stop);
-      subscription.unsubscribe();
-    }
+    return iterated<EventOf<Pattern>>((handler) => this.on(pattern, handler, listen), over);
   }
 
   /** Whether a condition holds now. `given` inputs are not looked up; inputs that cannot be looked up count as missing. */

@@ -17,6 +17,14 @@ export {
   storePromises,
   type TestRunner,
 } from './store-contract.ts';
+export { type MockMember, MockMembershipView } from './mock-membership.ts';
+export {
+  type ClusterProcess,
+  type ClusterReport,
+  type SeenView,
+  TestCluster,
+  type TestClusterOptions,
+} from './test-cluster.ts';
 export { settle, TestClock } from './test-clock.ts';
 export { simulate, type SimulationReport, type Workload } from './simulation/simulate.ts';
 export { Violation } from './simulation/checker.ts';

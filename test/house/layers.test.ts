@@ -32,7 +32,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   write: [],
   session: ['write'],
   holds: ['write', 'session'],
-  members: ['write', 'session'],
+  members: ['write', 'session', 'holds'],
   tasks: ['write', 'session', 'holds'],
   bus: ['session'],
   observe: ['write', 'session', 'members', 'tasks'],

@@ -14,7 +14,14 @@ describe.each(transports)('members on $transport', ({ atOnce }) => {
     expect(joined.kind).toBe('joined');
     expect(await other!.box.members.isAlive('agent/7')).toBe(true);
     expect(await other!.box.members.list()).toEqual([
-      { id: 'agent/7', metadata: { host: 'a' }, joinedAt: fleet.clock.now() },
+      {
+        id: 'agent/7',
+        metadata: { host: 'a' },
+        joinedAt: fleet.clock.now(),
+        incarnation: expect.any(Number) as number,
+        weight: 1,
+        assets: [],
+      },
     ]);
     if (joined.kind === 'joined') {
       expect(joined.membership.isValid).toBe(true);

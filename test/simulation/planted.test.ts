@@ -23,6 +23,38 @@ const slowAnswers: Edit = {
 
 const mutants: readonly Mutant[] = [
   {
+    name: 'a view that skips a change lets two processes place a key differently',
+    shownBy: 1,
+    workload: 'members',
+    file: 'runtime/members/feed.ts',
+    right: 'if (changes.revision <= this.#asOf) return;',
+    wrong: 'if (changes.revision <= this.#asOf || changes.revision % 4 === 0) return;',
+  },
+  {
+    name: 'a coordinator by join order is another one in a process that did not see them join',
+    shownBy: 1,
+    workload: 'members',
+    file: 'core/members/view.ts',
+    right: 'return members[0]?.id ?? null;',
+    wrong: 'return [...members].sort((one, other) => one.incarnation - other.incarnation)[0]?.id ?? null;',
+  },
+  {
+    name: 'an asset outlives its member',
+    shownBy: 1,
+    workload: 'members',
+    file: 'runtime/members/registering.ts',
+    right: "    lease: 'keep',\n",
+    wrong: '',
+  },
+  {
+    name: 'an exclusive asset is given to two members at once',
+    shownBy: 4,
+    workload: 'members',
+    file: 'runtime/members/registering.ts',
+    right: "return [{ ...prefixed(MEMBERS), target: 'mod', is: '<', than: revision + 1 }];",
+    wrong: 'return [];',
+  },
+  {
     name: 'tokens that start over let an old holder write',
     shownBy: 1,
     file: 'core/machine.ts',

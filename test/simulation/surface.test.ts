@@ -3,7 +3,10 @@ import { Bus } from '../../src/runtime/bus/bus.ts';
 import { Guards } from '../../src/runtime/guards/guards.ts';
 import { Lock } from '../../src/runtime/holds/lock.ts';
 import { LockHold, SemaphoreHold } from '../../src/runtime/holds/public-hold.ts';
-import { Members, Membership } from '../../src/runtime/members/members.ts';
+import { FollowedMembers } from '../../src/runtime/members/followed-members.ts';
+import { Members } from '../../src/runtime/members/members.ts';
+import { Membership } from '../../src/runtime/members/membership.ts';
+import { TopologyBroadcast } from '../../src/runtime/members/topology-broadcast.ts';
 import { open } from '../../src/runtime/open.ts';
 import { Pipelines } from '../../src/runtime/pipelines/pipelines.ts';
 import { Semaphore } from '../../src/runtime/holds/semaphore.ts';
@@ -29,6 +32,8 @@ const CLASSES = {
   Pipelines,
   Members,
   Membership,
+  FollowedMembers,
+  TopologyBroadcast,
   Bus,
 };
 

@@ -3,19 +3,11 @@ import type { Command } from 'commander';
 import { spoken } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { GitHubHold, LockManager } from '../../github/index.ts';
-import { GatedChild, NotStarted, randomHex } from '../../host/index.ts';
-import { MARK } from '../../host/mark.ts';
-import { CliExit, EXIT } from '../exit-code.ts';
-import { givenDescriptors, stillOpen } from '../run/descriptors.ts';
 import { endLike, type RunEnded } from '../run/ended.ts';
-import { findProgram } from '../run/program.ts';
 import type { OnLost } from '../run/request.ts';
-import { NOT_STARTED, originalArgv } from '../run/run.ts';
-import { Signals } from '../run/signals.ts';
-import { leaveStreamsAlone } from '../run/streams.ts';
-import { supervise } from '../run/supervise.ts';
-import { hasTerminal } from '../run/terminal.ts';
-import { Voice } from '../run/voice.ts';
+import { runAlongside } from '../run/alongside.ts';
+import type { Signals } from '../run/signals.ts';
+import type { Voice } from '../run/voice.ts';
 import { addAsking, type AskOptions, askingOf, issueNumber, managerFor, refusal, timeoutOf } from './arguments.ts';
 import { parseDuration } from '../duration.ts';
 
@@ -44,58 +36,26 @@ export function addRun(command: Command): void {
 
 async function run(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
   if (!ON_LOST.includes(options.onLost)) throw new Failure('invalid', `--on-lost: expected ${ON_LOST.join(', ')}`);
-  const [name, ...args] = given;
-  if (name === undefined) throw new Failure('invalid', 'there is no command to run; it goes after --');
-  leaveStreamsAlone();
-  const descriptors = givenDescriptors();
-  const argv = originalArgv([name, ...args]);
-  const program = findProgram(argv[0], process.env);
-  const sharesTerminal = hasTerminal();
-  const signals = new Signals(sharesTerminal);
-  const voice = new Voice('on-a-terminal');
-  // The heartbeats keep no process alive.
-  const alive = setInterval(() => undefined, 2 ** 30);
-  try {
-    const timeoutMs = timeoutOf(options.ttl) ?? 300_000;
-    const manager = managerFor(options, timeoutMs);
+  const terms = { graceMs: parseDuration(options.grace), onLost: options.onLost as OnLost };
+  return runAlongside(given, terms, 'on-a-terminal', async (signals, voice) => {
+    const manager = managerFor(options, timeoutOf(options.ttl) ?? 300_000);
     const hold = await acquired(manager, issue, options, signals, voice);
-    const mark = randomHex(8);
-    const around = process.env[MARK] ?? '';
     const environment = {
-      ...process.env,
-      ...{
-        SIGNALBOX_HOLDER: hold.workerId,
-        SIGNALBOX_TOKEN: String(hold.token),
-        SIGNALBOX_GITHUB_ISSUE: String(issue),
-      },
-      [MARK]: around === '' ? mark : `${around}.${mark}`,
+      SIGNALBOX_HOLDER: hold.workerId,
+      SIGNALBOX_TOKEN: String(hold.token),
+      SIGNALBOX_GITHUB_ISSUE: String(issue),
     };
-    try {
-      const child = await GatedChild.start(program, argv, environment, {
-        leads: !sharesTerminal,
-        mark,
-        given: stillOpen(descriptors),
-      });
-      try {
-        if (!hold.isValid)
-          throw new CliExit(EXIT.notAcquired, `issue #${issue}: the lock was lost before the command could begin`);
-        const terms = { graceMs: parseDuration(options.grace), onLost: options.onLost as OnLost };
-        return await supervise(terms, [{ release: () => hold.release() }], child, signals, voice, hold.signal);
-      } finally {
-        await child.abandon();
-      }
-    } finally {
-      await hold.release('ended before it began');
-    }
-  } catch (error) {
-    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
-    if (signals.left === undefined) throw error;
-    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
-  } finally {
-    clearInterval(alive);
-    voice.done();
-    signals.stop();
-  }
+    return {
+      what: `issue #${issue}`,
+      environment,
+      get isValid() {
+        return hold.isValid;
+      },
+      signal: hold.signal,
+      release: () => hold.release(),
+      abandon: () => hold.release('ended before it began'),
+    };
+  });
 }
 
 async function acquired(

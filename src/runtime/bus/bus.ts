@@ -10,7 +10,9 @@ import {
   type Store,
   Value,
 } from '../../store/index.ts';
-import { oneOf, refuseUnlessFunction } from '../options.ts';
+import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
+import { oneOf, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
+import { type Subscription, subscription } from '../subscription.ts';
 import { keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
 
@@ -74,7 +76,7 @@ export class Bus implements AsyncDisposable {
   readonly #clock: Clock;
   readonly #stop = new AbortController();
   readonly #stopped: AbortSignal;
-  readonly #watchers = new Map<number, Watcher>();
+  readonly #watches = new Map<number, Subscription>();
   readonly #closing: () => Promise<void>;
   #lastId = 0;
 
@@ -124,25 +126,30 @@ export class Bus implements AsyncDisposable {
    * Calls `handler` for every change of keys that begin with `prefix`, from now on. Resolves with an id once no change can
    * be missed. A handler may be async: it gets changes in order, one at a time, and delays no other handler.
    */
-  async watch(prefix: string, handler: BusHandler): Promise<number> {
+  async watch(prefix: string, handler: BusHandler, options: ListenOptions = {}): Promise<number> {
     this.#refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
-    const watcher = new Watcher(this.#store, this.#clock, plainRange(prefix), handler, this.#stopped);
-    try {
-      await watcher.start();
-    } catch (error) {
-      watcher.stop();
-      throw error;
-    }
+    refuseWrongValues(options, LISTEN);
+    const host = { clock: this.#clock, stopped: this.#stopped };
+    const watching = await listening(host, options, async () => {
+      const watcher = new Watcher(this.#store, this.#clock, plainRange(prefix), handler, this.#stopped);
+      try {
+        await watcher.start();
+      } catch (error) {
+        watcher.stop();
+        throw error;
+      }
+      return subscription(() => watcher.stop());
+    });
     this.#lastId += 1;
-    this.#watchers.set(this.#lastId, watcher);
+    this.#watches.set(this.#lastId, watching);
     return this.#lastId;
   }
 
   /** Answers whether there was such a watch. Its handler is not called again. */
   unwatch(id: number): boolean {
-    this.#watchers.get(id)?.stop();
-    return this.#watchers.delete(id);
+    this.#watches.get(id)?.unsubscribe();
+    return this.#watches.delete(id);
   }
 
   /** Never throws: the answer says if the store cannot be reached. */
@@ -160,8 +167,8 @@ export class Bus implements AsyncDisposable {
   /** Ends the watches. The keys that were put stay. */
   async close(): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    for (const watcher of this.#watchers.values()) watcher.stop();
-    this.#watchers.clear();
+    for (const watching of this.#watches.values()) watching.unsubscribe();
+    this.#watches.clear();
     this.#stop.abort();
     await this.#closing();
   }

@@ -1,5 +1,5 @@
 /** What each event tells. `type` tells them apart: a handler that has looked at it knows the other fields. */
-import type { Cycle, Json, LockMode, OnFailure, Outlook, Slots, Token } from '../../core/index.ts';
+import type { Cycle, Json, LockMode, OnFailure, Outlook, Slots, Token, Topology } from '../../core/index.ts';
 import type { EventKind } from './event-kinds.ts';
 
 /** What every event tells. */
@@ -161,6 +161,22 @@ export interface PipelineEndedEvent extends EventFields<`pipeline:${'cancelling'
 /** A member came, or went; `holder` is its id. */
 export interface MemberEvent extends EventFields<`member:${'joined' | 'left'}`> {}
 
+/** Another member is first in the view, as this process sees it; told in this process only. `holder` is that member. */
+export interface CoordinatorEvent extends EventFields<'coordinator:changed'> {
+  /** The coordinator before; null if there was no member. */
+  readonly from: string | null;
+  /** The coordinator now; null if there is no member. */
+  readonly to: string | null;
+  /** The version of the view. */
+  readonly version: number;
+}
+
+/** The topology was broadcast; `holder` is the coordinator. */
+export interface TopologyEvent extends EventFields<'topology:changed'> {
+  /** The members with their assets, and the coordinator. */
+  readonly topology: Topology;
+}
+
 /** A guard is looked at, and what came of it. `resource` is `guard/ID`, or the pipeline to whose phase it belongs. */
 export interface GuardEvent extends EventFields<`guard:${'evaluating' | 'passed' | 'failed'}`> {
   /** Of a pipeline: the guard. */
@@ -201,6 +217,8 @@ export type SignalboxEvent =
   | PipelineResumedEvent
   | PipelineEndedEvent
   | MemberEvent
+  | CoordinatorEvent
+  | TopologyEvent
   | GuardEvent
   | ResyncEvent;
 

@@ -20,7 +20,7 @@ import {
 } from '../layout.ts';
 import { afterPrefix } from '../../store/index.ts';
 import type { EventHandler, EventType, SignalboxEvent } from './event-types.ts';
-import { memberLeft } from '../members/members.ts';
+import { memberLeft } from '../members/records.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { RuntimeObserver } from '../observer.ts';
 import type { Runtime } from '../runtime.ts';
@@ -51,7 +51,7 @@ export type EventSource = 'records' | 'tasks';
 /** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
 export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;

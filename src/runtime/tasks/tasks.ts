@@ -24,6 +24,7 @@ import {
 import { Failure, shown } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
+import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
 import { refreshed } from '../holds/detached.ts';
 import type { RenewOutcome } from '../holds/terms.ts';
@@ -365,12 +366,14 @@ export class Tasks {
    */
   async subscribe<Data = Json, Result = Json>(
     handler: TaskHandler<Data, Result>,
-    options: { readonly pending?: boolean } = {},
+    options: { readonly pending?: boolean } & ListenOptions = {},
   ): Promise<Subscription> {
     this.#runtime.refuseIfClosed();
     refuseUnlessFunction('the handler', handler);
-    refuseWrongValues(options, { pending: flag });
-    return this.#dispatch.notifier.subscribe(handler as TaskHandler, options.pending === true);
+    refuseWrongValues(options, { pending: flag, ...LISTEN });
+    const { pending, ...listen } = options;
+    const { notifier } = this.#dispatch;
+    return listening(this.#runtime, listen, () => notifier.subscribe(handler as TaskHandler, pending === true));
   }
 
   #checkClaim(id: string | undefined, options: ClaimOptions, known: readonly string[]): void {

@@ -22,6 +22,7 @@ import {
   TICKETS,
 } from '../../runtime/layout.ts';
 import type { Changes } from '../../store/index.ts';
+import { MemberChecker } from './member-checker.ts';
 import { TaskChecker } from './task-checker.ts';
 import type { SimulatedProcess, World } from './world.ts';
 
@@ -113,6 +114,7 @@ export class Checker {
   violation: Violation | undefined;
 
   readonly tasks: TaskChecker;
+  readonly members: MemberChecker;
 
   constructor(world: World) {
     this.#world = world;
@@ -121,6 +123,7 @@ export class Checker {
       (what) => this.fail(what),
       (id, token) => void this.#ended.add(`${id} #${token}`),
     );
+    this.members = new MemberChecker((what) => this.fail(what));
   }
 
   // What users believe
@@ -476,6 +479,7 @@ export class Checker {
   /** After all is over nothing may be held and nobody may wait. */
   atTheEnd(): void {
     this.tasks.atTheEnd();
+    this.members.atTheEnd();
     for (const [resource, { holds }] of this.#records) {
       if (holds.length > 0)
         this.fail(`${resource} is still held by ${holds.map(({ holder }) => holder).join(', ')} at the end`);

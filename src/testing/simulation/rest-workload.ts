@@ -76,7 +76,7 @@ export class RestWorker extends User {
     const id = this.random.pick(MEMBERS);
     this.doing = `joins as ${id}`;
     const outcome = await this.box.members.join(id, { by: this.name });
-    if (outcome.kind === 'taken') return;
+    if (outcome.kind !== 'joined') return;
     const { membership } = outcome;
     const held: Held = {
       id: `${id} ${this.name} ${this.world.now}`,

@@ -5,11 +5,12 @@
  */
 import { Failure } from '../../failure.ts';
 import { open } from '../../runtime/open.ts';
+import { MEMBERS } from '../../runtime/members/records.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
 import { type Changes, type KeyRange, openMemory, type Store } from '../../store/index.ts';
-import { afterPrefix } from '../../store/index.ts';
+import { afterPrefix, prefixed } from '../../store/index.ts';
 import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
 import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, Violation } from './checker.ts';
@@ -222,6 +223,8 @@ class Simulation {
 
   async #observe(): Promise<void> {
     await this.#watch({ key: ANCHORS, end: afterPrefix(RECORDS) }, (changes) => this.#checker.stored(changes));
+    if (this.#workload === 'members')
+      await this.#watch(prefixed(MEMBERS), (changes) => this.#checker.members.stored(changes));
     if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));
   }
 

@@ -1,5 +1,6 @@
 /** What the users of a simulated run do, by name. */
 import { ManyWorker } from './many-workload.ts';
+import { MemberWorker } from './member-workload.ts';
 import { NamedWorker } from './named-workload.ts';
 import { PipelineWorker } from './pipeline-workload.ts';
 import { RestWorker } from './rest-workload.ts';
@@ -25,7 +26,8 @@ export const WORKLOADS = {
   tasks: { user: TaskWorker, rounds: [3, 25], callsPerSecond: 200, share: 10 },
   names: { user: NamedWorker, rounds: [3, 20], callsPerSecond: 300, share: 25 },
   slots: { user: SlotsWorker, rounds: [3, 20], callsPerSecond: 300, share: 15 },
-  rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, share: 9, takesTurns: true },
+  rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, share: 4, takesTurns: true },
+  members: { user: MemberWorker, rounds: [3, 15], callsPerSecond: 300, share: 5 },
   pipelines: { user: PipelineWorker, rounds: [3, 15], callsPerSecond: 300, share: 10, takesTurns: true },
   many: { user: ManyWorker, rounds: [1, 3], callsPerSecond: 3000, share: 1 },
 } as const satisfies Record<string, Kind>;

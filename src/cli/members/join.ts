@@ -1,0 +1,115 @@
+/** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Json, nameProblem } from '../../core/index.ts';
+import { open } from '../../runtime/open.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { durationArgument } from '../arguments.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import type { GlobalOptions } from '../program.ts';
+import { type Alongside, runAlongside } from '../run/alongside.ts';
+import { endLike } from '../run/ended.ts';
+
+interface Flags {
+  readonly asset: readonly string[];
+  readonly exclusive?: true;
+  readonly metadata?: Json;
+  readonly weight?: number;
+  readonly grace: number;
+  readonly ttl: number;
+}
+
+export function addJoin(command: Command): void {
+  const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
+  command
+    .description('be a member for as long as a command runs')
+    .usage('ID [options] -- COMMAND [ARGUMENT…]')
+    .argument('<member>', 'the id of the member', memberArgument)
+    .argument('<command...>', 'what to run, with its arguments')
+    .option('--asset <id>', 'what the member owns (repeatable)', all, [])
+    .option('--exclusive', 'no other member may own these assets')
+    .option('--metadata <json>', 'what others are to know of it', jsonArgument)
+    .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
+    .option('--grace <duration>', 'time between TERM and KILL if the membership is lost', durationArgument, 5000)
+    .option('--ttl <duration>', 'how long the member outlives this process if it vanishes', durationArgument, 15_000)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox members join agent-7 -- ./agent.sh
+  signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
+
+The command gets SIGNALBOX_MEMBER in its environment. If this process cannot renew its session in time, others see that
+the member left, and the command is stopped.
+
+Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
+            64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
+    )
+    .action(async (id: string, argv: string[], flags: Flags) => {
+      const { store } = command.optsWithGlobals<GlobalOptions>();
+      const terms = { graceMs: flags.grace, onLost: 'term' as const };
+      const ended = await runAlongside(argv, terms, 'on-a-terminal', async () => {
+        const box = await open(store, { sessionTtlMs: flags.ttl });
+        try {
+          return await joined(box, id, flags);
+        } catch (error) {
+          await box.close();
+          throw error;
+        }
+      });
+      endLike(ended);
+    });
+}
+
+async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongside> {
+  const { asset: assets, exclusive, metadata, weight } = flags;
+  const options = { assets, ...(exclusive && { exclusive }), ...(weight !== undefined && { weight }) };
+  const outcome = await box.members.join(id, metadata, options);
+  if (outcome.kind === 'taken') {
+    const message = `member/${id}: a member with this id is alive; choose another id, or see: signalbox members list`;
+    throw new CliExit(EXIT.notAcquired, message, { outcome: 'taken', member: id });
+  }
+  if (outcome.kind === 'asset-taken') {
+    const { asset, owner } = outcome;
+    const message = `member/${id}: the asset ${asset} belongs to member/${owner}`;
+    throw new CliExit(EXIT.notAcquired, message, { outcome: 'asset-taken', asset, owner });
+  }
+  const { membership } = outcome;
+  let leaving: Promise<{ kind: string }> | undefined;
+  const release = (): Promise<{ kind: string }> => (leaving ??= left(box, membership.isValid));
+  return {
+    what: `member/${id}`,
+    environment: { SIGNALBOX_MEMBER: id },
+    get isValid() {
+      return membership.isValid;
+    },
+    signal: membership.signal,
+    release,
+    abandon: release,
+  };
+}
+
+/** Closing the store ends the session, and the member with it. */
+async function left(box: Signalbox, wasMember: boolean): Promise<{ kind: string }> {
+  await box.close();
+  return { kind: wasMember ? 'released' : 'already-lost' };
+}
+
+function memberArgument(text: string): string {
+  const problem = nameProblem(text, 'member');
+  if (problem !== undefined) throw new InvalidArgumentError(`${problem}.`);
+  return text;
+}
+
+function jsonArgument(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new InvalidArgumentError(`It is not JSON: ${(error as Error).message}.`);
+  }
+}
+
+function weightArgument(text: string): number {
+  const weight = Number(text);
+  if (text.trim() !== '' && Number.isFinite(weight) && weight > 0) return weight;
+  throw new InvalidArgumentError('Accepted is a number above zero.');
+}

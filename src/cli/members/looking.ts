@@ -1,0 +1,127 @@
+/** `signalbox members list` and `members watch`. */
+import type { Command } from 'commander';
+import { timeLimit } from '../../clock.ts';
+import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
+import type { Malformed } from '../../runtime/stored.ts';
+import { durationArgument } from '../arguments.ts';
+import { countArgument, timeOf } from '../events.ts';
+import { look } from '../looking.ts';
+import { warnOf } from '../malformed.ts';
+import { paintFor, print, printable, printJson, printName, screen, tell } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { type Layout, layoutFor, tableLines } from '../table.ts';
+
+export function addLooking(command: Command): void {
+  list(command.command('list'));
+  watch(command.command('watch'));
+}
+
+function list(command: Command): void {
+  command
+    .description('list the live members, what they own, and which one coordinates')
+    .option('--names', 'print only the ids, one per line')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox members list
+  signalbox members list --names
+  signalbox members list --json | jq -r .coordinator`,
+    )
+    .action(async ({ names }: { names?: true }) => {
+      const malformed: Malformed[] = [];
+      const onMalformed = (one: Malformed): void => void malformed.push(one);
+      const { found, missing } = await look(command, (box) => box.members.list({ onMalformed }));
+      if (isJson(command)) return printJson({ members: found.map(memberJson), coordinator: first(found) });
+      warnOf(malformed);
+      if (names) return found.forEach(({ id }) => printName(id));
+      if (missing !== undefined) return print(printable(missing));
+      if (found.length === 0) return print('There are no members.');
+      for (const line of memberLines(found, Date.now(), layoutFor(screen(), paintFor(screen())))) print(line);
+    });
+}
+
+function watch(command: Command): void {
+  command
+    .description('print the view, then each change: who joined, who left, who coordinates')
+    .option('-n, --count <number>', 'stop after this many changes', countArgument)
+    .option('--for <duration>', 'stop after this time', durationArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox members watch
+  signalbox members watch -n 1
+  signalbox members watch --json | jq -c '.left'
+
+With --json, every line is a topology with the names of those who joined and left. A line with "isResync" says that
+views were skipped, because the store has forgotten them.`,
+    )
+    .action(async ({ count = Number.POSITIVE_INFINITY, for: forMs }: { count?: number; for?: number }) => {
+      await withBox(command, async (box, interrupted) => {
+        const limit = forMs === undefined ? undefined : timeLimit(forMs);
+        const signal = limit === undefined ? interrupted : AbortSignal.any([interrupted, limit.signal]);
+        const members = await box.members.follow();
+        const changes = members.changes({ signal });
+        const show = (change: ViewChange<Member>): void => {
+          if (isJson(command)) printJson(changeJson(change));
+          else print(changeLine(change, Date.now()));
+        };
+        tell('signalbox: waiting for changes; Ctrl-C stops');
+        show({ view: members.view(), joined: [], left: [], changed: [], isResync: false });
+        let left = count;
+        for await (const change of changes) {
+          show(change);
+          left -= 1;
+          if (left <= 0) break;
+        }
+        limit?.cancel();
+      });
+    });
+}
+
+/** Fields are only ever added; docs/cli.md lists them. */
+export function memberJson({ id, metadata, incarnation, joinedAt, weight, assets }: Member): object {
+  return { id, metadata: metadata ?? null, incarnation, joinedAt: timeOf(joinedAt), weight, assets };
+}
+
+function changeJson({ view, joined, left, changed, isResync }: ViewChange<Member>): object {
+  const names = (members: readonly Member[]): readonly string[] => members.map(({ id }) => id);
+  return { ...topologyOf(view), joined: names(joined), left: names(left), changed: names(changed), isResync };
+}
+
+/** Also what `who` shows of the members. */
+export function memberLines(members: readonly Member[], now: number, layout: Layout): readonly string[] {
+  const coordinator = first(members);
+  const rows = members.map(({ id, joinedAt, assets }) => ({
+    cells: [
+      id,
+      spoken(Math.max(0, now - joinedAt)),
+      id === coordinator ? 'coordinator' : '',
+      assets.map((asset) => asset.id).join(', '),
+    ],
+  }));
+  return tableLines(['MEMBER', 'FOR', 'ROLE', 'ASSETS'], rows, layout);
+}
+
+function changeLine({ view, joined, left, changed, isResync }: ViewChange<Member>, now: number): string {
+  const paint = paintFor(screen());
+  const words = [
+    ...(isResync ? [paint('yellow', 'some views were skipped')] : []),
+    ...joined.map(({ id }) => `+${printable(id)}`),
+    ...left.map(({ id }) => `-${printable(id)}`),
+    ...changed.map(({ id }) => `~${printable(id)}`),
+  ];
+  const coordinator = coordinatorOf(view);
+  const who = coordinator === null ? 'no coordinator' : `coordinator ${printable(coordinator)}`;
+  const told = words.length === 0 ? '' : `${words.join(' ')}  `;
+  return `${timeOf(now)}  ${told}${paint('dim', `view ${view.version}: ${countTold(view.members.length)}, ${who}`)}`;
+}
+
+function first(members: readonly Member[]): string | null {
+  return coordinatorOf(viewOf(0, members));
+}
+
+function countTold(count: number): string {
+  return `${count} member${count === 1 ? '' : 's'}`;
+}

@@ -1,0 +1,37 @@
+/** Leads: a run under the lock of the lead, again and again, until the command ends by itself. */
+import { nameProblem } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { LEADERS } from '../../runtime/members/lead.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { complain, printable } from '../output.ts';
+import type { RunEnded } from './ended.ts';
+import { requestOf, type RunOptions, type RunRequest } from './request.ts';
+import { run } from './run.ts';
+
+export function leadRequestOf(argv: readonly string[], options: RunOptions & { readonly name: string }): RunRequest {
+  const { name, ...rest } = options;
+  const problem = nameProblem(name, 'lead');
+  if (problem !== undefined) throw new Failure('invalid', `--name: ${problem}`);
+  // Named apart from the options: a lead may be called `shared`, which is a mode in --lock.
+  return { ...requestOf(argv, { ...rest, lock: [LEADERS] }), wants: [{ lock: LEADERS + name }] };
+}
+
+export async function leadWith(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  for (;;) {
+    try {
+      return await run(request, env, undefined);
+    } catch (error) {
+      if (!isLost(error)) throw error;
+      if (error.message !== '') complain(`signalbox: ${printable(error.message)}`);
+      complain('signalbox: no longer the leader; waiting for the next turn');
+    }
+  }
+}
+
+/** Lost while the command ran, or before it could begin. */
+function isLost(error: unknown): error is CliExit {
+  if (!(error instanceof CliExit)) return false;
+  return (
+    error.exitCode === EXIT.lost || (error.exitCode === EXIT.notAcquired && error.message.includes('was lost before'))
+  );
+}

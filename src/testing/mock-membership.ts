@@ -1,0 +1,53 @@
+/** A membership view whose members a test sets: for `open(url, { membership })`. */
+import { changeBetween, type View, type ViewChange, type ViewMember, viewOf } from '../core/index.ts';
+import type { MembershipView } from '../runtime/members/membership-view.ts';
+import { type Subscription, subscription } from '../runtime/subscription.ts';
+
+/** A member as a test names it: an id alone, or with whatever matters to the test. */
+export type MockMember = string | (Partial<ViewMember> & { readonly id: string });
+
+export class MockMembershipView implements MembershipView {
+  #view: View;
+  readonly #listeners = new Set<(change: ViewChange) => void>();
+
+  constructor(members: readonly MockMember[] = []) {
+    this.#view = this.#viewOf(1, members);
+  }
+
+  view(): View {
+    return this.#view;
+  }
+
+  onChange(listener: (change: ViewChange) => void): Subscription {
+    this.#listeners.add(listener);
+    return subscription(() => void this.#listeners.delete(listener));
+  }
+
+  /**
+   * From now on these are the members. Delivers, before it returns, who joined and who left; gives the same. A member that was
+   * there stays the same incarnation, unless the test names another.
+   */
+  setMembers(members: readonly MockMember[], options: { readonly isResync?: boolean } = {}): ViewChange {
+    const before = this.#view;
+    this.#view = this.#viewOf(before.version + 1, members);
+    const change = changeBetween(before, this.#view, options.isResync === true);
+    for (const listener of this.#listeners) listener(change);
+    return change;
+  }
+
+  /** How many listen: none, once everything was stopped. */
+  get listeners(): number {
+    return this.#listeners.size;
+  }
+
+  #viewOf(version: number, members: readonly MockMember[]): View {
+    const known = new Map((version === 1 ? [] : this.#view.members).map((member) => [member.id, member]));
+    return viewOf(
+      version,
+      members.map((given): ViewMember => {
+        const member = typeof given === 'string' ? { id: given } : given;
+        return { incarnation: known.get(member.id)?.incarnation ?? version, ...member };
+      }),
+    );
+  }
+}

@@ -1,0 +1,84 @@
+// Members and leaders, as scripts use them.
+
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { built, ENTRY, isAlive, Place } from '../support/run-processes.ts';
+
+let place: Place;
+beforeAll(built);
+beforeEach(() => {
+  place = new Place();
+});
+afterEach(() => place.leave());
+
+const cli = (...args: readonly string[]): ReturnType<Place['start']> => place.start(process.execPath, [ENTRY, ...args]);
+
+describe('signalbox members', () => {
+  it('lists a member for as long as its command runs, refuses its id and its asset to others, and prints the changes', async () => {
+    const watch = cli('members', 'watch', '-n', '2');
+    await watch.prints(/view \d+: 0 members, no coordinator/, 'stdout');
+    const inside = `"$NODE" "$ENTRY" members list
+      "$NODE" "$ENTRY" who --json
+      "$NODE" "$ENTRY" members join agent -- echo never; echo "code $?"
+      "$NODE" "$ENTRY" members join other --asset shard/1 -- echo never; echo "code $?"
+      echo "member $SIGNALBOX_MEMBER"; exit 7`;
+    const options = ['--asset', 'shard/1', '--exclusive', '--metadata', '{"host":"a"}'];
+    const { code, stdout, stderr } = await cli('members', 'join', 'agent', ...options, '--', 'sh', '-c', inside).ended;
+    expect(code).toBe(7);
+    expect(stdout).toMatch(/^MEMBER +FOR +ROLE +ASSETS\nagent +.* +coordinator +shard\/1$/m);
+    expect(JSON.parse(/^\{.*$/m.exec(stdout)?.[0] ?? '')).toMatchObject({
+      coordinator: 'agent',
+      members: [{ id: 'agent', metadata: { host: 'a' }, assets: [{ id: 'shard/1', isExclusive: true }] }],
+    });
+    expect(stdout).not.toContain('never');
+    expect(stdout.match(/code 75/g)).toHaveLength(2);
+    expect(stdout).toContain('member agent\n');
+    expect(stderr).toContain('a member with this id is alive');
+    expect(stderr).toContain('the asset shard/1 belongs to member/agent');
+    const watched = await watch.ended;
+    expect(watched.code).toBe(0);
+    expect(watched.stdout).toMatch(
+      /\+agent {2}view \d+: 1 member, coordinator agent\n.* -agent {2}view \d+: 0 members/,
+    );
+  });
+});
+
+describe('signalbox lead', () => {
+  // Before anything is told of it, it listens to TERM.
+  const WORK = `trap 'echo "end $$" >> marks; exit 0' TERM; echo "begin $$ $SIGNALBOX_TOKEN" >> marks; echo "pid $$"; while :; do sleep 0.05; done`;
+  const marks = (): string[] => place.read('marks').trim().split('\n');
+
+  it('runs a command in one place; when the leader is killed it moves, after what it left has been ended', async () => {
+    const lead = (...options: readonly string[]): ReturnType<typeof cli> =>
+      cli('lead', '--name', 'shop', '--ttl', '2s', ...options, '--', 'sh', '-c', WORK);
+    const first = lead();
+    const one = await first.pidOf();
+    const second = lead('--verbose', '--holder', 'second');
+    await second.prints(/next in line/, 'stderr');
+    expect((await cli('who').ended).stdout).toMatch(/^shop: led by run:\S+, epoch \d+$/m);
+    first.kill('SIGKILL');
+    const two = await second.pidOf();
+    expect(isAlive(one)).toBe(false);
+    const [begun, ended, next] = marks();
+    expect([begun, ended, next].map((line) => line?.replace(/ \d+$/, ''))).toEqual([
+      `begin ${one}`,
+      'end',
+      `begin ${two}`,
+    ]);
+    expect(Number(next?.split(' ')[2])).toBeGreaterThan(Number(begun?.split(' ')[2]));
+    // A person takes the lead away: the command is stopped, and this one waits for its next turn, which comes at once.
+    const taken = await cli('lock', 'break', 'lead:shop', '--reason', 'test').ended;
+    expect(taken.code).toBe(0);
+    await second.prints(/waiting for the next turn/, 'stderr');
+    await second.prints(new RegExp(`pid (?!${two}\\b)\\d+`), 'stdout');
+    second.kill('SIGTERM');
+    await second.exited;
+    expect(marks().filter((line) => line.startsWith('begin'))).toHaveLength(3);
+    expect(marks().filter((line) => line.startsWith('end'))).toHaveLength(3);
+  });
+
+  it('ends with the exit code of a command that ends by itself, and says what is missing', async () => {
+    expect((await cli('lead', '--name', 'shared', '--', 'sh', '-c', 'exit 9').ended).code).toBe(9);
+    const unnamed = await cli('lead', '--', 'true').ended;
+    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('--name')]);
+  });
+});

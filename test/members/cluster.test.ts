@@ -1,0 +1,102 @@
+// Twelve real processes that join, leave, are killed and paused: all of them see the same views in the same order.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { open } from 'signalbox';
+import { type ClusterProcess, type SeenView, TestCluster } from 'signalbox/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { Random } from '../../src/testing/simulation/random.ts';
+import { startEtcd } from '../support/etcd/server.ts';
+import { isMissing } from '../support/programs.ts';
+import { built } from '../support/run-processes.ts';
+import { viewFaults } from './same-views.ts';
+
+const PROCESSES = 12;
+const STEPS = 100;
+/** Each costs a start of Node. */
+const MOST_KILLS = 6;
+const SEED = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+
+async function storeOf(engine: 'file' | 'etcd'): Promise<string> {
+  if (engine === 'etcd') {
+    const server = await startEtcd();
+    onTestFinished(() => server.stop());
+    return `etcd://127.0.0.1:${server.port}`;
+  }
+  const directory = mkdtempSync(join(tmpdir(), 'signalbox-cluster-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  return `file:${directory}`;
+}
+
+/** Random steps on random processes. Gives the ids of those that are members in the end. */
+async function disturb(cluster: TestCluster, random: Random): Promise<readonly string[]> {
+  const members = new Set(cluster.processes.map(({ id }) => id));
+  let kills = 0;
+  const step = async (process: ClusterProcess): Promise<void> => {
+    if (process.pid === undefined) return process.start();
+    if (!process.isRunning) return process.resume();
+    const chance = random.whole(1, 10);
+    if (chance === 1 && kills < MOST_KILLS) {
+      kills += 1;
+      members.delete(process.id);
+      return process.kill();
+    }
+    if (chance <= 3) return process.pause();
+    if (members.delete(process.id)) return void (await process.leave());
+    // A killed process is still a member on etcd until its lease ends.
+    if ((await process.join()) === 'joined') members.add(process.id);
+  };
+  for (let n = 0; n < STEPS; n++) await step(random.pick(cluster.processes));
+  for (const process of cluster.processes) process.resume();
+  return [...members];
+}
+
+describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
+  it(`see the same views in the same order through ${STEPS} random steps (CLUSTER_SEED=${SEED})`, async () => {
+    if (engine === 'etcd' && isMissing('etcd')) return;
+    built();
+    const store = await storeOf(engine);
+    await using cluster = await new TestCluster({
+      processes: PROCESSES,
+      assetsEach: 2,
+      store,
+      sessionTtlMs: 4000,
+    }).start();
+    const members = await disturb(cluster, new Random(SEED));
+    await cluster.agreed(members);
+    expect(viewFaults(cluster.processes)).toEqual([]);
+    expect(cluster.processes.reduce((sum, { views }) => sum + views.length, 0)).toBeGreaterThan(STEPS);
+    // The checker catches what it is for: see `planted` below.
+    for (const [bug, plant] of Object.entries(planted)) expect(plant(cluster.processes), bug).not.toEqual([]);
+    await using box = await open(store, { maintains: false });
+    expect((await box.members.list()).map(({ id }) => id)).toEqual([...members].sort());
+  });
+});
+
+/** What the processes saw, with a bug in one of them. */
+const withBug = (
+  processes: readonly ClusterProcess[],
+  bug: (view: SeenView, place: number, all: readonly SeenView[]) => SeenView | undefined,
+): readonly string[] => {
+  const [longest] = [...processes].sort((one, other) => other.reports.length - one.reports.length);
+  return viewFaults(
+    processes.map((process) => {
+      if (process !== longest) return process;
+      const views = process.reports.filter((report): report is SeenView => report.kind === 'view');
+      const reports = process.reports
+        .map((report) => (report.kind === 'view' ? bug(report, views.indexOf(report), views) : report))
+        .filter((report) => report !== undefined);
+      return { id: process.id, reports };
+    }),
+  );
+};
+
+const planted = {
+  'a view that skips a change': (processes: readonly ClusterProcess[]) =>
+    withBug(processes, (view, place) => (place === 3 ? undefined : view)),
+  'a coordinator by join order': (processes: readonly ClusterProcess[]) =>
+    withBug(processes, (view) => ({ ...view, coordinator: view.ids.at(-1) ?? null })),
+  'an asset that outlives its member': (processes: readonly ClusterProcess[]) =>
+    withBug(processes, (view, place, all) => ({ ...view, assets: all[place - 1]?.assets ?? view.assets })),
+};
