@@ -63,7 +63,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
-    shownBy: 140,
+    shownBy: 8,
     file: 'runtime/session/session.ts',
     right: "if (lease === null) return this.end('expired');",
     wrong: "if (lease === null) return this.end('expired');\n      Object.assign(sent, sentNow(this.#clock));",
@@ -71,7 +71,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
-    shownBy: 70,
+    shownBy: 24,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#recovery.failed(error, this.#again(batch));',
     wrong: 'this.#attempt(batch);',
@@ -85,7 +85,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'nobody wakes those who wait for the dead',
-    shownBy: 3,
+    shownBy: 5,
     file: 'runtime/runtime.ts',
     right: '#leaseGone(): void {\n    this.#settleInTurn();',
     wrong: '#leaseGone(): void {',
@@ -99,7 +99,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a grant goes to one who has left the queue',
-    shownBy: 7,
+    shownBy: 1,
     file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
@@ -113,7 +113,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a lost session is not told to its holds',
-    shownBy: 48,
+    shownBy: 26,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -127,7 +127,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'deadlocks are not looked for',
-    shownBy: 1,
+    shownBy: 4,
     file: 'runtime/observe/deadlocks.ts',
     right: "this.#refuse(victim.resource, { kind: 'refuse', id: victim.request.id, cycle });",
     wrong: 'void victim;\n      void cycle;',
