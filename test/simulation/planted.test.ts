@@ -67,7 +67,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a grant goes to one who has left the queue',
-    shownBy: 7,
+    shownBy: 1,
     file: 'runtime/write/commit.ts',
     right: "target: 'create', is: '=', than: arrival }",
     wrong: "target: 'create', is: '!=', than: -1 }",
