@@ -39,7 +39,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a request sent again blindly after an unknown outcome is granted twice',
-    shownBy: 70,
+    shownBy: 24,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#recovery.failed(error, this.#again(batch));',
     wrong: 'this.#attempt(batch);',
