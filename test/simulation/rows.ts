@@ -107,6 +107,6 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     shownBy: 1,
     file: 'runtime/holds/resource.ts',
     right: 'metadata: frozenCopy(metadata as Json)',
-    wrong: 'metadata',
+    wrong: 'metadata: metadata as Json',
   },
 ];
