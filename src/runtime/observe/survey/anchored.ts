@@ -13,8 +13,9 @@ export interface SurveyedSession {
   readonly host: string | undefined;
   /** The process, if it said so. */
   readonly pid: number | undefined;
-  /** The user that it acts as, and the directory that it was started in, if it says so. */
+  /** The user that it acts as, if it says so. */
   readonly user: string | undefined;
+  /** The directory that it was started in, if it says so. */
   readonly directory: string | undefined;
   /** What it says about itself. */
   readonly about: Json;
