@@ -20,20 +20,32 @@ export class ProcessClock implements Clock {
     return this.#world.monotonic();
   }
 
+  afterOthers(call: () => void): void {
+    this.#world.afterOthers?.(this.#inTurn(call, () => false));
+  }
+
   timer(delayMs: number, call: () => void): Timer {
     let cancelled = false;
-    const ring = (): void => {
-      if (this.#dead || cancelled) return;
-      if (this.#held === undefined) call();
-      else this.#held.push(ring);
-    };
-    const timer = this.#world.timer(delayMs, ring);
+    const timer = this.#world.timer(
+      delayMs,
+      this.#inTurn(call, () => cancelled),
+    );
     return {
       cancel() {
         cancelled = true;
         timer.cancel();
       },
     };
+  }
+
+  /** Answers what calls it, or has it wait until the process goes on. */
+  #inTurn(call: () => void, isCancelled: () => boolean): () => void {
+    const ring = (): void => {
+      if (this.#dead || isCancelled()) return;
+      if (this.#held === undefined) call();
+      else this.#held.push(ring);
+    };
+    return ring;
   }
 
   jumpWall(ms: number): void {
