@@ -6,18 +6,22 @@ import { type Subscription, subscription } from '../runtime/subscription.ts';
 /** A member as a test names it: an id alone, or with whatever matters to the test. */
 export type MockMember = string | (Partial<ViewMember> & { readonly id: string });
 
+/** A view without a store: the test sets the members, and listeners hear of it at once. */
 export class MockMembershipView implements MembershipView {
   #view: View;
   readonly #listeners = new Set<(change: ViewChange) => void>();
 
+  /** `members`: who is there at first. */
   constructor(members: readonly MockMember[] = []) {
     this.#view = this.#viewOf(1, members);
   }
 
+  /** The members as the test last set them. */
   view(): View {
     return this.#view;
   }
 
+  /** Calls `listener` at every `setMembers`. */
   onChange(listener: (change: ViewChange) => void): Subscription {
     this.#listeners.add(listener);
     return subscription(() => void this.#listeners.delete(listener));

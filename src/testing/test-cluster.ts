@@ -9,29 +9,41 @@ import { dirname, join } from 'node:path';
 import { Failure, shown } from '../failure.ts';
 import { TcpWay } from './tcp-way.ts';
 
+/** What a cluster consists of. */
 export interface TestClusterOptions {
+  /** How many processes there are. */
   readonly processes: number;
   /** How many assets each of them registers: member `m01` has `m01/1`, `m01/2` and so on. */
   readonly assetsEach?: number;
   /** The URL of a store that several processes can open: `file:` or `etcd://`. */
   readonly store: string;
+  /** How long the others wait for a process that vanished. By default 15 s. */
   readonly sessionTtlMs?: number;
   /** Words before `node`, such as `ip netns exec NAME`; by the place of the process, from 0. */
   readonly prefix?: (place: number) => readonly string[];
 }
 
+/** A view as one of the processes saw it. */
 export interface SeenView {
+  /** Tells it from other reports. */
   readonly kind: 'view';
+  /** The version of the view. */
   readonly version: number;
+  /** The ids of its members, in order. */
   readonly ids: readonly string[];
+  /** The first of them, if there is any. */
   readonly coordinator: string | null;
+  /** Who came since the view before. */
   readonly joined: readonly string[];
+  /** Who went since the view before. */
   readonly left: readonly string[];
   /** `member:asset`. */
   readonly assets: readonly string[];
+  /** Whether views may have been skipped before this one. */
   readonly isResync: boolean;
 }
 
+/** What a process of the cluster tells the test. */
 export type ClusterReport =
   | SeenView
   | {
@@ -47,11 +59,15 @@ export type ClusterReport =
   /** `at`: the monotonic clock, which the processes of one machine share. */
   | { readonly kind: 'leads' | 'stops'; readonly name: string; readonly epoch: number; readonly at: number };
 
+/** What the test asks of a process. */
 export type ClusterOrder = { readonly do: 'join' | 'leave' } | { readonly do: 'lead'; readonly name: string };
 
+/** Real processes on one store. `start` them, and `stop` them at the end of the test. */
 export class TestCluster implements AsyncDisposable {
+  /** In the order of their ids: `m1`, `m2` and so on, with leading zeros where there are ten or more. */
   readonly processes: readonly ClusterProcess[];
 
+  /** Starts nothing yet. Throws if processes cannot share the store. */
   constructor(options: TestClusterOptions) {
     const { processes, assetsEach = 0, store } = options;
     if (!/^(file:|etcds?:)/.test(store)) {
@@ -85,13 +101,17 @@ export class TestCluster implements AsyncDisposable {
     await Promise.all(this.processes.map((process) => process.heal(true)));
   }
 
+  /** The same as `stop`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
 }
 
+/** One process of a cluster. */
 export class ClusterProcess {
+  /** The id that it joins as. */
   readonly id: string;
+  /** The assets that it registers when it joins. */
   readonly assets: readonly string[];
   /** All that it reported, over all its starts. */
   readonly reports: ClusterReport[] = [];
@@ -104,6 +124,7 @@ export class ClusterProcess {
   /** Where the reports of the present start begin. */
   #since = 0;
 
+  /** @internal */
   constructor(id: string, assets: readonly string[], options: TestClusterOptions, prefix: readonly string[]) {
     this.id = id;
     this.assets = assets;
@@ -111,6 +132,7 @@ export class ClusterProcess {
     this.#prefix = prefix;
   }
 
+  /** The id of the process; undefined while it does not run. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -158,6 +180,7 @@ export class ClusterProcess {
     return this.#order({ do: 'join' });
   }
 
+  /** Leaves cleanly. Resolves with the outcome. */
   leave(): Promise<string> {
     return this.#order({ do: 'leave' });
   }
@@ -167,11 +190,13 @@ export class ClusterProcess {
     this.#child?.send({ do: 'lead', name } satisfies ClusterOrder);
   }
 
+  /** SIGSTOP: it stands still, and its lease ends. */
   pause(): void {
     this.#isPaused = true;
     this.#child?.kill('SIGSTOP');
   }
 
+  /** SIGCONT: it goes on where it stood. */
   resume(): void {
     this.#isPaused = false;
     this.#child?.kill('SIGCONT');
@@ -187,6 +212,7 @@ export class ClusterProcess {
     await gone;
   }
 
+  /** Kills it and starts it anew. It has not joined yet. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();

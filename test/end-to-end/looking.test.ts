@@ -98,7 +98,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(stdout).toMatch(/^Locks and slots\n {2}RESOURCE .*\n {2}lock\/main +worker:1 .*\n {4}merging · /);
       expect(stdout).toMatch(/\nTasks: 1 pending, 1 running\n {2}TASK .*\n {2}one +running +0 +worker:2 /);
       expect(stdout).toMatch(/\nPipelines: 1 failed\n {2}PIPELINE .*\n {2}r-1 +failed .*\n {4}phase a: exit code 3\n/);
-      expect(stdout).toMatch(/\nMembers\n {2}MEMBER .*\n {2}alpha .*\{"zone":"b"\}\n$/);
+      expect(stdout).toMatch(/\nMembers\n {2}MEMBER .*\n {2}alpha .*coordinator\n$/);
       expect(await scratch.json('status')).toMatchObject({
         locks: [{ name: 'main' }, { name: 'pipeline:r-1' }],
         tasks: { counts: { pending: 1, running: 1, complete: 0, failed: 0 }, running: [{ task: 'one' }] },

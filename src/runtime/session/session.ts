@@ -1,5 +1,5 @@
 /**
- * The session of a process: one lease in the store, renewed after a third of its time, or a little later on one machine.
+ * The session of a process: one lease in the store, renewed after a third of its time.
  *
  *     sent ──────────── renewal answered ─────────────── deadline ── margin ── the store may end the lease
  *      └── counted from here, because the store may have counted from here
@@ -18,8 +18,6 @@ export type SessionEnd = 'expired' | 'disconnected' | 'closed';
 export const MARGIN = 0.1;
 /** The part of the lease's time after which it is renewed: there must be time for several attempts over a network. */
 const RENEWED_AFTER = 1 / 3;
-/** On one machine a renewal needs no second attempt, and hundreds of processes that wait do little else. */
-const RENEWED_AFTER_ON_ONE_MACHINE = 0.4;
 const SHORTEST_RETRY_MS = 50;
 
 export class Session {
@@ -59,7 +57,7 @@ export class Session {
   }
 
   #renewalAfter(sent: Sent): number {
-    return sent.monotonic + this.ttlMs * (isOfOneMachine(this.#store) ? RENEWED_AFTER_ON_ONE_MACHINE : RENEWED_AFTER);
+    return sent.monotonic + this.ttlMs * RENEWED_AFTER;
   }
 
   get ended(): SessionEnd | undefined {

@@ -306,6 +306,8 @@ export class NamedWorker extends User {
       await hold.release();
     } catch (error) {
       if (!(error instanceof NotAcquired)) throw error;
+      // A session that ended meanwhile says nothing about the lock.
+      if (error.refusal.kind !== 'timed-out') counts.tried -= 1;
       if (counts.tried >= 4 && counts.got === 0)
         this.fail(`${lock.resource} is free and was never got without waiting`);
     }

@@ -33,7 +33,8 @@ export class PipelineWorker extends User {
     const view = await this.box.pipelines.show(id);
     const question = view?.blocked !== undefined && 'question' in view.blocked ? view.blocked.question : undefined;
     const decision = question === undefined ? {} : { decision: 'rerun' as const, question };
-    if (question !== undefined) this.checker.mayRunAgain(id);
+    const again = question === undefined && view?.state === 'failed' ? { from: 'build' } : {};
+    if (question !== undefined || view?.state === 'failed') this.checker.mayRunAgain(id);
     const standsBy = this.random.chance(0.3);
     const by = this.name;
     const options = {
@@ -44,7 +45,9 @@ export class PipelineWorker extends User {
       signal: this.soon(6000),
       standsBy,
       graceMs: 0,
+      onStandBy: () => this.#maybeThrow(),
       ...decision,
+      ...again,
     };
     const outcome = await this.box.pipelines.resume(id, { ...options, onChange: () => this.#maybeThrow() });
     this.note(`resumed ${id}: ${outcome.kind}`);

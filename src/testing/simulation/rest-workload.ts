@@ -192,6 +192,12 @@ export class RestWorker extends User {
     subscription.unsubscribe();
     const signal = this.soon(1000);
     for await (const { type } of this.box.events('*', { signal })) if (type === 'lock:released') break;
+    this.doing = 'looks back';
+    const past: string[] = [];
+    const told = ({ type }: { readonly type: string }): void => void past.push(type);
+    const listener = { told, forgotten: () => past.push('forgotten'), caughtUp: () => past.push('caught up') };
+    await this.box.eventsSince('*', 0, listener, this.soon(1000));
+    this.note(`${past.length} events looked back at`);
   }
 
   async #survey(): Promise<void> {

@@ -100,7 +100,8 @@ function operationResult(response: WireResponse): OperationResult {
   if (deletion !== undefined) return { do: 'delete', deleted: Number(deletion.deleted ?? 0) };
   if (range !== undefined) {
     const { kvs = [], more = false, count = '0' } = range;
-    return { do: 'read', pairs: kvs.map(pair), more, count: Number(count) };
+    // etcd counts the whole range, also where it gives a part of it. Where it gives no pairs, only the count was asked for.
+    return { do: 'read', pairs: kvs.map(pair), more, count: kvs.length === 0 ? Number(count) : kvs.length };
   }
   if (inner !== undefined) {
     const { succeeded, results } = resultFromWire(inner);
