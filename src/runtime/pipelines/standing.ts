@@ -95,7 +95,7 @@ export class StandingDriver {
 
   /** Never rejects. */
   async #work(id: string): Promise<void> {
-    for (let again = true; again && !this.#over.aborted; ) {
+    for (let again = true; again && !this.#over.aborted;) {
       const line: Line = { unneeded: new AbortController(), isDriving: false, hasChanged: false };
       this.#lines.set(id, line);
       const pauseMs = await this.#driveOnce(id, line).catch((error: unknown) => this.#troubled(id, line, error));
