@@ -27,8 +27,8 @@ A runbook:
       holds: { locks: [production], semaphores: [runners=1/4] }
       run: ./deploy.sh
 
-Every step is stored before it is taken. If the process that drives a pipeline dies, resume continues from there, and so does drive --all by
-itself.`;
+Every step is stored before it is taken. If the process that drives a pipeline dies, resume continues from there;
+drive --all does that by itself, for all pipelines.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

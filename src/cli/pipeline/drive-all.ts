@@ -29,8 +29,10 @@ Examples:
   signalbox pipeline drive --all
   signalbox pipeline drive --all --json | jq -r 'select(.type == "change") | "\\(.pipeline) \\(.state)"'
 
-It drives pipelines that were only started, whose driver died, was stopped or left them blocked, and those that come later. For
-a pipeline that another process drives it stands by. Several standing drivers may run at once: one of them gets each pipeline.
+It drives pipelines that were only started, whose driver died, was stopped or left them blocked, and those that come
+later. For a pipeline that another process drives it stands by. Several standing drivers may run at once: one of them
+gets each pipeline.
+
 It leaves alone what waits for a person (see pipeline list), what has phases that are functions of a program, and what
 was started in a directory that does not exist here; it says so. To keep a pipeline from going on: pipeline cancel ID.
 
