@@ -165,6 +165,7 @@ export type { Pipelines } from './runtime/pipelines/pipelines.ts';
 export type {
   DriveOptions,
   DriveOutcome,
+  DriveAllOptions,
   ResumeOptions,
   RunOptions as PipelineRunOptions,
   StartOutcome,

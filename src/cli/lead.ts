@@ -7,11 +7,11 @@ Examples:
   signalbox lead --name cron --holder host-7 -- ./cron.sh
 
 The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace)
-before another machine can begin, and this one waits for its turn again. When the command ends by itself, this one resigns and
-exits with its exit code.
+before another machine can begin, and this one waits for its turn again. When the command ends by itself, this one
+resigns and exits with its exit code.
 
-The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command writes,
-so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
+The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command
+writes, so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found · 64 usage`;
 

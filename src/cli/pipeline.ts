@@ -1,6 +1,7 @@
 /** `signalbox pipeline …`: runs phases in order, gated by guards. A pipeline survives the death of its driver. */
 import type { Command } from 'commander';
 import { addCancel } from './pipeline/cancel.ts';
+import { addDriveAll } from './pipeline/drive-all.ts';
 import { addForget } from './pipeline/forget.ts';
 import { addLooking } from './pipeline/looking.ts';
 import { addResume } from './pipeline/resume.ts';
@@ -13,6 +14,7 @@ Examples:
   signalbox pipeline run release.yaml --id release-7 --env BRANCH=feature
   signalbox pipeline status release-7 --log
   signalbox pipeline resume release-7
+  signalbox pipeline drive --all
 
 A runbook:
   name: release
@@ -25,12 +27,14 @@ A runbook:
       holds: { locks: [production], semaphores: [runners=1/4] }
       run: ./deploy.sh
 
-Every step is stored before it is taken. If the process that drives a pipeline dies, resume continues from there.`;
+Every step is stored before it is taken. If the process that drives a pipeline dies, resume continues from there;
+drive --all does that by itself, for all pipelines.`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   addRun(command.command('run'));
   addResume(command.command('resume'));
+  addDriveAll(command.command('drive'));
   addLooking(command);
   addCancel(command.command('cancel'));
   addForget(command.command('forget'));

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built, ENTRY, isAlive, Place } from '../support/run-processes.ts';
+import { newStoreOf, stores } from '../support/stores.ts';
 
 let place: Place;
 beforeAll(built);
@@ -42,7 +43,12 @@ describe('signalbox members', () => {
   });
 });
 
-describe('signalbox lead', () => {
+describe.each(stores)('signalbox lead on $on', ({ kind }) => {
+  const newStore = newStoreOf(kind);
+  beforeEach(async () => {
+    await place.leave();
+    place = new Place(newStore);
+  });
   // Before anything is told of it, it listens to TERM.
   const WORK = `trap 'echo "end $$" >> marks; exit 0' TERM; echo "begin $$ $SIGNALBOX_TOKEN" >> marks; echo "pid $$"; while :; do sleep 0.05; done`;
   const marks = (): string[] => place.read('marks').trim().split('\n');

@@ -234,9 +234,12 @@ phases:
     child.kill('SIGKILL');
     await ended;
     const { stdout } = await pipeline('status', 'r7');
+    expect(stdout).toMatch(/^r7 {2}stopped · .* · no process drives it\n/);
     expect(stdout).not.toContain('driven by');
     expect(stdout).toContain('signalbox pipeline resume r7');
+    expect((await pipeline('list')).stdout).toMatch(/r7 +stopped +deploy .*\n {2}no process drives it; continue it: /);
     expect(await status('r7')).toMatchObject({ isDriven: false });
+    expect(await scratch.json('pipeline', 'list')).toMatchObject({ pipelines: [{ pipeline: 'r7', isDriven: false }] });
     const all = '── deploy\nbegun\nthe last line\n';
     expect((await pipeline('status', 'r7', '--log')).stdout).toBe(all);
     // The next driver leaves it for a person to decide, and all of the log is in the store.

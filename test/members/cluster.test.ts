@@ -80,6 +80,33 @@ describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
   }, 300_000);
 });
 
+describe('a process that is cut off', () => {
+  it.skipIf(isMissing('etcd'))('is seen to leave, and joins again when it is no longer cut off', async () => {
+    built();
+    await using cluster = await new TestCluster({
+      processes: 2,
+      store: await storeOf('etcd'),
+      sessionTtlMs: 2000,
+    }).start();
+    const [near, far] = cluster.processes as [ClusterProcess, ClusterProcess];
+    await cluster.agreed(['m1', 'm2']);
+    far.partition();
+    await near.until(() => near.members.join() === 'm1');
+    // It hears nothing of that, and knows by its own clock that its time is up.
+    await far.said(({ kind }) => kind === 'lost');
+    expect(far.members).toEqual(['m1', 'm2']);
+    await far.heal();
+    await near.until(() => near.members.join() === 'm1,m2');
+    await cluster.agreed(['m1', 'm2']);
+    expect(viewFaults(cluster.processes)).toEqual([]);
+  });
+
+  it('needs a network: a file has none', () => {
+    const [process] = new TestCluster({ processes: 1, store: 'file:nowhere' }).processes;
+    expect(() => process?.partition()).toThrow('a file: store has no network that could be cut');
+  });
+});
+
 /** What the processes saw, with a bug in one of them. */
 const withBug = (
   processes: readonly ClusterProcess[],

@@ -92,7 +92,7 @@ function endedWith(command: Command, record: PipelineRecord, isStopped: boolean)
   throw new CliExit(hasEnded(record) ? EXIT.no : EXIT.notAcquired, '');
 }
 
-function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {
+export function standByTold(id: string, { holder, isGone, leaseEndsInMs }: OtherDriver): string {
   const lease = leaseEndsInMs === undefined ? '' : `; its lease ends in ${spoken(leaseEndsInMs)}`;
   const who = isGone ? `its driver's process is gone${lease}` : `driven by ${holder}`;
   return `waiting for pipeline/${id}; ${who}`;

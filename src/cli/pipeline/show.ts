@@ -25,21 +25,31 @@ export function showFor(command: Command): Show {
   return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true);
 }
 
+/** For one of several pipelines that a process drives: never a picture, and every line names the pipeline. */
+export function showOneOfMany(command: Command, id: string): Show {
+  return isJson(command) ? new JsonLines(id) : new Lines(screen().isTTY === true, `${id}: `);
+}
+
 /** How long to wait for the end of a line before printing it. */
 const LONGEST_LINE = 65_536;
 
 class Lines implements Show {
   readonly #isTerminal: boolean;
+  /** Before each line that does not name the pipeline itself. */
+  readonly #prefix: string;
   #record: PipelineRecord | undefined;
   readonly #open = new Map<string, string>();
 
-  constructor(isTerminal: boolean) {
+  constructor(isTerminal: boolean, prefix = '') {
     this.#isTerminal = isTerminal;
+    this.#prefix = prefix;
   }
 
   changed(record: PipelineRecord): void {
     this.#flush();
-    for (const line of changesOf(this.#record, record)) print(printable(line));
+    const own = `pipeline/${record.id}: `;
+    for (const line of changesOf(this.#record, record))
+      print(printable(line.startsWith(own) ? line : this.#prefix + line));
     this.#record = record;
   }
 
@@ -68,18 +78,24 @@ class Lines implements Show {
   /** Prints several lines at once, because output may come by the megabyte. */
   #print(phase: string, lines: readonly string[]): void {
     const shown = this.#isTerminal ? lines.map((line) => printable(withoutEscapes(line))) : lines;
-    const prefix = printable(phase);
+    const prefix = printable(this.#prefix + phase);
     print(shown.map((line) => `${prefix} | ${line}`).join('\n'));
   }
 }
 
 class JsonLines implements Show {
+  readonly #pipeline: { readonly pipeline?: string };
+
+  constructor(id?: string) {
+    this.#pipeline = id === undefined ? {} : { pipeline: id };
+  }
+
   changed(record: PipelineRecord): void {
     printJson({ type: 'change', ...pipelineJson(record) });
   }
 
   printed(phase: string, text: string): void {
-    printJson({ type: 'output', phase, text });
+    printJson({ type: 'output', ...this.#pipeline, phase, text });
   }
 
   say(): void {

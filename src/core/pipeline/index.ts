@@ -18,6 +18,7 @@ export {
   type BlockingGuard,
   currentPhase,
   type Driver,
+  canBeDriven,
   hasEnded,
   type PhaseRecord,
   PIPELINE_STATES,

@@ -117,6 +117,11 @@ export function hasEnded({ state }: PipelineRecord): boolean {
   return state === 'done' || state === 'failed' || state === 'cancelled';
 }
 
+/** Whether a driver can take it further by itself: it has not ended, and no person has to decide first. */
+export function canBeDriven(record: PipelineRecord): boolean {
+  return !hasEnded(record) && record.blocked?.on !== 'person';
+}
+
 /** The phase it is in or blocked at; null before the first and after the last. */
 export function currentPhase(record: PipelineRecord): string | null {
   if (record.state === 'pending' || hasEnded(record)) return null;

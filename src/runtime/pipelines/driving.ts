@@ -6,6 +6,7 @@ import { hostname } from 'node:os';
 import type { Adapters } from '../../adapters/adapters.ts';
 import {
   hasEnded,
+  type Json,
   openQuestion,
   type Phase,
   type PipelineRecord,
@@ -58,7 +59,25 @@ export class Driving {
     this.#feed = feed;
   }
 
-  async drive(id: string, options: ResumeOptions): Promise<DriveOutcome> {
+  /**
+   * The hold of a process that is about to start this pipeline, so that no standing driver takes the pipeline first. Undefined
+   * if another process has it.
+   */
+  async reserve(id: string): Promise<LockHold | undefined> {
+    const attempt = await this.#parts.lock(driverLock(id)).tryAcquire(driverTerms(id));
+    return 'hold' in attempt ? attempt.hold : undefined;
+  }
+
+  /** `reserved`: the driver's hold, if this process has it already. It is released in the end. */
+  async drive(id: string, options: ResumeOptions, reserved?: LockHold): Promise<DriveOutcome> {
+    try {
+      return await this.#drive(id, options, reserved);
+    } finally {
+      await reserved?.release().catch(() => undefined);
+    }
+  }
+
+  async #drive(id: string, options: ResumeOptions, reserved: LockHold | undefined): Promise<DriveOutcome> {
     const { record, spec } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined) return { kind: 'missing' };
     const unopened = notReopened(record, options);
@@ -69,7 +88,7 @@ export class Driving {
     if (refused !== undefined) return refused;
     // A phase that drives its own pipeline would wait for itself.
     if (phaseAround(record) !== undefined) return { kind: 'driven', by: record.driver?.holder ?? '' };
-    const hold = await this.#driverHold(id, options);
+    const hold = reserved ?? (await this.#driverHold(id, options));
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
       return await this.#driveWith(id, hold, options, question, record.endedAt);
@@ -151,11 +170,7 @@ export class Driving {
   async #driverHold(id: string, options: ResumeOptions): Promise<LockHold | string> {
     const { standsBy = false, signal } = options;
     const lock = this.#parts.lock(driverLock(id));
-    const terms = {
-      holder: `driver:${hostname()}:${process.pid}:${randomHex(3)}`,
-      reason: `drives ${pipelineResource(id)}`,
-      metadata: { pipeline: id },
-    };
+    const terms = driverTerms(id);
     const attempt = await lock.tryAcquire(terms);
     if ('hold' in attempt) return attempt.hold;
     const waiting = { ...terms, ...(signal !== undefined && { signal }) };
@@ -200,6 +215,14 @@ export class Driving {
       );
     if (left !== undefined) throw new Failure('not-acquired', `${left}; the pipeline does not go on while that runs`);
   }
+}
+
+function driverTerms(id: string): { readonly holder: string; readonly reason: string; readonly metadata: Json } {
+  return {
+    holder: `driver:${hostname()}:${process.pid}:${randomHex(3)}`,
+    reason: `drives ${pipelineResource(id)}`,
+    metadata: { pipeline: id },
+  };
 }
 
 /** The phase that is next; undefined while its command runs, after that, and where a person has to decide first. */

@@ -21,10 +21,19 @@ export interface PipelineListener {
   missed(): void;
 }
 
+/** Hears of every pipeline of the store. */
+export interface AllPipelinesListener {
+  /** `record` is undefined: there is no such pipeline any more, or its record cannot be read. */
+  saw(id: string, record: PipelineRecord | undefined): void;
+  /** Changes were missed: the listener has to read all records. */
+  missed(): void;
+}
+
 export class PipelineFeed {
   readonly #runtime: Runtime;
   /** By the key of the state. */
   readonly #listeners = new Map<string, Set<PipelineListener>>();
+  readonly #listenersToAll = new Set<AllPipelinesListener>();
   #following: Promise<unknown> | undefined;
 
   constructor(runtime: Runtime) {
@@ -40,6 +49,16 @@ export class PipelineFeed {
       listeners.delete(listener);
       if (listeners.size === 0 && this.#listeners.get(state) === listeners) this.#listeners.delete(state);
     };
+    return this.#listening(stop);
+  }
+
+  /** Resolves once no change can be missed, with the function that ends it. */
+  listenToAll(listener: AllPipelinesListener): Promise<() => void> {
+    this.#listenersToAll.add(listener);
+    return this.#listening(() => void this.#listenersToAll.delete(listener));
+  }
+
+  async #listening(stop: () => void): Promise<() => void> {
     try {
       await (this.#following ??= this.#follow());
     } catch (error) {
@@ -60,19 +79,21 @@ export class PipelineFeed {
         changes: ({ changes, revision }) => {
           for (const change of changes) {
             const key = change.kind === 'put' ? change.pair.key : change.key;
-            const listeners = this.#listeners.get(key);
-            if (listeners === undefined) continue;
+            const listeners = this.#listeners.get(key) ?? new Set();
+            if (listeners.size + this.#listenersToAll.size === 0) continue;
             const [record] = change.kind === 'put' ? readEach([change.pair], recordIn) : [];
             for (const listener of listeners) {
               // A record that cannot be read throws for the process that reads it.
               if (change.kind === 'put' && record === undefined) listener.missed();
               else listener.saw({ record, mod: revision });
             }
+            for (const listener of this.#listenersToAll) listener.saw(pipelineOfState(key), record);
           }
         },
         resync: async () => {
           const { revision } = await store.health(stopped);
           for (const listeners of this.#listeners.values()) for (const listener of listeners) listener.missed();
+          for (const listener of this.#listenersToAll) listener.missed();
           return revision;
         },
       },

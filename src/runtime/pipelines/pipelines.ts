@@ -28,10 +28,13 @@ import { type PhaseLog, removeSpools } from './log.ts';
 import { defaultHolder, isDriven, readLogs, readPipeline, readPipelines } from './reading.ts';
 import { RecordStore } from './record-store.ts';
 import { type RunSpec, thisMachine } from './run-spec.ts';
+import { StandingDriver } from './standing.ts';
 import {
   asDefined,
   CANCEL,
   type CancelOptions,
+  DRIVE_ALL,
+  type DriveAllOptions,
   type DriveOutcome,
   environmentProblem,
   LIST,
@@ -44,6 +47,12 @@ import {
   type StartOutcome,
 } from './terms.ts';
 import { type PipelineView, viewOf } from './view.ts';
+
+/** A pipeline that is ready to be written. */
+interface ToStart {
+  readonly id: string;
+  readonly spec: RunSpec;
+}
 
 /** Runs of phases that outlive the processes that drive them. */
 export class Pipelines {
@@ -62,12 +71,19 @@ export class Pipelines {
   async run(what: RunbookDefinition | Runbook | RunbookWithFunctions, options: RunOptions = {}): Promise<DriveOutcome> {
     const defined = asDefined(what);
     const callbacks = new Callbacks(options);
-    const started = await this.start(defined, callbacks.within(options));
-    if (started.kind === 'exists') return started;
-    const driven = await this.#driving.drive(started.id, {
-      ...callbacks.within(options),
-      functions: defined.functions,
+    const safe = callbacks.within(options);
+    const begun = this.#prepared(defined, safe);
+    // Before there is a pipeline: otherwise a standing driver could take it from the process that wants to drive it.
+    const reserved = await this.#driving.reserve(begun.id);
+    const started = await this.#started(begun, safe).catch(async (error: unknown) => {
+      await reserved?.release().catch(() => undefined);
+      throw error;
     });
+    if (started.kind === 'exists') {
+      await reserved?.release().catch(() => undefined);
+      return started;
+    }
+    const driven = await this.#driving.drive(started.id, { ...safe, functions: defined.functions }, reserved);
     callbacks.rethrow();
     return driven;
   }
@@ -77,15 +93,29 @@ export class Pipelines {
     what: RunbookDefinition | Runbook | RunbookWithFunctions,
     options: RunOptions = {},
   ): Promise<StartOutcome> {
+    return this.#started(this.#prepared(asDefined(what), options), options);
+  }
+
+  /**
+   * A standing driver: drives every pipeline that no process drives, now or later, until the signal aborts. It leaves alone
+   * what a person has to decide, and what has phases that are functions of another program.
+   */
+  driveAll(options: DriveAllOptions): Promise<void> {
     this.#runtime.refuseIfClosed();
-    const written = asDefined(what).runbook;
+    refuseWrongValues(options, DRIVE_ALL);
+    return new StandingDriver(this.#runtime, this.#feed, this.#driving, options).drive();
+  }
+
+  /** Throws `invalid` if anything is wrong with the pipeline that is to be started. */
+  #prepared({ runbook: written }: RunbookWithFunctions, options: RunOptions): ToStart {
+    this.#runtime.refuseIfClosed();
     const problem = valuesProblem(options, RUN) ?? environmentProblem(options.env);
     if (problem !== undefined) throw new Failure('invalid', problem);
     const filled = withVariables(written, options.env ?? {});
     if (!filled.ok) throw new Failure('invalid', filled.problem);
     const { runbook } = filled;
     const id = checkedId(options.id ?? `${runbook.name}-${timeTold(this.#runtime.clock.now())}-${randomHex(2)}`);
-    const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS, by = defaultHolder() } = options;
+    const { cwd = process.cwd(), env = {}, pollMs = DEFAULT_POLL_MS } = options;
     const { issues, commandTimeoutMs } = options;
     const spec: RunSpec = {
       runbook,
@@ -96,11 +126,15 @@ export class Pipelines {
       ...(issues !== undefined && { issues }),
       ...(commandTimeoutMs !== undefined && { commandTimeoutMs }),
     };
-    const records = new RecordStore(this.#runtime, id, runbook, { record: undefined, mod: 0 });
+    return { id, spec };
+  }
+
+  async #started({ id, spec }: ToStart, { by = defaultHolder(), onChange }: RunOptions): Promise<StartOutcome> {
+    const records = new RecordStore(this.#runtime, id, spec.runbook, { record: undefined, mod: 0 });
     const also: Operation[] = [{ do: 'put', key: pipelineKeys(id).spec, value: encode(spec) }];
     const { outcome, record } = await records.ask({ kind: 'start', id, by }, undefined, also);
     if (outcome.kind === 'exists') return { kind: 'exists', id };
-    if (record !== undefined) options.onChange?.(record);
+    if (record !== undefined) onChange?.(record);
     return { kind: 'started', id };
   }
 

@@ -39,18 +39,25 @@ export async function readPipeline(runtime: Runtime, id: string): Promise<FoundP
 }
 
 /** In the order in which they were started. */
+export async function readRecords(
+  runtime: Runtime,
+  onMalformed?: ListOptions['onMalformed'],
+): Promise<readonly PipelineRecord[]> {
+  const records: PipelineRecord[] = [];
+  for await (const { pairs } of readPages(runtime.store, ALL_PIPELINES, PAGE, runtime.stopped)) {
+    records.push(...readEach(pairs, recordIn, onMalformed));
+  }
+  return records.sort((a, b) => a.startedAt - b.startedAt);
+}
+
+/** The records, each with whether a process drives it. */
 export async function readPipelines(
   runtime: Runtime,
   wantedState: PipelineState | undefined,
   onMalformed: ListOptions['onMalformed'],
 ): Promise<readonly ListedPipeline[]> {
-  const records: PipelineRecord[] = [];
-  for await (const { pairs } of readPages(runtime.store, ALL_PIPELINES, PAGE, runtime.stopped)) {
-    records.push(...readEach(pairs, recordIn, onMalformed));
-  }
-  const wanted = records
-    .filter(({ state }) => wantedState === undefined || state === wantedState)
-    .sort((a, b) => a.startedAt - b.startedAt);
+  const records = await readRecords(runtime, onMalformed);
+  const wanted = records.filter(({ state }) => wantedState === undefined || state === wantedState);
   return Promise.all(wanted.map(async (record) => ({ ...record, isDriven: await isDriven(runtime, record) })));
 }
 

@@ -94,6 +94,20 @@ export interface ResumeOptions extends DriveOptions {
   readonly standsBy?: boolean;
 }
 
+/** How to drive all pipelines that no other process drives. */
+export interface DriveAllOptions extends Pick<DriveOptions, 'graceMs' | 'hurrying' | 'adapters' | 'onChange'> {
+  /** Ends the commands, and leaves the pipelines so that another process can resume them. */
+  readonly signal: AbortSignal;
+  /** Gets the output of the commands as it comes, with the id of the pipeline and the name of the phase. */
+  readonly onOutput?: (id: string, phase: string, text: string) => void;
+  /** Called when a pipeline waits for the lease of a driver that was killed. */
+  readonly onStandBy?: (id: string, other: OtherDriver) => void;
+  /** Called once for each pipeline that this process cannot drive, with the reason. */
+  readonly onSkipped?: (id: string, why: string) => void;
+  /** Called when a drive ended with an error. It is tried again. */
+  readonly onTrouble?: (id: string, error: Error) => void;
+}
+
 export interface OtherDriver {
   readonly holder: string;
   /** Its process ran on this machine and has ended. What it started may still run; the lease gives that time to end. */
@@ -163,6 +177,17 @@ export const RESUME = {
   functions: aMap,
   cwd: text,
   standsBy: flag,
+};
+export const DRIVE_ALL = {
+  signal: abortSignal,
+  graceMs: millisecondsFromZero,
+  hurrying: abortSignal,
+  adapters: anObject,
+  onChange: aFunction,
+  onOutput: aFunction,
+  onStandBy: aFunction,
+  onSkipped: aFunction,
+  onTrouble: aFunction,
 };
 export const CANCEL = { by: aName, reason: text, signal: abortSignal };
 export const LIST = { onMalformed: aFunction, state: oneOf(PIPELINE_STATES) };

@@ -1,0 +1,90 @@
+/** `signalbox pipeline drive --all`: a standing driver, which takes over every pipeline that no process drives. */
+import type { Command } from 'commander';
+import { canBeDriven } from '../../core/index.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { durationArgument, given } from '../arguments.ts';
+import { CliExit } from '../exit-code.ts';
+import { complain, printable, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { standByTold } from './drive.ts';
+import { type Show, showOneOfMany } from './show.ts';
+
+interface Flags {
+  readonly grace?: number;
+}
+
+export function addDriveAll(command: Command): void {
+  command
+    .description('stand by, and drive every pipeline that no process drives')
+    .requiredOption('--all', 'all pipelines of the store (for one: signalbox pipeline resume ID --wait)')
+    .option(
+      '--grace <duration>',
+      'time between TERM and KILL when a command is stopped (default: 5s)',
+      durationArgument,
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox pipeline drive --all
+  signalbox pipeline drive --all --json | jq -r 'select(.type == "change") | "\\(.pipeline) \\(.state)"'
+
+It drives pipelines that were only started, whose driver died, was stopped or left them blocked, and those that come
+later. For a pipeline that another process drives it stands by. Several standing drivers may run at once: one of them
+gets each pipeline.
+
+It leaves alone what waits for a person (see pipeline list), what has phases that are functions of a program, and what
+was started in a directory that does not exist here; it says so. To keep a pipeline from going on: pipeline cancel ID.
+
+Ctrl-C stops the running commands and leaves the pipelines to be resumed; a second Ctrl-C kills the commands.
+
+Exit codes: 0 ended by Ctrl-C or TERM · 64 usage · 69 store unreachable`,
+    )
+    .action(async (flags: Flags) => {
+      const hurry = new AbortController();
+      const work = (box: Signalbox, signal: AbortSignal): Promise<void> =>
+        driveAll(command, box, flags, signal, hurry.signal);
+      await withBox(command, work, { maintains: true }, hurry).catch((error: unknown) => {
+        // A standing driver is meant to end by a signal, so that is no failure.
+        if (error instanceof CliExit && error.message === '' && !hurry.signal.aborted) return;
+        throw error;
+      });
+    });
+}
+
+async function driveAll(
+  command: Command,
+  box: Signalbox,
+  { grace }: Flags,
+  signal: AbortSignal,
+  hurrying: AbortSignal,
+): Promise<void> {
+  const shows = new Map<string, Show>();
+  const showOf = (id: string): Show => {
+    const show = shows.get(id) ?? showOneOfMany(command, id);
+    shows.set(id, show);
+    return show;
+  };
+  const say = (text: string): void => complain(`signalbox: ${printable(text)}`);
+  if (!isJson(command)) say('driving every pipeline that no process drives; Ctrl-C ends that');
+  await box.pipelines.driveAll({
+    ...given({ graceMs: grace }),
+    signal,
+    hurrying,
+    onChange: (record) => {
+      showOf(record.id).changed(record);
+      if (canBeDriven(record)) return;
+      showOf(record.id).over(record);
+      // The next word on it may come from another driver, much later.
+      shows.delete(record.id);
+    },
+    onOutput: (id, phase, text) => showOf(id).printed(phase, text),
+    onStandBy: (id, other) => showOf(id).say(standByTold(id, other)),
+    onSkipped: (id, why) => {
+      if (isJson(command)) printJson({ type: 'skipped', pipeline: id, why });
+      else say(`pipeline/${id}: not driven here, because ${why}`);
+    },
+    onTrouble: (id, error) => say(`pipeline/${id}: ${error.message}; trying again`),
+  });
+  for (const show of shows.values()) show.over(undefined);
+}
