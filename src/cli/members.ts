@@ -9,8 +9,8 @@ Examples:
   signalbox members watch
   signalbox members join agent-7 --asset shard/3 -- ./agent.sh
 
-A member is there for as long as its process renews its session: no heartbeats of your own. The coordinator is the first member
-in id order; for work that must run only once, use: signalbox lead`;
+A member is there for as long as its process renews its session: no heartbeats of your own. The coordinator is the first
+member in id order; for work that must run only once, use: signalbox lead`;
 
 export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);

@@ -14,9 +14,12 @@ interface Flags {
   readonly exclusive?: true;
   readonly metadata?: Json;
   readonly weight?: number;
-  readonly grace: number;
-  readonly ttl: number;
+  readonly grace?: number;
+  readonly ttl?: number;
 }
+
+const GRACE_MS = 5000;
+const TTL_MS = 15_000;
 
 export function addJoin(command: Command): void {
   const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
@@ -29,8 +32,8 @@ export function addJoin(command: Command): void {
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what others are to know of it', jsonArgument)
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
-    .option('--grace <duration>', 'time between TERM and KILL if the membership is lost', durationArgument, 5000)
-    .option('--ttl <duration>', 'how long the member outlives this process if it vanishes', durationArgument, 15_000)
+    .option('--grace <duration>', 'time between TERM and KILL if the membership is lost (default: 5s)', durationArgument)
+    .option('--ttl <duration>', 'how long the member outlives this process if it vanishes (default: 15s)', durationArgument)
     .addHelpText(
       'after',
       `
@@ -46,9 +49,10 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     )
     .action(async (id: string, argv: string[], flags: Flags) => {
       const { store } = command.optsWithGlobals<GlobalOptions>();
-      const terms = { graceMs: flags.grace, onLost: 'term' as const };
+      const { grace = GRACE_MS, ttl = TTL_MS } = flags;
+      const terms = { graceMs: grace, onLost: 'term' as const };
       const ended = await runAlongside(argv, terms, 'on-a-terminal', async () => {
-        const box = await open(store, { sessionTtlMs: flags.ttl });
+        const box = await open(store, { sessionTtlMs: ttl });
         try {
           return await joined(box, id, flags);
         } catch (error) {
