@@ -7,11 +7,11 @@ Examples:
   signalbox lead --name cron --holder host-7 -- ./cron.sh
 
 The command runs while this process leads. If it loses the lead, the command is stopped (TERM, then KILL after --grace)
-before another machine can begin, and this one waits for its turn again. When the command ends by itself, this one resigns and
-exits with its exit code.
+before another machine can begin, and this one waits for its turn again. When the command ends by itself, this one
+resigns and exits with its exit code.
 
-The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command writes,
-so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
+The command gets SIGNALBOX_TOKEN: the epoch, which is larger for every new leader. Pass it along with what the command
+writes, so that the receiver can refuse an earlier leader. Who leads: signalbox who lock/lead:NAME
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found · 64 usage`;
 
@@ -21,7 +21,7 @@ export function define(command: Command): void {
     .argument('<command...>', 'what to run, with its arguments')
     .passThroughOptions()
     .requiredOption('--name <name>', 'what to lead: of all who name the same, one leads')
-    .option('--holder <id>', 'who leads, as others see it (default: a new name for every start)')
+    .option('--holder <id>', 'how the name begins that others see; its end is new for every turn')
     .option('--reason <text>', 'why; those who wait get to see it')
     .option('--grace <duration>', 'time between TERM and KILL when the lead is lost', '5s')
     .option('--ttl <duration>', 'how long others wait for a leader that vanished', '15s')

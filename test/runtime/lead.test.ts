@@ -53,6 +53,26 @@ describe.each(transports)('lead on $transport', ({ atOnce }) => {
     await Promise.all([one!.box.close(), other!.box.close()]);
   });
 
+  it('runs in one process at a time, even if all candidates have the same name', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one, other] = await fleet.startAll('one', 'other');
+    const log: string[] = [];
+    const holder = '👑'.repeat(200);
+    const stop = new AbortController();
+    const first = one!.box.lead('shop', leading(log, 'one'), { holder, signal: stop.signal });
+    await settle();
+    for (const { box } of [one!, other!]) void box.lead('shop', leading(log, 'next'), { holder }).catch(() => undefined);
+    await settle();
+    expect(log).toEqual([expect.stringMatching(/^one leads/)]);
+    const { holders } = await other!.box.lock('lead:shop').inspect();
+    expect(holders.map((leader) => leader.holder)).toEqual([expect.stringMatching(/^👑+:one\d+$/u)]);
+    stop.abort();
+    await first;
+    await settle();
+    expect(log.map((line) => line.replace(/ with \d+/, ''))).toEqual(['one leads', 'one stops', 'next leads']);
+    await Promise.all([one!.box.close(), other!.box.close()]);
+  });
+
   it('gives what the work returns, throws what it throws, and is then free for others', async () => {
     const fleet = new Fleet(atOnce);
     const [one] = await fleet.startAll('one');
