@@ -32,8 +32,16 @@ export function addJoin(command: Command): void {
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what others are to know of it', jsonArgument)
     .option('--weight <number>', 'its share of the keys that are placed on members (default: 1)', weightArgument)
-    .option('--grace <duration>', 'time between TERM and KILL if the membership is lost (default: 5s)', durationArgument)
-    .option('--ttl <duration>', 'how long the member outlives this process if it vanishes (default: 15s)', durationArgument)
+    .option(
+      '--grace <duration>',
+      'time between TERM and KILL if the membership is lost (default: 5s)',
+      durationArgument,
+    )
+    .option(
+      '--ttl <duration>',
+      'how long the member outlives this process if it vanishes (default: 15s)',
+      durationArgument,
+    )
     .addHelpText(
       'after',
       `
