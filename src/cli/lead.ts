@@ -21,7 +21,7 @@ export function define(command: Command): void {
     .argument('<command...>', 'what to run, with its arguments')
     .passThroughOptions()
     .requiredOption('--name <name>', 'what to lead: of all who name the same, one leads')
-    .option('--holder <id>', 'who leads, as others see it (default: a new name for every start)')
+    .option('--holder <id>', 'how the name begins that others see; its end is new for every turn')
     .option('--reason <text>', 'why; those who wait get to see it')
     .option('--grace <duration>', 'time between TERM and KILL when the lead is lost', '5s')
     .option('--ttl <duration>', 'how long others wait for a leader that vanished', '15s')

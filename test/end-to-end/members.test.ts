@@ -76,6 +76,12 @@ describe.each(stores)('signalbox lead on $on', ({ kind }) => {
     expect(taken.code).toBe(0);
     await second.prints(/waiting for the next turn/, 'stderr');
     await second.prints(new RegExp(`pid (?!${two}\\b)\\d+`), 'stdout');
+    // One with the same name does not lead as well: it waits.
+    const namesake = lead('--verbose', '--holder', 'second');
+    await namesake.prints(/next in line/, 'stderr');
+    expect((await cli('who').ended).stdout).toMatch(/^shop: led by second:[0-9a-f]{16}, epoch \d+$/m);
+    namesake.kill('SIGTERM');
+    await namesake.exited;
     second.kill('SIGTERM');
     await second.exited;
     expect(marks().filter((line) => line.startsWith('begin'))).toHaveLength(3);

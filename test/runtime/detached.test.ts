@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Fleet, transports, TTL_MS } from '../support/fleet.ts';
+import { changesRecord } from '../support/link.ts';
 import { errorOf, isPending, lossOf, refusalOf, settled } from '../support/outcome.ts';
 
 describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
@@ -142,6 +143,30 @@ describe.each(transports)('a detached hold on $transport', ({ atOnce }) => {
     await fleet.advance(3000);
     expect(await lock.isStale()).toBe(true);
     expect(await lock.renew(hold)).toEqual({ kind: 'lost' });
+  });
+
+  it('ends at its longest time, although the process that took it was killed before it could say so', async () => {
+    const fleet = new Fleet(atOnce);
+    const [killed, agent] = await fleet.startAll('killed', 'agent');
+    const request = { holder: 'agent:1', ttlMs: 10_000, maxHoldMs: 30_500 };
+    killed!.link.next('transaction', 'severed', changesRecord);
+    void killed!.box
+      .lock('deploy')
+      .acquireDetached(request)
+      .catch(() => undefined);
+    await settled();
+    killed!.crash();
+    const lock = agent!.box.lock('deploy');
+    expect(await lock.isHeldBy('agent:1')).toBe(true);
+    const hold = await lock.acquireDetached(request);
+    for (let time = 0; time < 4; time++) {
+      await fleet.advance(7000);
+      expect(await lock.renew(hold)).toMatchObject({ kind: 'refreshed' });
+    }
+    // Taken once more, it has its limit, and gets no other.
+    expect(await lock.acquireDetached(request)).toMatchObject({ id: hold.id, maxHoldMs: 30_500 });
+    await fleet.advance(3000);
+    expect(await lock.isStale()).toBe(true);
   });
 
   it('of a semaphore has its slots, and gives them back', async () => {

@@ -1,7 +1,9 @@
 import type { Term, Topology } from 'signalbox';
-import { open } from 'signalbox';
+import { Failure, open } from 'signalbox';
+import type { Transaction } from 'signalbox/store';
 import { describe, expect, it } from 'vitest';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
+import { changesRecord } from '../support/link.ts';
 import { errorOf } from '../support/outcome.ts';
 import { settle } from '../../src/testing/test-clock.ts';
 
@@ -50,6 +52,27 @@ describe.each(transports)('lead on $transport', ({ atOnce }) => {
     stop.abort();
     await fleet.advance(1000);
     expect(log.slice(3).map((line) => line.replace(/ with \d+/, ''))).toEqual(['other stops', 'one leads']);
+    await Promise.all([one!.box.close(), other!.box.close()]);
+  });
+
+  it('runs in one process at a time, even if all candidates have the same name', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one, other] = await fleet.startAll('one', 'other');
+    const log: string[] = [];
+    const holder = '👑'.repeat(200);
+    const stop = new AbortController();
+    const first = one!.box.lead('shop', leading(log, 'one'), { holder, signal: stop.signal });
+    await settle();
+    for (const { box } of [one!, other!])
+      void box.lead('shop', leading(log, 'next'), { holder }).catch(() => undefined);
+    await settle();
+    expect(log).toEqual([expect.stringMatching(/^one leads/)]);
+    const { holders } = await other!.box.lock('lead:shop').inspect();
+    expect(holders.map((leader) => leader.holder)).toEqual([expect.stringMatching(/^👑+:one\d+$/u)]);
+    stop.abort();
+    await first;
+    await settle();
+    expect(log.map((line) => line.replace(/ with \d+/, ''))).toEqual(['one leads', 'one stops', 'next leads']);
     await Promise.all([one!.box.close(), other!.box.close()]);
   });
 
@@ -137,6 +160,47 @@ describe.each(transports)('the topology on $transport', ({ atOnce }) => {
     await next.stop();
     expect(await other!.box.lock('lead:topology').isFree()).toBe(true);
     await other!.box.close();
+  });
+});
+
+describe.each(transports)('a topology that the store refuses, on $transport', ({ atOnce }) => {
+  const isLarge = ({ success }: Transaction): boolean =>
+    success.some((put) => put.do === 'put' && put.key === 's/topology/current' && put.value.text.length > 2000);
+
+  it('is reported, and the next change is sent', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one] = await fleet.startAll('one');
+    one!.link.forbid(isLarge, () => new Failure('invalid', 'too large'));
+    const heard: number[] = [];
+    await one!.box.members.onTopology(({ members }) => void heard.push(members[0]?.assets.length ?? -1));
+    const failed: unknown[] = [];
+    const joined = await one!.box.members.join('a', null, { assets: ['x'] });
+    if (joined.kind !== 'joined') throw new Error(joined.kind);
+    const broadcast = one!.box.members.broadcastTopology({ onFailed: (error) => void failed.push(error) });
+    await settle();
+    await fleet.advance(1000);
+    await joined.membership.addAssets(Array.from({ length: 500 }, (_, place) => `shard/${place}`));
+    await settle();
+    await fleet.advance(5000);
+    expect(failed).toEqual([expect.objectContaining({ code: 'invalid', message: 'too large' })]);
+    expect([heard, broadcast.isSending]).toEqual([[1], true]);
+    await joined.membership.setAssets(['x', 'y']);
+    await settle();
+    expect(heard).toEqual([1, 2]);
+    await broadcast.stop();
+    await one!.box.close();
+  });
+
+  it('is no reason to end the process if it cannot even lead: that is reported, and it takes no part any more', async () => {
+    const fleet = new Fleet(atOnce);
+    const [one] = await fleet.startAll('one');
+    one!.link.forbid(changesRecord);
+    const failed: unknown[] = [];
+    const broadcast = one!.box.members.broadcastTopology({ onFailed: (error) => void failed.push(error) });
+    await broadcast.ended;
+    await settle();
+    expect(failed).toEqual([expect.objectContaining({ code: 'forbidden' })]);
+    await one!.box.close();
   });
 });
 

@@ -273,6 +273,18 @@ it('bad names, assets and options are refused with what is accepted', async () =
   expect(await errorOf(box.members.follow({ keepAlive: 'no' as never }))).toMatchObject({ code: 'invalid' });
 });
 
+it('a member registers no more than its record can hold, however many calls it takes', async () => {
+  await using box = await open('memory:');
+  const assets = (from: number): string[] => Array.from({ length: 5000 }, (_, n) => `asset-${from + n}`);
+  const tooMany = { code: 'invalid', message: expect.stringMatching(/10000 assets take \d+ bytes/) as string };
+  const a = await joined(box, 'a', undefined, { assets: assets(0) });
+  expect(await errorOf(a.addAssets(assets(5000)))).toMatchObject(tooMany);
+  await joined(box, 'b', undefined, { assets: assets(5000) });
+  expect(await errorOf(box.members.moveAssets(assets(5000), { from: 'b', to: 'a' }))).toMatchObject(tooMany);
+  expect((await box.members.list()).map((member) => member.assets.length)).toEqual([5000, 5000]);
+  expect(await a.removeAssets(assets(0))).toEqual({ kind: 'registered', assets: [] });
+});
+
 it('a view of the user takes the place of the members in the store', async () => {
   let view: View = { version: 1, members: [{ id: 'pod-2', incarnation: 1 }] };
   const listeners = new Set<(change: ViewChange) => void>();

@@ -55,6 +55,7 @@ export class Link implements Store {
   #down: 'refusing' | 'silent' | undefined;
   #newsHeld = false;
   #forbidden: (transaction: Transaction) => boolean = () => false;
+  #refusal = forbidden;
   readonly transactionNow?: (transaction: Transaction) => TransactionResult;
   /** Plants a bug: what is sent instead. */
   spoil: (transaction: Transaction) => Transaction = (transaction) => transaction;
@@ -71,9 +72,10 @@ export class Link implements Store {
     this.#scripted.push({ call, trouble, matches });
   }
 
-  /** From now on such transactions are refused for good: this process may not write them. */
-  forbid(matches: (transaction: Transaction) => boolean): void {
+  /** From now on such transactions are refused for good: by default, because this process may not write them. */
+  forbid(matches: (transaction: Transaction) => boolean, refusal: () => Failure = forbidden): void {
     this.#forbidden = matches;
+    this.#refusal = refusal;
   }
 
   /** From now on nothing gets through: every call is refused, or none is ever answered. */
@@ -176,7 +178,7 @@ export class Link implements Store {
       return transactionNow.call(this.#inner, transaction);
     };
     if (this.#down !== undefined || trouble === 'refused') throw notReached();
-    if (this.#forbidden(transaction)) throw forbidden();
+    if (this.#forbidden(transaction)) throw this.#refusal();
     if (trouble === undefined || trouble === 'held') return apply();
     if (trouble === 'unanswered' || trouble === 'severed') apply();
     if (trouble === 'severed') this.cutOff('refusing');
@@ -188,7 +190,7 @@ export class Link implements Store {
     const trouble = this.#troubleOf(call, transaction);
     if (this.#down === 'silent') return new Promise<T>(() => {});
     if (this.#down === 'refusing' || trouble === 'refused') return Promise.reject(notReached());
-    if (this.#forbidden(transaction)) return Promise.reject(forbidden());
+    if (this.#forbidden(transaction)) return Promise.reject(this.#refusal());
     switch (trouble) {
       case undefined:
         return apply();

@@ -18,6 +18,9 @@ interface Flags {
   readonly ttl?: number;
 }
 
+const GRACE_MS = 5000;
+const TTL_MS = 15_000;
+
 export function addJoin(command: Command): void {
   const all = (value: string, before: readonly string[]): readonly string[] => [...before, value];
   command
@@ -54,9 +57,10 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     )
     .action(async (id: string, argv: string[], flags: Flags) => {
       const { store } = command.optsWithGlobals<GlobalOptions>();
-      const terms = { graceMs: flags.grace ?? 5_000, onLost: 'term' as const };
+      const { grace = GRACE_MS, ttl = TTL_MS } = flags;
+      const terms = { graceMs: grace, onLost: 'term' as const };
       const ended = await runAlongside(argv, terms, 'on-a-terminal', async () => {
-        const box = await open(store, { sessionTtlMs: flags.ttl ?? 15_000 });
+        const box = await open(store, { sessionTtlMs: ttl });
         try {
           return await joined(box, id, flags);
         } catch (error) {

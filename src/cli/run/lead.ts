@@ -1,7 +1,8 @@
 /** Leads: a run under the lock of the lead, again and again, until the command ends by itself. */
 import { nameProblem } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { LEADERS } from '../../runtime/members/lead.ts';
+import { randomHex } from '../../host/random.ts';
+import { candidateOf, LEADERS } from '../../runtime/members/lead.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable } from '../output.ts';
 import type { RunEnded } from './ended.ts';
@@ -17,9 +18,11 @@ export function leadRequestOf(argv: readonly string[], options: RunOptions & { r
 }
 
 export async function leadWith(request: RunRequest, env: NodeJS.ProcessEnv): Promise<RunEnded> {
+  const { holder } = request;
   for (;;) {
+    const turn = holder === undefined ? request : { ...request, holder: candidateOf(holder, randomHex(8)) };
     try {
-      return await run(request, env, undefined);
+      return await run(turn, env, undefined);
     } catch (error) {
       if (!isLost(error)) throw error;
       if (error.message !== '') complain(`signalbox: ${printable(error.message)}`);

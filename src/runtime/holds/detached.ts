@@ -49,7 +49,7 @@ export async function acquireDetached(
     const ttlMs =
       grant.lease === lease.name
         ? await bound(of, session, grant, lease, asked)
-        : await heldBefore(of, grant, lease.leaseId);
+        : await heldBefore(of, session, grant, lease.leaseId);
     const { holder, token, id, maxHoldMs } = grant;
     const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
     return { grant, detached: { resource, holder, token, id, ...times } };
@@ -84,10 +84,20 @@ async function bound(
   return other.ttlMs;
 }
 
-/** The holder had the resource already: renews that hold on its own lease, for its full time. */
-async function heldBefore(of: AnyResource, grant: Grant, leaseId: string): Promise<number> {
+/**
+ * The holder had the resource already: renews that hold on its own lease, for its full time. If the process that took it was
+ * killed before it could bind the hold by its longest time, that time begins now.
+ */
+async function heldBefore(of: AnyResource, session: Session, grant: Grant, leaseId: string): Promise<number> {
   const renewed = await renew(of, grant);
   if (!('ttlMs' in renewed)) throw new NotAcquired(of.resource, { kind: 'lost' });
+  const { holder, id, maxHoldMs } = grant;
+  if (maxHoldMs !== undefined && grant.limit === undefined && renewed.kind === 'refreshed') {
+    const limit = await of.runtime.anchorLease(session, maxHoldMs);
+    of.runtime.presence.forgetLease(limit.name);
+    const outcome = await of.submit({ kind: 'extend', holder, id, limit: limit.name });
+    if (outcome.kind !== 'refreshed') throw new NotAcquired(of.resource, { kind: 'lost' });
+  }
   await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
   return renewed.ttlMs;
 }

@@ -6,7 +6,7 @@
  *             ▲                     │
  *             └──── hold lost: the signal aborts, wait until the work has stopped
  */
-import type { Json, Token } from '../../core/index.ts';
+import { type Json, LONGEST_NAME, type Token } from '../../core/index.ts';
 import { keepingAlive } from '../keep-alive.ts';
 import type { Lock } from '../holds/lock.ts';
 import type { LockHold } from '../holds/public-hold.ts';
@@ -32,7 +32,10 @@ export interface Term {
 export interface LeadOptions {
   /** Ends the wait, and asks the work to stop. */
   readonly signal?: AbortSignal;
-  /** The name of the candidate, as `who` shows it. */
+  /**
+   * How the name of the candidate begins, as `who` shows it. What follows is new for every turn, so that candidates with the
+   * same name exclude each other.
+   */
   readonly holder?: string;
   /** The reason, shown to those who wait. */
   readonly reason?: string;
@@ -45,6 +48,12 @@ export interface LeadOptions {
 export type Lead = <T>(name: string, work: (term: Term) => T | Promise<T>, options?: LeadOptions) => Promise<T>;
 
 export const LEADERS = 'lead:';
+
+/** A holder of its own for every turn: a holder that has the lock re-enters it, and then two would lead at once. */
+export function candidateOf(holder: string, id: string): string {
+  const begin = [...holder].slice(0, LONGEST_NAME - id.length - 1).join('');
+  return `${begin}:${id}`;
+}
 
 const OPTIONS = { signal: abortSignal, holder: aName, reason: anything, metadata: anything, onWaiting: aFunction };
 
@@ -73,10 +82,12 @@ export function leadOn(runtime: Runtime, lockOf: (name: string) => Lock): Lead {
 
 /** Waits for as long as it takes: over a store that cannot be reached, and over lost sessions of this process. */
 async function elected(runtime: Runtime, lock: Lock, options: LeadOptions): Promise<LockHold> {
-  const { signal = NEVER } = options;
+  const { signal = NEVER, holder } = options;
+  const asked = (): LeadOptions =>
+    holder === undefined ? options : { ...options, holder: candidateOf(holder, runtime.options.newId()) };
   for (;;) {
     try {
-      return await persistently(runtime, signal, () => lock.acquire(options));
+      return await persistently(runtime, signal, () => lock.acquire(asked()));
     } catch (error) {
       const isLost = error instanceof NotAcquired && error.refusal.kind === 'session-lost';
       if (!isLost || runtime.isClosed) throw error;

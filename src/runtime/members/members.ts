@@ -27,7 +27,7 @@ import type { MemberFeed } from './feed.ts';
 import { FollowedMembers } from './followed-members.ts';
 import type { Lead } from './lead.ts';
 import { type AssetOptions, Membership } from './membership.ts';
-import { OwnMembership, type OwnMemberships } from './own-memberships.ts';
+import type { OwnMemberships } from './own-memberships.ts';
 import { isWeight, memberDocument, memberIn, memberKey, type MemberRecord, MEMBERS, recordIn } from './records.ts';
 import {
   compareOthers,
@@ -185,8 +185,7 @@ export class Members {
     since: Revision,
     options: ListenOptions,
   ): JoinOutcome {
-    const own = new OwnMembership(id, since, session, keepingAlive(this.#runtime, options));
-    this.#own.add(own);
+    const own = this.#own.add(id, since, session, keepingAlive(this.#runtime, options));
     return { kind: 'joined', membership: new Membership(this.#runtime, own, metadata ?? undefined) };
   }
 

@@ -6,8 +6,18 @@ import type { Session } from '../session/session.ts';
 export class OwnMemberships implements RuntimeObserver {
   readonly #all = new Set<OwnMembership>();
 
-  add(own: OwnMembership): void {
+  /** `release`: lets the process end, as far as this membership kept it alive. */
+  add(id: string, incarnation: number, session: Session, release: () => void): OwnMembership {
+    const own = new OwnMembership(id, incarnation, session, () => {
+      this.#all.delete(own);
+      release();
+    });
     this.#all.add(own);
+    return own;
+  }
+
+  get count(): number {
+    return this.#all.size;
   }
 
   /** `isSame`: compares incarnations. */
@@ -16,10 +26,7 @@ export class OwnMemberships implements RuntimeObserver {
   }
 
   sessionEnded(session: Session): void {
-    for (const own of this.#all) {
-      if (own.hasEnded || own.session === session) this.#all.delete(own);
-      if (own.session === session) own.sessionEnded();
-    }
+    for (const own of [...this.#all]) if (own.session === session) own.sessionEnded();
   }
 }
 
@@ -27,20 +34,16 @@ export class OwnMembership {
   readonly id: string;
   readonly incarnation: number;
   readonly session: Session;
-  readonly #release: () => void;
+  readonly #ended: () => void;
   readonly #lost = new AbortController();
   #hasEnded = false;
 
-  /** `release`: lets the process end, as far as this membership kept it alive. */
-  constructor(id: string, incarnation: number, session: Session, release: () => void) {
+  /** `ended`: called once, however it ends. */
+  constructor(id: string, incarnation: number, session: Session, ended: () => void) {
     this.id = id;
     this.incarnation = incarnation;
     this.session = session;
-    this.#release = release;
-  }
-
-  get hasEnded(): boolean {
-    return this.#hasEnded;
+    this.#ended = ended;
   }
 
   get isValid(): boolean {
@@ -52,8 +55,9 @@ export class OwnMembership {
   }
 
   end(): void {
+    if (this.#hasEnded) return;
     this.#hasEnded = true;
-    this.#release();
+    this.#ended();
   }
 
   /** A signalbox that is closed leaves, and so loses nothing. */

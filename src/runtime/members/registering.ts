@@ -88,6 +88,7 @@ export function changeAssets(
       const decision = decideAssets(own.assets, change, others);
       if (decision.kind === 'asset-taken') return { kind: 'answer', answer: decision };
       if (decision.kind === 'unchanged') return { kind: 'answer', answer: registered(own.assets) };
+      if (decision.adds.length > 0) refuseTooMany(decision.assets);
       return {
         kind: 'write',
         transaction: {
@@ -114,6 +115,7 @@ export function moveAssets(
       const decision = decideMove(assets, from, to, members);
       if (decision.kind === 'unchanged') return { kind: 'answer', answer: { kind: 'moved', assets } };
       if (decision.kind !== 'write') return { kind: 'answer', answer: decision };
+      refuseTooMany(decision.to);
       const [source, target] = [pairs.get(from), pairs.get(to)] as [KeyValue, KeyValue];
       return {
         kind: 'write',
@@ -156,7 +158,12 @@ export function refuseUnlessAssets(assets: unknown): void {
     const problem = nameProblem(asset, 'asset');
     if (problem !== undefined) throw new Failure('invalid', problem);
   }
-  const bytes = Buffer.byteLength(JSON.stringify(assets)) + assets.length * ASSET_OVERHEAD;
+  refuseTooMany((assets as string[]).map((id) => ({ id })));
+}
+
+/** `assets`: all that the record would have, with those that it has already. */
+function refuseTooMany(assets: readonly { readonly id: string }[]): void {
+  const bytes = Buffer.byteLength(JSON.stringify(assets.map(({ id }) => id))) + assets.length * ASSET_OVERHEAD;
   if (bytes <= LARGEST_RECORD_BYTES) return;
   throw new Failure(
     'invalid',

@@ -9,7 +9,7 @@ import {
   topologyChanged,
   topologyOf,
 } from '../../core/index.ts';
-import { milliseconds, refuseWrongValues } from '../options.ts';
+import { aFunction, milliseconds, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isTrouble } from '../write/recovery.ts';
 import { unlessStopped } from '../write/write-once.ts';
@@ -21,6 +21,11 @@ import { lastTopology, sendTopology } from './topology-key.ts';
 export interface BroadcastOptions {
   /** The least time between two broadcasts; 1000 unless given. */
   readonly cooldownMs?: number;
+  /**
+   * Called when the store refuses a topology for good, because it is too large for instance: the next change is sent again. Also
+   * called when this process can take no part any more: then `ended` resolves. Without it, the process prints a warning.
+   */
+  readonly onFailed?: (error: unknown) => void;
 }
 
 const COOLDOWN_MS = 1000;
@@ -31,24 +36,23 @@ export class TopologyBroadcast implements AsyncDisposable {
   readonly #feed: MemberFeed;
   readonly #cooldownMs: number;
   readonly #over = new AbortController();
-  readonly #ended: Promise<void>;
+  readonly #onFailed: (error: unknown) => void;
+  /** Resolves when this process takes no part any more: it was stopped or closed, or it failed. */
+  readonly ended: Promise<void>;
   #isLeading = false;
 
   /** @internal */
   constructor(runtime: Runtime, feed: MemberFeed, lead: Lead, options: BroadcastOptions) {
-    refuseWrongValues(options, { cooldownMs: milliseconds });
+    refuseWrongValues(options, { cooldownMs: milliseconds, onFailed: aFunction });
     this.#runtime = runtime;
     this.#feed = feed;
     this.#cooldownMs = options.cooldownMs ?? COOLDOWN_MS;
+    this.#onFailed = options.onFailed ?? warn;
     const { signal } = this.#over;
-    this.#ended = lead('topology', (term) => this.#send(term), { signal }).then(
+    this.ended = lead('topology', (term) => this.#send(term), { signal }).then(
       () => undefined,
       (error: unknown) => {
-        // Stopped, or closed. Anything else is a bug, and is reported as one.
-        if (signal.aborted || runtime.isClosed) return;
-        queueMicrotask(() => {
-          throw error;
-        });
+        if (!signal.aborted && !runtime.isClosed) this.#report(error);
       },
     );
   }
@@ -61,12 +65,17 @@ export class TopologyBroadcast implements AsyncDisposable {
   /** Resolves when nothing of it is left; another process sends from then on. */
   async stop(): Promise<void> {
     this.#over.abort();
-    await this.#ended;
+    await this.ended;
   }
 
   /** Stops at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
+  }
+
+  /** Later, so that what the handler throws disturbs no broadcast. */
+  #report(error: unknown): void {
+    queueMicrotask(() => this.#onFailed(error));
   }
 
   /** Until the signal aborts. */
@@ -92,7 +101,8 @@ export class TopologyBroadcast implements AsyncDisposable {
         if (!signal.aborted) await sendTopology(this.#runtime, epoch, topology, signal);
       } catch (error) {
         if (signal.aborted) return;
-        if (!isTrouble(error)) throw error;
+        // The store would refuse it again, so it counts as sent, and the next change gets its turn.
+        if (!isTrouble(error)) return this.#report(error);
         take(sendingFailed(state as Broadcasts, topology, clock.monotonic()));
       }
     };
@@ -117,7 +127,13 @@ export class TopologyBroadcast implements AsyncDisposable {
       this.#isLeading = false;
       members?.unsubscribe();
       timer?.cancel();
-      await sending.catch(() => undefined);
+      await sending;
     }
   }
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(
+    `signalbox: the topology was not sent: ${error instanceof Error ? error.message : String(error)}`,
+  );
 }

@@ -102,7 +102,10 @@ export class MemberWorker extends User {
 
   async #broadcast(): Promise<void> {
     this.doing = 'broadcasts the topology';
-    const broadcast = this.box.members.broadcastTopology({ cooldownMs: this.random.pick([50, 500]) });
+    const broadcast = this.box.members.broadcastTopology({
+      cooldownMs: this.random.pick([50, 500]),
+      onFailed: (error) => this.note(`the topology was not sent: ${String(error)}`),
+    });
     await this.pause(3000);
     this.doing = `stops the broadcast, sending: ${broadcast.isSending}`;
     if (this.random.chance(0.5)) await broadcast.stop();
