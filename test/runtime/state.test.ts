@@ -1,6 +1,6 @@
 // The state of a store as files, and back into any store.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -73,6 +73,13 @@ describe('the state of a store', () => {
     expect(readdirSync(join(dir, 'one')).toSorted()).toEqual(
       ['keys', 'locks', 'pipelines', 'semaphores', 'tasks'].map((name) => `${name}.json`),
     );
+  });
+
+  it('is written for its owner alone', async () => {
+    const { files } = await (await newBox()).saveState(join(dir, 'new', 'one'));
+    const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+    expect(files.map(modeOf)).toEqual(files.map(() => '600'));
+    expect(modeOf(join(dir, 'new', 'one'))).toBe('700');
   });
 
   it('comes back with tasks and pipelines that go on, and overwrites none that are there', async () => {
