@@ -4,7 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { open, type Signalbox } from 'signalbox';
+import { Failure, open, type Signalbox } from 'signalbox';
+import { openMemory } from 'signalbox/store';
 import { book, phase } from '../pipelines/books.ts';
 import { Fleet } from '../support/fleet.ts';
 import { errorOf, settled } from '../support/outcome.ts';
@@ -232,6 +233,43 @@ describe('the state of a store', () => {
     await settled();
     await settled();
     expect(told).toEqual(['lock:acquired worker:1 true']);
+  });
+
+  it('of which an interrupted load has written some can be loaded again, and the failure says how much was loaded', async () => {
+    const source = await newBox();
+    await source.lock('main').acquire({ holder: 'worker:1' });
+    await source.tasks.publish('first', { n: 1 });
+    await source.pipelines.start(book(phase('build')), { id: 'release' });
+    await source.saveState(dir);
+    // Together they are more than a store takes in one request.
+    const pipelines = JSON.parse(readFileSync(join(dir, 'pipelines.json'), 'utf8')) as {
+      pipelines: { logs: Record<string, unknown> }[];
+    };
+    for (const run of [1, 2, 3, 4])
+      (pipelines.pipelines[0] as { logs: Record<string, unknown> }).logs[`000/00000${run}`] = 'x'.repeat(600_000);
+    writeFileSync(join(dir, 'pipelines.json'), JSON.stringify(pipelines));
+    const store = openMemory();
+    const sizes: number[] = [];
+    let isFull = true;
+    const transaction = store.transaction.bind(store);
+    store.transaction = (asked, signal) => {
+      const puts = asked.success.filter((one) => one.do === 'put');
+      sizes.push(puts.reduce((sum, { value }) => sum + value.text.length, 0));
+      const isRefused = isFull && puts.some(({ key }) => key.startsWith('s/pipeline/'));
+      return isRefused ? Promise.reject(new Failure('invalid', 'too large')) : transaction(asked, signal);
+    };
+    const box = await open(store);
+    boxes.push(box);
+    expect(await errorOf(box.loadState(dir))).toMatchObject({
+      code: 'invalid',
+      message: expect.stringMatching(/^pipeline\/release: too large \(1 of 2 tasks, pipelines and keys were loaded/),
+    });
+    isFull = false;
+    expect(await box.loadState(dir)).toMatchObject({ kind: 'loaded', locks: 1, tasks: 1, pipelines: 1 });
+    expect(Math.max(...sizes)).toBeLessThan(1_500_000);
+    await box.saveState(join(dir, 'two'));
+    const saved = readFileSync(join(dir, 'two', 'pipelines.json'), 'utf8');
+    expect(JSON.parse(saved)).toEqual(pipelines);
   });
 
   it('may have more resources than one transaction holds', async () => {
