@@ -4,11 +4,11 @@ const MOST_AT_ONCE = 63;
 const MOST_BYTES = 1_000_000;
 
 /** Parts that fit into one transaction each. */
-export function* chunksOf<T>(all: readonly T[], sizeOf: (one: T) => number): Iterable<readonly T[]> {
+export function* chunksOf<T>(all: readonly T[], textOf: (one: T) => string): Iterable<readonly T[]> {
   let chunk: T[] = [];
   let bytes = 0;
   for (const one of all) {
-    const size = sizeOf(one);
+    const size = Buffer.byteLength(textOf(one));
     if (chunk.length === MOST_AT_ONCE || (chunk.length > 0 && bytes + size > MOST_BYTES)) {
       yield chunk;
       chunk = [];

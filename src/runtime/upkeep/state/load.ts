@@ -74,7 +74,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   const leases: string[] = [];
   let loaded = 0;
   try {
-    for (const chunk of chunksOf(missing, ({ saved }) => JSON.stringify(saved).length)) {
+    for (const chunk of chunksOf(missing, ({ saved }) => JSON.stringify(saved))) {
       // A record that is deleted while this runs may have had a larger token.
       const compare: Compare[] = [{ key: HORIZON, target: 'mod', is: '=', than: horizon }];
       const success: Operation[] = [];

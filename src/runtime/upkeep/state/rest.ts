@@ -208,7 +208,7 @@ function isWritten(runtime: Runtime, planned: Planned): Promise<boolean> {
   const { key, before, success } = planned;
   const compare: Transaction['compare'] = [{ key, target: 'version', is: '=', than: 0 }];
   return persistently(runtime, runtime.giveUpAt(), async () => {
-    for (const some of chunksOf(before, ({ value }) => value.text.length))
+    for (const some of chunksOf(before, ({ value }) => value.text))
       await runtime.store.transaction({ compare, success: some, failure: [] }, runtime.stopped);
     const failure = success.map((put) => readOf(put.key));
     const { succeeded, results } = await runtime.store.transaction({ compare, success, failure }, runtime.stopped);
