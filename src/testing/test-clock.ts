@@ -51,6 +51,11 @@ export class TestClock implements Clock {
     return { cancel: () => this.#cancel(scheduled) };
   }
 
+  /** Calls in a later turn of the event loop, which takes no time. */
+  afterOthers(call: () => void): void {
+    setImmediate(call);
+  }
+
   /** How many timers are set and have not rung. */
   get pendingTimers(): number {
     return this.#timers.length;

@@ -29,7 +29,7 @@ async function storeOf(engine: 'file' | 'etcd'): Promise<string> {
   return `file:${directory}`;
 }
 
-/** Random steps on random processes. Gives the ids of those that are members in the end. */
+/** Random steps on random processes. Gives the ids of those that may be members in the end. */
 async function disturb(cluster: TestCluster, random: Random): Promise<readonly string[]> {
   const members = new Set(cluster.processes.map(({ id }) => id));
   let kills = 0;
@@ -64,14 +64,20 @@ describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
       sessionTtlMs: 4000,
     }).start();
     const members = await disturb(cluster, new Random(SEED));
-    await cluster.agreed(members);
+    await using box = await open(store, { maintains: false });
+    // One that stood still for longer than its lease is no member any more, though it never left: the store knows.
+    const running = cluster.processes.filter(({ isRunning }) => isRunning);
+    const agreement = async (): Promise<boolean> => {
+      const ids = (await box.members.list()).map(({ id }) => id);
+      if (ids.some((id) => !members.includes(id))) return false;
+      return running.every((process) => process.members.join() === ids.join());
+    };
+    await expect.poll(agreement, { timeout: 120_000, interval: 200 }).toBe(true);
     expect(viewFaults(cluster.processes)).toEqual([]);
     expect(cluster.processes.reduce((sum, { views }) => sum + views.length, 0)).toBeGreaterThan(STEPS);
     // The checker catches what it is for: see `planted` below.
     for (const [bug, plant] of Object.entries(planted)) expect(plant(cluster.processes), bug).not.toEqual([]);
-    await using box = await open(store, { maintains: false });
-    expect((await box.members.list()).map(({ id }) => id)).toEqual([...members].sort());
-  });
+  }, 300_000);
 });
 
 /** What the processes saw, with a bug in one of them. */
