@@ -81,6 +81,16 @@ describe('run --guard', () => {
     expect(readFileSync(scratch.path('ran'), 'utf8')).toBe('\n');
   });
 
+  it('pauses longer and longer while the guard passes without the locks and fails under them', async () => {
+    const guard = JSON.stringify({ command: { cmd: 'echo >> tried; test -z "$SIGNALBOX_HOLDER"' } });
+    const ended = await scratch.run('run', '--lock', 'i', '--wait', '2s', '--guard', guard, '--', 'touch', 'began');
+    expect(ended).toMatchObject({ code: 75, stdout: '' });
+    // Pauses of 40 ms, 80 ms and so on: five of them fit into two seconds, with two tries around each.
+    const tries = readFileSync(scratch.path('tried'), 'utf8').length;
+    expect(tries).toBeGreaterThan(1);
+    expect(tries).toBeLessThanOrEqual(14);
+  });
+
   it('says what is wrong with a guard before anything is acquired', async () => {
     const wrong = await scratch.run('run', '--lock', 'g', '--guard', 'lockFre: x', '--', 'true');
     expect(wrong).toMatchObject({ code: 64, stderr: expect.stringContaining('lockFree') as string });

@@ -10,6 +10,9 @@ import { type Guard, type GuardOutcome, spoken } from '../../core/index.ts';
 import { type GuardLook, isFinal } from '../../runtime/guards/wait.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { pause } from '../../clock.ts';
+import { DEFAULT_POLL_MS } from '../../runtime/guards/executor.ts';
+import { backoffMs } from '../../runtime/write/backoff.ts';
 import { adaptersFor, type GuardFlags } from '../guard/settings.ts';
 import { reasonsOf } from '../guard/told.ts';
 import { shown } from '../../failure.ts';
@@ -35,6 +38,8 @@ export interface Around {
 export class Guarding {
   readonly #guards: readonly Guard[];
   readonly #flags: GuardFlags & { readonly poll?: number };
+  /** How often a wait has ended, and the guard failed again under the locks. */
+  #passedInVain = 0;
 
   constructor(guards: readonly Guard[], flags: GuardFlags & { readonly poll?: number }) {
     this.#guards = guards;
@@ -85,15 +90,26 @@ export class Guarding {
     };
     const { poll: pollMs } = this.#flags;
     try {
+      const pauseMs = this.#pauseMs();
+      const isTooLong = leftMs !== undefined && pauseMs >= leftMs;
+      await pause(isTooLong ? leftMs : pauseMs, signal);
+      if (isTooLong) throw notBegun(open, request);
       const outcome = await box.guards.wait(guard, {
         ...{ own, adapters, signal, onVerdict: saw },
         ...(pollMs !== undefined && { pollMs }),
-        ...(leftMs !== undefined && { timeoutMs: leftMs }),
+        ...(leftMs !== undefined && { timeoutMs: leftMs - pauseMs }),
       });
       if (outcome.kind !== 'passed') throw notBegun(outcome, request);
+      this.#passedInVain += 1;
     } finally {
       voice.done();
     }
+  }
+
+  /** A guard may pass only while the locks are free. Without a pause its commands would run one after the other for ever. */
+  #pauseMs(): number {
+    const { poll: pollMs = DEFAULT_POLL_MS } = this.#flags;
+    return this.#passedInVain === 0 ? 0 : backoffMs(this.#passedInVain, pollMs);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The recipes of docs/shell.md and docs/agents.md. A block whose fence says `recipe NAME` is one, whatever its language; it is run as it is
- * printed. A block marked `text like` shows what the recipe before it prints, up to times, numbers and names of runs.
+ * printed. A block marked `text like` shows what the recipe before it prints, up to times, numbers, names of runs, people, directories and machines.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,6 +45,8 @@ export function shapeOf(text: string): string {
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
     .replace(/\brun:[\w.-]+:\d+:[0-9a-f]+/g, 'RUN')
     .replace(/\bpid \d+ on \S+/g, 'PID')
+    .replace(/· \S+ in [^·\n]+?(?= ·|$)/gm, '· PERSON')
+    .replace(/· on \S+/g, '· HOST')
     .replace(/\buser:\S+/g, 'USER')
     .replace(/\d+ (ms|s|min|h|d)\b/g, 'DURATION')
     .replace(/\d+/g, 'N')

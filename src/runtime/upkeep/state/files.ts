@@ -11,7 +11,7 @@ const KINDS = Object.keys(STATE_FILES) as readonly (keyof SavedState)[];
 
 /** Writes all under other names first, and renames them once they are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
-  await told(dir, mkdir(dir, { recursive: true }));
+  await told(dir, mkdir(dir, { recursive: true, mode: 0o700 }));
   const mark = randomHex(4);
   const files = KINDS.map((kind) => {
     const name = STATE_FILES[kind];
@@ -52,8 +52,9 @@ export async function readState(dir: string): Promise<SavedState> {
   };
 }
 
+/** For its owner alone: tasks, logs and keys may contain secrets. */
 async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, 'wx');
+  const file = await open(path, 'wx', 0o600);
   try {
     await file.writeFile(text);
     await file.sync();

@@ -1,6 +1,8 @@
 /**
  * Loads a saved state into a store. Holds come back detached, with their tokens; a process that knows holder and token renews
- * and releases them. A load overwrites nothing that is in use, and lowers no token.
+ * and releases them. A load overwrites nothing that is in use, and lowers no token of a lock or semaphore. Pipelines begin
+ * again with the tokens of their drivers, because the drivers' locks may have smaller ones here. How long finished tasks are
+ * kept is a setting of the store, and is neither saved nor loaded.
  */
 import {
   DETACHED_TTL_MS,
@@ -17,6 +19,7 @@ import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
 import type { Malformed } from '../../stored.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
+import { chunksOf } from './chunks.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
 import { conflictsOf, loadRest } from './rest.ts';
 
@@ -32,8 +35,7 @@ export type LoadOutcome =
       readonly keys: number;
     }
   /**
-   * `loaded`: the number of resources written before another process used one of the rest; they stay. 0 unless there were
-   * more than fit into one transaction.
+   * `loaded`: the number of resources written although another process used one of the rest meanwhile; they stay.
    */
   | { readonly kind: 'refused'; readonly conflicts: readonly Conflict[]; readonly loaded: number };
 
@@ -53,11 +55,6 @@ interface Planned {
   readonly saved: SavedLock | SavedSemaphore;
 }
 
-/** Each resource takes two of the 128 comparisons that a transaction may have, and the horizon takes one. */
-const MOST_AT_ONCE = 63;
-/** Stores limit the size of a request. */
-const MOST_BYTES = 1_000_000;
-
 export async function loadInto(runtime: Runtime, state: SavedState): Promise<LoadOutcome> {
   const plan: readonly Planned[] = [
     ...state.locks.map((saved) => ({ kind: 'lock' as const, saved })),
@@ -66,13 +63,18 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   const session = await runtime.ready();
   const looked = await look(runtime);
   const { found, mods, horizon } = looked;
-  const conflicts = [...plan.flatMap((planned) => conflictOf(planned, looked)), ...(await conflictsOf(runtime, state))];
+  // An earlier load that was interrupted may have written some of them.
+  const missing = plan.filter((planned) => !isLoaded(planned, found.get(resourceOf(planned))));
+  const conflicts = [
+    ...missing.flatMap((planned) => conflictOf(planned, looked)),
+    ...(await conflictsOf(runtime, state)),
+  ];
   if (conflicts.length > 0) return { kind: 'refused', conflicts, loaded: 0 };
 
   const leases: string[] = [];
   let loaded = 0;
   try {
-    for (const chunk of chunks(plan)) {
+    for (const chunk of chunksOf(missing, ({ saved }) => JSON.stringify(saved))) {
       // A record that is deleted while this runs may have had a larger token.
       const compare: Compare[] = [{ key: HORIZON, target: 'mod', is: '=', than: horizon }];
       const success: Operation[] = [];
@@ -100,7 +102,7 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
     throw error;
   }
   const late = await loadRest(runtime, state);
-  if (late.length > 0) return { kind: 'refused', conflicts: late, loaded };
+  if (late.conflicts.length > 0) return { kind: 'refused', conflicts: late.conflicts, loaded: loaded + late.loaded };
   const holds = plan.reduce((sum, { saved }) => sum + saved.holds.length, 0);
   return {
     kind: 'loaded',
@@ -140,6 +142,13 @@ async function look(runtime: Runtime): Promise<Looked> {
     malformed,
     horizon: horizonRead.in(results).pairs[0]?.modRevision ?? 0,
   };
+}
+
+/** Whether exactly these holds are there. */
+function isLoaded({ saved }: Planned, there: Found | undefined): boolean {
+  const grants = (holds: readonly { readonly holder: string; readonly token: number }[]): string =>
+    JSON.stringify(holds.map(({ holder, token }) => [token, holder]).toSorted());
+  return saved.holds.length > 0 && there !== undefined && grants(saved.holds) === grants(there.record.holds);
 }
 
 function conflictOf(planned: Planned, { found, malformed, horizon }: Looked): readonly Conflict[] {
@@ -231,22 +240,6 @@ function eventsOf(record: AnyRecord, at: number, capacityBefore: number): readon
 
 async function endLeases({ store }: Runtime, leases: readonly string[]): Promise<void> {
   await Promise.all(leases.map((lease) => store.revokeLease(lease).catch(() => undefined)));
-}
-
-function* chunks(plan: readonly Planned[]): Iterable<readonly Planned[]> {
-  let chunk: Planned[] = [];
-  let bytes = 0;
-  for (const planned of plan) {
-    const size = JSON.stringify(planned.saved).length;
-    if (chunk.length === MOST_AT_ONCE || (chunk.length > 0 && bytes + size > MOST_BYTES)) {
-      yield chunk;
-      chunk = [];
-      bytes = 0;
-    }
-    chunk.push(planned);
-    bytes += size;
-  }
-  if (chunk.length > 0) yield chunk;
 }
 
 function resourceOf({ kind, saved }: Planned): string {

@@ -8,6 +8,7 @@ import { isFinished, isOwned, type Json, NO_BOOKKEEPING } from '../../../core/in
 import {
   type KeyValue,
   type Operation,
+  type OperationResult,
   prefixed,
   type ReadRange,
   readPages,
@@ -15,6 +16,7 @@ import {
   type Transaction,
   Value,
 } from '../../../store/index.ts';
+import { Failure } from '../../../failure.ts';
 import { corrupt, decode, encode, STATES } from '../../layout.ts';
 import { pipelineKeys, pipelineOfState, pipelineResource } from '../../pipelines/keys.ts';
 import type { Runtime } from '../../runtime.ts';
@@ -22,6 +24,8 @@ import { isObject, type Malformed, malformedBy } from '../../stored.ts';
 import { TASKS, taskKeys, taskResource } from '../../tasks/keys.ts';
 import { readAllTasks } from '../../tasks/reading.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
+import { persistently } from '../../write/write-once.ts';
+import { chunksOf } from './chunks.ts';
 import type { Conflict } from './load.ts';
 
 const PAGE = 500;
@@ -102,8 +106,12 @@ async function allPairs({ store, stopped }: Runtime, range: ReturnType<typeof pr
 interface Planned {
   readonly resource: string;
   readonly key: string;
-  readonly success: readonly Operation[];
+  /** Too large for one transaction, and of no use without the rest: written first, in parts. */
+  readonly before: readonly Put[];
+  readonly success: readonly Put[];
 }
+
+type Put = Extract<Operation, { readonly do: 'put' }>;
 
 function planOf({ tasks, pipelines, keys }: Rest): readonly Planned[] {
   return [
@@ -111,7 +119,7 @@ function planOf({ tasks, pipelines, keys }: Rest): readonly Planned[] {
     ...pipelines.map(plannedPipeline),
     ...Object.entries(keys).map(([name, value]): Planned => {
       const key = PLAIN + name;
-      return { resource: `key ${name}`, key, success: [{ do: 'put', key, value: Value.text(value) }] };
+      return { resource: `key ${name}`, key, before: [], success: [{ do: 'put', key, value: Value.text(value) }] };
     }),
   ];
 }
@@ -122,6 +130,7 @@ function plannedTask({ id, status, data, owner, bookkeeping }: SavedTask): Plann
   return {
     resource: taskResource(id),
     key: keys.data,
+    before: [],
     success: [
       { do: 'put', key: keys.data, value: Value.text(JSON.stringify(data)) },
       { do: 'put', key: keys.status, value: Value.text(status) },
@@ -141,41 +150,80 @@ function plannedPipeline({ id, record, spec, logs }: SavedPipeline): Planned {
   return {
     resource: pipelineResource(id),
     key: keys.state,
+    before: Object.entries(logs).map(([name, log]) => ({ do: 'put', key: keys.logs + name, value: encode(log) })),
     success: [
       { do: 'put', key: keys.state, value: encode(fresh) },
       ...(spec === null ? [] : [{ do: 'put', key: keys.spec, value: encode(spec) } as const]),
-      ...Object.entries(logs).map(([name, log]) => ({ do: 'put', key: keys.logs + name, value: encode(log) }) as const),
     ],
   };
 }
 
-/** What is here already, and would have to be overwritten. */
+/** What is here already, is not the same, and would have to be overwritten. */
 export async function conflictsOf(runtime: Runtime, rest: Rest): Promise<readonly Conflict[]> {
   const plan = planOf(rest);
   const found: Conflict[] = [];
   for (let first = 0; first < plan.length; first += 100) {
     const some = plan.slice(first, first + 100);
-    const success = some.map(({ key }): Operation & ReadRange & { readonly do: 'read' } => ({ do: 'read', key }));
+    const success = some.map(({ key }) => readOf(key));
     const { results } = await runtime.store.transaction({ compare: [], success, failure: [] }, runtime.stopped);
     for (const [place, result] of results.entries()) {
-      const { resource } = some[place] as Planned;
-      if (result.do === 'read' && result.pairs.length > 0) found.push({ resource, why: 'there is one already' });
+      const planned = some[place] as Planned;
+      if (result.do !== 'read' || result.pairs.length === 0) continue;
+      const { results: whole } = await runtime.store.transaction(
+        { compare: [], success: planned.success.map(({ key }) => readOf(key)), failure: [] },
+        runtime.stopped,
+      );
+      if (!isLoaded(planned, whole)) found.push({ resource: planned.resource, why: 'there is one already' });
     }
   }
   return found;
 }
 
-/** One after another, so that tasks keep their order. Answers what came into being here meanwhile. */
-export async function loadRest(runtime: Runtime, rest: Rest): Promise<readonly Conflict[]> {
+/**
+ * One after another, so that tasks keep their order. Answers what came into being here meanwhile, and how much was loaded.
+ * What an interrupted load has written is equal, and counts as loaded: the load can be repeated.
+ */
+export async function loadRest(
+  runtime: Runtime,
+  rest: Rest,
+): Promise<{ readonly conflicts: readonly Conflict[]; readonly loaded: number }> {
   const conflicts: Conflict[] = [];
-  for (const { resource, key, success } of planOf(rest)) {
-    const transaction: Transaction = {
-      compare: [{ key, target: 'version', is: '=', than: 0 }],
-      success,
-      failure: [],
-    };
-    const { succeeded } = await runtime.store.transaction(transaction, runtime.stopped);
-    if (!succeeded) conflicts.push({ resource, why: 'another process made one while this was written' });
+  const plan = planOf(rest);
+  let loaded = 0;
+  for (const planned of plan) {
+    try {
+      if (await isWritten(runtime, planned)) loaded += 1;
+      else conflicts.push({ resource: planned.resource, why: 'another process made one while this was written' });
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      const before = `${loaded} of ${plan.length} tasks, pipelines and keys were loaded before it; they stay, and the load can be repeated`;
+      throw new Failure(error.code, `${planned.resource}: ${error.message} (${before})`, { cause: error });
+    }
   }
-  return conflicts;
+  return { conflicts, loaded };
+}
+
+/** Harmless to repeat: the second time it finds what the first has written. */
+function isWritten(runtime: Runtime, planned: Planned): Promise<boolean> {
+  const { key, before, success } = planned;
+  const compare: Transaction['compare'] = [{ key, target: 'version', is: '=', than: 0 }];
+  return persistently(runtime, runtime.giveUpAt(), async () => {
+    for (const some of chunksOf(before, ({ value }) => value.text))
+      await runtime.store.transaction({ compare, success: some, failure: [] }, runtime.stopped);
+    const failure = success.map((put) => readOf(put.key));
+    const { succeeded, results } = await runtime.store.transaction({ compare, success, failure }, runtime.stopped);
+    return succeeded || isLoaded(planned, results);
+  });
+}
+
+/** Whether the keys have exactly the values that would be written. */
+function isLoaded({ success }: Planned, results: readonly OperationResult[]): boolean {
+  return success.every(({ value }, place) => {
+    const result = results[place];
+    return result?.do === 'read' && result.pairs[0]?.value.text === value.text;
+  });
+}
+
+function readOf(key: string): Operation & ReadRange & { readonly do: 'read' } {
+  return { do: 'read', key };
 }
