@@ -5,14 +5,17 @@
  * leave no time at all, count as well. Maintenance makes a mark now and then:
  *
  *     t/mark/7      on a lease of `keepMs`; whatever ended at revision 7 or before was over when the mark was made
- *     t/retention   the settings, the marks that were made, and `horizon`: the last mark whose lease has ended.
+ *     t/retention   the settings, the marks that were made, and `horizon`: the last mark whose time is over.
  *                   Tasks that ended up to that revision are forgotten
+ *
+ * The reboot of a machine ends every lease of its embedded store, also of marks whose time has just begun. So a mark that is
+ * gone counts only if its time can have passed by the clock of the process that looks. That clock may delay, never hurry.
  */
 import { isFinished, type Task } from '../../core/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject } from '../stored.ts';
+import { isCount, isObject, isTime } from '../stored.ts';
 import { forgetTask } from './idle.ts';
 import { persistently } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';
@@ -25,9 +28,15 @@ export interface Retention {
   readonly keepMost: number;
 }
 
+interface Mark {
+  readonly revision: Revision;
+  /** When its time is over, by the clock of the process that made it. */
+  readonly until: number;
+}
+
 interface Kept extends Retention {
   readonly horizon: Revision;
-  readonly marks: readonly Revision[];
+  readonly marks: readonly Mark[];
 }
 
 interface Look {
@@ -95,27 +104,28 @@ export class TaskRetention {
 
   /** Takes note of marks whose time is over, and makes a new one when the last has lasted for its share. */
   async #advance({ kept, mod, revision, live }: Look): Promise<Kept> {
-    const over = kept.marks.filter((mark) => !live.has(mark));
-    const next: Kept = {
-      ...kept,
-      horizon: Math.max(kept.horizon, ...over),
-      marks: kept.marks.filter((mark) => live.has(mark)),
-    };
-    const isDue = await this.#isDue(next, live);
+    const { store, stopped, clock } = this.#runtime;
+    const now = clock.now();
+    const over = kept.marks.filter((mark) => !live.has(mark.revision) && mark.until <= now);
+    const horizon = Math.max(kept.horizon, ...over.map((mark) => mark.revision));
+    const next: Kept = { ...kept, horizon, marks: kept.marks.filter((mark) => mark.revision > horizon) };
+    const isDue = await this.#isDue(next, live, now);
     if (!isDue && over.length === 0) return kept;
-    const { store, stopped } = this.#runtime;
     const lease = isDue ? await store.grantLease(kept.keepMs, stopped) : undefined;
-    const marked = isDue ? { ...next, marks: [...next.marks, revision] } : next;
+    const marked = isDue ? { ...next, marks: [...next.marks, { revision, until: now + kept.keepMs }] } : next;
     const isWritten = await this.#write(marked, mod, lease && { mark: revision, leaseId: lease.id });
     if (!isWritten && lease !== undefined) await store.revokeLease(lease.id, stopped).catch(() => undefined);
     return isWritten ? marked : kept;
   }
 
-  async #isDue({ marks, keepMs }: Kept, live: Look['live']): Promise<boolean> {
-    const lease = live.get(marks.at(-1) ?? -1) ?? null;
-    if (lease === null) return true;
-    const state = await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
-    return state === null || state.remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE);
+  async #isDue({ marks, keepMs }: Kept, live: Look['live'], now: number): Promise<boolean> {
+    const last = marks.at(-1);
+    if (last === undefined) return true;
+    const lease = live.get(last.revision) ?? null;
+    const state = lease === null ? null : await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
+    // Of a mark that lost its lease, only a clock tells the time. One that says it lasts too long has been wrong.
+    const remainingMs = state?.remainingMs ?? last.until - now;
+    return remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE) || (state === null && remainingMs > keepMs);
   }
 
   async #look(): Promise<Look> {
@@ -174,6 +184,10 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
     keepMs: isCount(keepMs) && (keepMs as number) > 0 ? (keepMs as number) : none.keepMs,
     keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
     horizon: isCount(horizon) ? (horizon as number) : 0,
-    marks: Array.isArray(marks) ? (marks as number[]).filter(isCount) : [],
+    marks: Array.isArray(marks) ? marks.filter(isMark) : [],
   };
+}
+
+function isMark(mark: unknown): mark is Mark {
+  return isObject(mark) && isCount(mark['revision']) && isTime(mark['until']);
 }
