@@ -14,6 +14,7 @@
 import { isFinished, type Task } from '../../core/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
+import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { forgetTask } from './idle.ts';
@@ -22,7 +23,7 @@ import type { TaskCache } from './task-cache.ts';
 
 /** How long finished tasks are kept. */
 export interface Retention {
-  /** Finished tasks are kept for this long. */
+  /** Finished tasks are kept for this long, at most for a year. */
   readonly keepMs: number;
   /** And at most this many of them. */
   readonly keepMost: number;
@@ -52,6 +53,12 @@ const KEY = `${PREFIX}retention`;
 const MARKS = `${PREFIX}mark/`;
 
 export const DEFAULT_RETENTION: Retention = { keepMs: 7 * 86_400_000, keepMost: 10_000 };
+/** Every engine can make a lease of a year; etcd refuses one of a few centuries. */
+const LONGEST_KEEP_MS = 366 * 86_400_000;
+export const keepTime: Accepted = {
+  words: `a whole number of milliseconds from 1 to ${LONGEST_KEEP_MS}, which is a year`,
+  fits: (value) => wholeNumber.fits(value) && (value as number) <= LONGEST_KEEP_MS,
+};
 /** So many marks are made while one lasts: a task may be kept for an eighth longer than it has to be. */
 const MARKS_AT_ONCE = 8;
 /** So many tasks are forgotten in one round of maintenance. */
@@ -77,8 +84,9 @@ export class TaskRetention {
     return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
       for (;;) {
         const { kept, mod } = await this.#look();
-        const next = { ...kept, ...change };
-        if (await this.#write(next, mod)) return { keepMs: next.keepMs, keepMost: next.keepMost };
+        const { keepMs = kept.keepMs, keepMost = kept.keepMost } = change;
+        const next = { ...kept, keepMs, keepMost };
+        if (await this.#write(next, mod)) return { keepMs, keepMost };
       }
     });
   }
@@ -91,11 +99,12 @@ export class TaskRetention {
     const { horizon, keepMost } = await this.#advance(await this.#look());
     finished.sort((a, b) => endOf(a) - endOf(b));
     const tooMany = finished.length - keepMost;
-    const due = finished.filter((task, place) => place < tooMany || endOf(task) <= horizon);
+    const due = finished
+      .filter((task, place) => place < tooMany || endOf(task) <= horizon)
+      // A task that depends on it could never begin.
+      .filter((task) => this.#cache.dependentsOf(task.id).length === 0);
     let forgotten = 0;
     for (const task of due.slice(0, MOST_AT_ONCE)) {
-      // A task that depends on it could never begin.
-      if (this.#cache.dependentsOf(task.id).length > 0) continue;
       const { kind } = await forgetTask(this.#runtime, task.id, () => undefined, task);
       if (kind === 'forgotten') forgotten += 1;
     }
@@ -181,7 +190,7 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
   if (!isObject(json)) return none;
   const { keepMs, keepMost, horizon, marks } = json;
   return {
-    keepMs: isCount(keepMs) && (keepMs as number) > 0 ? (keepMs as number) : none.keepMs,
+    keepMs: keepTime.fits(keepMs) ? (keepMs as number) : none.keepMs,
     keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
     horizon: isCount(horizon) ? (horizon as number) : 0,
     marks: Array.isArray(marks) ? marks.filter(isMark) : [],
