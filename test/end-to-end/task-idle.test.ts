@@ -48,7 +48,7 @@ describe.each(stores)('in a shell on $on', ({ kind }) => {
     await scratch.run('task', 'publish', 'y', '--depends-on', 'x');
     expect(await scratch.run('task', 'forget', 'x')).toMatchObject({
       code: 1,
-      stderr: 'signalbox: task/x: unfinished tasks depend on it: y; nothing was changed\n',
+      stderr: 'signalbox: task/x: tasks that are not complete depend on it: y; nothing was changed\n',
     });
     const page = await scratch.json<{ tasks: readonly { task: string }[] }>('task', 'list', '--limit', '1');
     expect(page).toMatchObject({ tasks: [{ task: 'x' }], next: 'x' });

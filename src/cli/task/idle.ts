@@ -66,8 +66,8 @@ Examples:
   signalbox task forget build-7
   signalbox task forget --status complete
 
-Their ids are free again. A task that unfinished ones depend on stays, and so does one that a worker has
-(exit code 1). Finished tasks are deleted anyway after seven days; see docs/task.md.`,
+Their ids are free again. A task stays if others that are not complete depend on it, and so does one that
+a worker has (exit code 1). Finished tasks are deleted anyway after seven days; see docs/task.md.`,
     )
     .action(async (ids: string[], flags: { status?: 'pending' | 'complete' | 'failed' }) => {
       await each(command, idsOf(ids, flags.status ?? false), (box, id) => box.tasks.forget(id));
@@ -87,7 +87,8 @@ Examples:
   signalbox task configure --keep 30d --keep-most 50000
 
 Holds for all that use this store; 7 days and 10000 tasks if nothing was set. Maintenance deletes them
-(every 30 s in programs and workers, or signalbox maintain). Tasks that unfinished ones depend on stay.`,
+(every 30 s in programs and workers, or signalbox maintain). Tasks stay that others depend on which are
+not complete: a failed one may be tried again.`,
     )
     .action(async ({ keep, keepMost }: { keep?: number; keepMost?: number }) => {
       const change = given({ keepMs: keep, keepMost });
@@ -149,7 +150,7 @@ function told(outcome: Outcome): string {
         ? 'it is pending already'
         : 'it is complete, not failed; task requeue has it done again';
     case 'needed':
-      return `unfinished tasks depend on it: ${outcome.by.join(', ')}; nothing was changed`;
+      return `tasks that are not complete depend on it: ${outcome.by.join(', ')}; nothing was changed`;
   }
 }
 

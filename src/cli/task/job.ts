@@ -11,7 +11,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { timeLimit } from '../../clock.ts';
-import type { Json } from '../../core/index.ts';
+import { documentProblem, type Json, LARGEST_DATA_BYTES } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import { type Ended, exitCodeOf, GatedChild, KeptOutput, randomHex, type Text } from '../../host/index.ts';
 import { processOf } from '../../runtime/layout.ts';
 import { childEnvironment, type OuterHolds } from '../../runtime/processes/environment.ts';
@@ -103,14 +104,16 @@ async function runWith(
   let outcome: EndOutcome | undefined;
   let error: Error | undefined;
   let endedAs: RunEnded | undefined;
+  const lost = stop === undefined ? claim.signal : AbortSignal.any([claim.signal, stop]);
   const ending = async (ended: Ended): Promise<EndOutcome> => {
     endedAs = ended;
     const isGivenUp = (signals.wasInterrupted || stop?.aborted === true) && exitCodeOf(ended) !== 0;
-    if (isGivenUp) return claim.release();
-    const result = await output.result();
-    return exitCodeOf(ended) === 0 ? claim.complete(result) : claim.fail(toldOf(argv[0], ended));
+    const result = isGivenUp ? undefined : await output.result();
+    return written(claim, AbortSignal.any([lost, signals.hurrying]), () => {
+      if (isGivenUp) return claim.release();
+      return exitCodeOf(ended) === 0 ? claim.complete(result) : claim.fail(toldOf(argv[0], ended));
+    });
   };
-  const lost = stop === undefined ? claim.signal : AbortSignal.any([claim.signal, stop]);
   const { resource, token, holder, claimId: id } = claim;
   // A claim rests on the session of its process.
   const lease = processOf(id);
@@ -139,6 +142,17 @@ async function runWith(
     if (endedAs !== undefined) return { ended: endedAs, outcome, ...(error !== undefined && { error }) };
     await claim.release().catch(() => undefined);
     throw thrown;
+  }
+}
+
+/** A claim whose end was not written would stay for as long as the session does, and the task would be done again. */
+async function written(claim: TaskClaim, stop: AbortSignal, end: () => Promise<EndOutcome>): Promise<EndOutcome> {
+  try {
+    return await claim.persistently(stop, end);
+  } catch (error) {
+    if (!Failure.is(error, 'invalid')) throw error;
+    // No repeat would be accepted. A failure counts as an attempt, so the limit of retries still holds.
+    return claim.persistently(stop, () => claim.fail(`the store refused how the command ended: ${error.message}`));
   }
 }
 
@@ -177,10 +191,17 @@ class Output {
     await Promise.race([this.#closed, once(limit, 'abort')]);
     const text = this.#kept.text.replace(/\n$/, '');
     if (text === '') return undefined;
-    try {
-      return JSON.parse(text) as Json;
-    } catch {
-      return { output: text };
-    }
+    const parsed = parsedOf(text);
+    // JSON that cannot be stored, such as 1e999, is kept as the text it is.
+    const isKept = parsed !== undefined && documentProblem(parsed, 'result', LARGEST_DATA_BYTES) === undefined;
+    return isKept ? parsed : { output: text };
+  }
+}
+
+function parsedOf(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
   }
 }

@@ -23,7 +23,7 @@ import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import { writeOnce } from '../write/write-once.ts';
+import { persistently, writeOnce } from '../write/write-once.ts';
 import type { Claimed } from './claiming.ts';
 import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
@@ -150,6 +150,11 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** Gives the task back for another worker; this counts as no attempt. Never throws for a claim that was lost. */
   release(): Promise<TaskReleaseOutcome> {
     return this.#end({ how: 'release' });
+  }
+
+  /** @internal Repeats `end`, which ends this claim, until the store answers, the claim is lost, or `stop` aborts. */
+  persistently(stop: AbortSignal, end: () => Promise<EndOutcome>): Promise<EndOutcome> {
+    return persistently(this.#runtime, AbortSignal.any([this.signal, stop]), end);
   }
 
   /** What is shown when a claim is printed. */

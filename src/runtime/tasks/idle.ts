@@ -14,7 +14,7 @@ export type RequeueOutcome =
 /** What `forget` answers. */
 export type ForgetOutcome =
   | { readonly kind: 'forgotten' }
-  /** Unfinished tasks depend on it, and could never begin without it. */
+  /** Tasks that are not complete depend on it, and could never begin without it. A failed one may be tried again. */
   | { readonly kind: 'needed'; readonly by: readonly string[] }
   | ForgetRefusal;
 

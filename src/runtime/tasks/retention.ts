@@ -5,29 +5,39 @@
  * leave no time at all, count as well. Maintenance makes a mark now and then:
  *
  *     t/mark/7      on a lease of `keepMs`; whatever ended at revision 7 or before was over when the mark was made
- *     t/retention   the settings, the marks that were made, and `horizon`: the last mark whose lease has ended.
+ *     t/retention   the settings, the marks that were made, and `horizon`: the last mark whose time is over.
  *                   Tasks that ended up to that revision are forgotten
+ *
+ * The reboot of a machine ends every lease of its embedded store, also of marks whose time has just begun. So a mark that is
+ * gone counts only if its time can have passed by the clock of the process that looks. That clock may delay, never hurry.
  */
 import { isFinished, type Task } from '../../core/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
 import { encode } from '../layout.ts';
+import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { isCount, isObject } from '../stored.ts';
+import { isCount, isObject, isTime } from '../stored.ts';
 import { forgetTask } from './idle.ts';
 import { persistently } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';
 
 /** How long finished tasks are kept. */
 export interface Retention {
-  /** Finished tasks are kept for this long. */
+  /** Finished tasks are kept for this long, at most for a year. */
   readonly keepMs: number;
   /** And at most this many of them. */
   readonly keepMost: number;
 }
 
+interface Mark {
+  readonly revision: Revision;
+  /** When its time is over, by the clock of the process that made it. */
+  readonly until: number;
+}
+
 interface Kept extends Retention {
   readonly horizon: Revision;
-  readonly marks: readonly Revision[];
+  readonly marks: readonly Mark[];
 }
 
 interface Look {
@@ -43,6 +53,12 @@ const KEY = `${PREFIX}retention`;
 const MARKS = `${PREFIX}mark/`;
 
 export const DEFAULT_RETENTION: Retention = { keepMs: 7 * 86_400_000, keepMost: 10_000 };
+/** Every engine can make a lease of a year; etcd refuses one of a few centuries. */
+const LONGEST_KEEP_MS = 366 * 86_400_000;
+export const keepTime: Accepted = {
+  words: `a whole number of milliseconds from 1 to ${LONGEST_KEEP_MS}, which is a year`,
+  fits: (value) => wholeNumber.fits(value) && (value as number) <= LONGEST_KEEP_MS,
+};
 /** So many marks are made while one lasts: a task may be kept for an eighth longer than it has to be. */
 const MARKS_AT_ONCE = 8;
 /** So many tasks are forgotten in one round of maintenance. */
@@ -68,8 +84,9 @@ export class TaskRetention {
     return persistently(this.#runtime, this.#runtime.giveUpAt(), async () => {
       for (;;) {
         const { kept, mod } = await this.#look();
-        const next = { ...kept, ...change };
-        if (await this.#write(next, mod)) return { keepMs: next.keepMs, keepMost: next.keepMost };
+        const { keepMs = kept.keepMs, keepMost = kept.keepMost } = change;
+        const next = { ...kept, keepMs, keepMost };
+        if (await this.#write(next, mod)) return { keepMs, keepMost };
       }
     });
   }
@@ -82,11 +99,12 @@ export class TaskRetention {
     const { horizon, keepMost } = await this.#advance(await this.#look());
     finished.sort((a, b) => endOf(a) - endOf(b));
     const tooMany = finished.length - keepMost;
-    const due = finished.filter((task, place) => place < tooMany || endOf(task) <= horizon);
+    const due = finished
+      .filter((task, place) => place < tooMany || endOf(task) <= horizon)
+      // A task that depends on it could never begin.
+      .filter((task) => this.#cache.dependentsOf(task.id).length === 0);
     let forgotten = 0;
     for (const task of due.slice(0, MOST_AT_ONCE)) {
-      // A task that depends on it could never begin.
-      if (this.#cache.dependentsOf(task.id).length > 0) continue;
       const { kind } = await forgetTask(this.#runtime, task.id, () => undefined, task);
       if (kind === 'forgotten') forgotten += 1;
     }
@@ -95,27 +113,28 @@ export class TaskRetention {
 
   /** Takes note of marks whose time is over, and makes a new one when the last has lasted for its share. */
   async #advance({ kept, mod, revision, live }: Look): Promise<Kept> {
-    const over = kept.marks.filter((mark) => !live.has(mark));
-    const next: Kept = {
-      ...kept,
-      horizon: Math.max(kept.horizon, ...over),
-      marks: kept.marks.filter((mark) => live.has(mark)),
-    };
-    const isDue = await this.#isDue(next, live);
+    const { store, stopped, clock } = this.#runtime;
+    const now = clock.now();
+    const over = kept.marks.filter((mark) => !live.has(mark.revision) && mark.until <= now);
+    const horizon = Math.max(kept.horizon, ...over.map((mark) => mark.revision));
+    const next: Kept = { ...kept, horizon, marks: kept.marks.filter((mark) => mark.revision > horizon) };
+    const isDue = await this.#isDue(next, live, now);
     if (!isDue && over.length === 0) return kept;
-    const { store, stopped } = this.#runtime;
     const lease = isDue ? await store.grantLease(kept.keepMs, stopped) : undefined;
-    const marked = isDue ? { ...next, marks: [...next.marks, revision] } : next;
+    const marked = isDue ? { ...next, marks: [...next.marks, { revision, until: now + kept.keepMs }] } : next;
     const isWritten = await this.#write(marked, mod, lease && { mark: revision, leaseId: lease.id });
     if (!isWritten && lease !== undefined) await store.revokeLease(lease.id, stopped).catch(() => undefined);
     return isWritten ? marked : kept;
   }
 
-  async #isDue({ marks, keepMs }: Kept, live: Look['live']): Promise<boolean> {
-    const lease = live.get(marks.at(-1) ?? -1) ?? null;
-    if (lease === null) return true;
-    const state = await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
-    return state === null || state.remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE);
+  async #isDue({ marks, keepMs }: Kept, live: Look['live'], now: number): Promise<boolean> {
+    const last = marks.at(-1);
+    if (last === undefined) return true;
+    const lease = live.get(last.revision) ?? null;
+    const state = lease === null ? null : await this.#runtime.store.leaseState(lease, this.#runtime.stopped);
+    // Of a mark that lost its lease, only a clock tells the time. One that says it lasts too long has been wrong.
+    const remainingMs = state?.remainingMs ?? last.until - now;
+    return remainingMs < keepMs * (1 - 1 / MARKS_AT_ONCE) || (state === null && remainingMs > keepMs);
   }
 
   async #look(): Promise<Look> {
@@ -171,9 +190,13 @@ function keptIn(value: { readonly json: unknown } | undefined): Kept {
   if (!isObject(json)) return none;
   const { keepMs, keepMost, horizon, marks } = json;
   return {
-    keepMs: isCount(keepMs) && (keepMs as number) > 0 ? (keepMs as number) : none.keepMs,
+    keepMs: keepTime.fits(keepMs) ? (keepMs as number) : none.keepMs,
     keepMost: isCount(keepMost) ? (keepMost as number) : none.keepMost,
     horizon: isCount(horizon) ? (horizon as number) : 0,
-    marks: Array.isArray(marks) ? (marks as number[]).filter(isCount) : [],
+    marks: Array.isArray(marks) ? marks.filter(isMark) : [],
   };
+}
+
+function isMark(mark: unknown): mark is Mark {
+  return isObject(mark) && isCount(mark['revision']) && isTime(mark['until']);
 }

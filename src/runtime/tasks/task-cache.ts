@@ -12,6 +12,7 @@ import {
   type TaskBookkeeping,
   type TaskData,
   type TaskStatus,
+  type Terms,
   unpublished,
 } from '../../core/index.ts';
 import type { Change, Changes, Revision } from '../../store/index.ts';
@@ -59,12 +60,11 @@ export class TaskCache implements FeedListener {
   #early: Changes[] | undefined = [];
   /** The revision of each page of the list, to skip changes that the page already includes. */
   #listed: readonly Omit<Page, 'pairs'>[] = [];
-  /** Finished tasks that another program has reopened; their content is being read again. */
-  readonly #reopened = new Map<string, Task>();
+  /** Finished tasks that are pending again, since which revision; their content is being read again. */
+  readonly #reopened = new Map<string, { readonly task: Task; readonly since: Revision }>();
   #starting: Promise<void> | undefined;
   isStarted = false;
-  /** The cache has every change up to this revision. */
-  asOf: Revision = 0;
+  #delivered: Revision = 0;
 
   constructor(runtime: Runtime, feed: TaskFeed, listener: TaskCacheListener) {
     this.#runtime = runtime;
@@ -95,10 +95,17 @@ export class TaskCache implements FeedListener {
       this.#listener.found(task);
     }
     this.isStarted = true;
-    this.asOf = revision;
+    this.#delivered = revision;
     const early = this.#early ?? [];
     this.#early = undefined;
     for (const changes of early) this.changes(changes);
+  }
+
+  /** The cache has every change up to this revision. */
+  get asOf(): Revision {
+    let asOf = this.#delivered;
+    for (const { since } of this.#reopened.values()) asOf = Math.min(asOf, since - 1);
+    return asOf;
   }
 
   get(id: string): Task | undefined {
@@ -114,7 +121,7 @@ export class TaskCache implements FeedListener {
     return task?.data === undefined ? undefined : statusOf(task);
   }
 
-  /** The unfinished tasks that depend on this one. */
+  /** The tasks that depend on this one and are not complete: a failed one may be tried again. */
   dependentsOf(id: string): readonly string[] {
     return [...(this.#dependents.get(id) ?? [])];
   }
@@ -127,14 +134,14 @@ export class TaskCache implements FeedListener {
       const key = change.kind === 'put' ? change.pair.key : change.key;
       const id = partOf(key)?.id;
       if (id === undefined || this.#isListed(key, revision)) continue;
-      const before = touched.get(id) ?? this.#reopened.get(id) ?? this.#tasks.get(id) ?? unpublished(id);
+      const before = touched.get(id) ?? this.#reopened.get(id)?.task ?? this.#tasks.get(id) ?? unpublished(id);
       touched.set(id, changed(before, change));
     }
     for (const after of touched.values()) {
-      if (hasNoContent(after) && !isFinished(after)) this.#reopen(after);
+      if (hasNoContent(after) && !isFinished(after)) this.#reopen(after, revision);
       else this.#turn(after, revision);
     }
-    this.asOf = revision;
+    this.#delivered = revision;
     this.#listener.settled();
   }
 
@@ -148,7 +155,7 @@ export class TaskCache implements FeedListener {
     for (const id of [...this.#tasks.keys()]) if (!tasks.has(id)) this.#turn(unpublished(id), latest);
     const inOrder = [...tasks.values()].sort((a, b) => (a.data?.published ?? 0) - (b.data?.published ?? 0));
     for (const task of inOrder) this.#turn(task, latest);
-    this.asOf = Math.max(this.asOf, revision);
+    this.#delivered = Math.max(this.#delivered, revision);
     this.#listener.settled();
     return revision;
   }
@@ -180,21 +187,24 @@ export class TaskCache implements FeedListener {
   }
 
   /** Reads a reopened task before listeners hear of it: the cache keeps no content of finished tasks. */
-  #reopen(task: Task): void {
+  #reopen(task: Task, since: Revision): void {
     const { id } = task;
-    const isBeingRead = this.#reopened.has(id);
-    this.#reopened.set(id, task);
-    if (isBeingRead) return;
+    const earlier = this.#reopened.get(id);
+    this.#reopened.set(id, { task, since: earlier?.since ?? since });
+    if (earlier !== undefined) return;
     const runtime = this.#runtime;
     const read = persistently(runtime, Number.POSITIVE_INFINITY, () => readTasks(runtime, [id]));
     void read.then(
       ({ tasks: [found], revision }) => {
-        const waiting = this.#reopened.get(id);
+        const waiting = this.#reopened.get(id)?.task;
         if (waiting === undefined || found === undefined) return;
         this.#turn(withContentOf(waiting, found), revision);
         this.#listener.settled();
       },
-      () => this.#reopened.delete(id),
+      () => {
+        this.#reopened.delete(id);
+        this.#listener.settled();
+      },
     );
   }
 
@@ -226,9 +236,9 @@ export class TaskCache implements FeedListener {
       for (const other of before.data?.terms.dependsOn ?? []) this.#forgetDependent(other, id);
     }
     if (isGone(task)) return void this.#tasks.delete(id);
-    if (isFinished(task)) return void this.#tasks.set(id, withoutContent(task));
-    this.#tasks.set(id, task);
-    for (const other of task.data?.terms.dependsOn ?? []) {
+    const kept = isFinished(task) ? withoutContent(task) : task;
+    this.#tasks.set(id, kept);
+    for (const other of kept.data?.terms.dependsOn ?? []) {
       this.#dependents.set(other, (this.#dependents.get(other) ?? new Set()).add(id));
     }
   }
@@ -262,24 +272,30 @@ function isGone({ data, owner, status, bookkeeping }: Task): boolean {
   return data === undefined && owner === undefined && status === undefined && bookkeeping === undefined;
 }
 
-/** Drops the content of a finished task: only how it ended matters, and there may be very many. */
+/**
+ * Drops the content of a finished task: only how it ended matters, and there may be very many. A failed task may be tried
+ * again, so what it depends on is still known, and is not forgotten before it.
+ */
 function withoutContent(task: Task): Task {
   const { data, bookkeeping } = task;
+  const dependsOn = statusOf(task) === 'failed' ? (data?.terms.dependsOn ?? []) : [];
+  const terms = dependsOn.length === 0 ? NO_TERMS : { ...NO_TERMS, dependsOn };
   return {
     ...task,
-    ...(data !== undefined && { data: new NoContent(data) }),
+    ...(data !== undefined && { data: new NoContent(data, terms) }),
     ...(bookkeeping !== undefined && { bookkeeping: { mod: bookkeeping.mod, entry: FORGOTTEN } }),
   };
 }
 
 class NoContent implements TaskData {
   readonly json = undefined;
-  readonly terms = NO_TERMS;
+  readonly terms: Terms;
   readonly problem = undefined;
   readonly published: Revision;
   readonly mod: Revision;
 
-  constructor({ published, mod }: TaskData) {
+  constructor({ published, mod }: TaskData, terms: Terms) {
+    this.terms = terms;
     this.published = published;
     this.mod = mod;
   }

@@ -43,7 +43,7 @@ import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
 import { type ListOptions, listTasks } from './listing.ts';
-import type { Retention } from './retention.ts';
+import { keepTime, type Retention } from './retention.ts';
 import { readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
 import type { TaskWaitOptions } from './task-waiters.ts';
 import { writeOnce } from '../write/write-once.ts';
@@ -294,7 +294,7 @@ export class Tasks {
     return requeueTask(this.#runtime, id, only, by, this.#wrote);
   }
 
-  /** Deletes a task that no worker has; its id is free again. Refused while unfinished tasks depend on it. */
+  /** Deletes a task that no worker has; its id is free again. Refused while tasks depend on it that are not complete. */
   async forget(id: string): Promise<ForgetOutcome> {
     this.#runtime.refuseIfClosed();
     const problem = nameProblem(id, 'task');
@@ -313,7 +313,7 @@ export class Tasks {
   /** Changes that for all processes that use this store. */
   async configure(settings: Partial<Retention>): Promise<Retention> {
     this.#runtime.refuseIfClosed();
-    refuseWrongValues(settings, { keepMs: wholeNumber, keepMost: wholeNumber });
+    refuseWrongValues(settings, { keepMs: keepTime, keepMost: wholeNumber });
     return this.#dispatch.retention.configure(settings);
   }
 

@@ -267,12 +267,23 @@ export class Maintenance {
 
   async #finish(swept: Sweeping): Promise<Swept> {
     // Those who have no tasks need not follow them.
-    if ((await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0) {
-      swept.requeued = await this.#tasks.repairs.all();
-      swept.forgottenTasks = await this.#tasks.retention.sweep();
+    const hasTasks = (await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0;
+    const steps = [
+      async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
+      async () => hasTasks && (swept.forgottenTasks = await this.#tasks.retention.sweep()),
+      () => this.#deadlocks.look(),
+      () => this.#runtime.store.historyIsShared !== true && this.#forgetHistory(),
+    ];
+    const failures: unknown[] = [];
+    // One that fails in every round must not keep the others from being done.
+    for (const step of steps) {
+      try {
+        await step();
+      } catch (error) {
+        failures.push(error);
+      }
     }
-    this.#deadlocks.look();
-    if (this.#runtime.store.historyIsShared !== true) await this.#forgetHistory();
+    if (failures.length > 0) throw failures[0];
     return swept;
   }
 
