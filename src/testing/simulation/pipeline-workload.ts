@@ -7,7 +7,14 @@ const IDS = ['deploy-1', 'deploy-2', 'deploy-3'];
 
 export class PipelineWorker extends User {
   protected stories(): readonly Story[] {
-    return [() => this.#run(), () => this.#start(), () => this.#resume(), () => this.#resume(), () => this.#look()];
+    return [
+      () => this.#run(),
+      () => this.#start(),
+      () => this.#resume(),
+      () => this.#resume(),
+      () => this.#look(),
+      () => this.#standBy(),
+    ];
   }
 
   async #run(): Promise<void> {
@@ -53,6 +60,19 @@ export class PipelineWorker extends User {
     this.note(`resumed ${id}: ${outcome.kind}`);
   }
 
+  /** The phases here are functions, which a standing driver does not have: it looks at every pipeline and leaves it alone. */
+  async #standBy(): Promise<void> {
+    this.doing = 'stands by for all';
+    await this.box.pipelines.driveAll({
+      signal: this.soon(3000),
+      graceMs: 0,
+      onChange: () => this.#maybeThrow(),
+      onStandBy: (id) => this.note(`stands by for ${id}`),
+      onSkipped: (id) => this.note(`leaves ${id} alone`),
+      onTrouble: (id, error) => this.note(`cannot drive ${id}: ${error.message}`),
+    });
+  }
+
   async #look(): Promise<void> {
     const id = this.#pickId();
     this.doing = `looks at ${id}`;
@@ -85,6 +105,7 @@ export class PipelineWorker extends User {
         log('simulated');
         await this.pause(this.random.chance(0.1) ? 4000 : 200);
         signal.throwIfAborted();
+        if (this.random.chance(0.1)) throw new Error('simulated: the phase failed');
       } finally {
         leave();
       }
