@@ -43,6 +43,13 @@ export type EndOutcome = TaskReleaseOutcome | CompleteOutcome | FailOutcome;
 
 type LossNotice = { readonly why: LossReason; readonly by?: string; readonly reason?: string };
 
+/** Repeats `end`, which ends the claim, until the store answers, the claim is lost, or `stop` aborts. */
+export let endPersistently: (
+  claim: TaskClaim,
+  stop: AbortSignal,
+  end: () => Promise<EndOutcome>,
+) => Promise<EndOutcome>;
+
 /** An attached claim: it lasts as long as the session of this process, which releases it when it closes. */
 export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** The id of the task. */
@@ -66,6 +73,11 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   #ending: Promise<EndOutcome> | undefined;
   /** A loss that arrived while the end was being written. It counts if the outcome of that write stays unknown. */
   #heard: LossNotice | undefined;
+
+  static {
+    // No method: a claim shows its users only what they may call.
+    endPersistently = (claim, stop, end) => persistently(claim.#runtime, AbortSignal.any([claim.signal, stop]), end);
+  }
 
   /** @internal `wrote`: gets the revision of each write of this claim. */
   constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
@@ -150,11 +162,6 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   /** Gives the task back for another worker; this counts as no attempt. Never throws for a claim that was lost. */
   release(): Promise<TaskReleaseOutcome> {
     return this.#end({ how: 'release' });
-  }
-
-  /** @internal Repeats `end`, which ends this claim, until the store answers, the claim is lost, or `stop` aborts. */
-  persistently(stop: AbortSignal, end: () => Promise<EndOutcome>): Promise<EndOutcome> {
-    return persistently(this.#runtime, AbortSignal.any([this.signal, stop]), end);
   }
 
   /** What is shown when a claim is printed. */

@@ -268,11 +268,11 @@ export class Maintenance {
   async #finish(swept: Sweeping): Promise<Swept> {
     // Those who have no tasks need not follow them.
     const hasTasks = (await this.#read({ ...ALL_TASKS, limit: 1 })).pairs.length > 0;
-    const steps = [
+    const steps: readonly (() => Promise<unknown>)[] = [
       async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
       async () => hasTasks && (swept.forgottenTasks = await this.#tasks.retention.sweep()),
-      () => this.#deadlocks.look(),
-      () => this.#runtime.store.historyIsShared !== true && this.#forgetHistory(),
+      async () => this.#deadlocks.look(),
+      async () => this.#runtime.store.historyIsShared !== true && (await this.#forgetHistory()),
     ];
     const failures: unknown[] = [];
     // One that fails in every round must not keep the others from being done.
