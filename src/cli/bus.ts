@@ -49,7 +49,7 @@ function put(command: Command): void {
   command
     .description('set a key')
     .argument('<key>', 'which key')
-    .argument('<value>', 'its value: text, @FILE, or - for stdin')
+    .argument('<value>', 'its value: text, @FILE, or - for stdin', (text) => textArgument(text)[1])
     .option('--if-absent', 'only if there is no such key yet')
     .option('--if-value <text>', 'only if it has this value: compare and swap')
     .addHelpText(
@@ -63,10 +63,9 @@ Examples:
 
 Exit code 1, and no change, if a condition does not hold.`,
     )
-    .action(async (key: string, given: string, flags: { ifAbsent?: true; ifValue?: string }) => {
+    .action(async (key: string, value: string, flags: { ifAbsent?: true; ifValue?: string }) => {
       if (flags.ifAbsent === true && flags.ifValue !== undefined)
         throw new CliExit(EXIT.usage, '--if-absent and --if-value exclude each other');
-      const [, value] = textArgument(given);
       await withBox(command, async (box) => {
         const compare = [
           ...(flags.ifAbsent === true ? [{ key, target: 'version', is: '=', than: 0 } as const] : []),

@@ -79,7 +79,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a writer that asked to read goes on writing until the answer comes',
     workload: 'names',
-    shownBy: 252,
+    shownBy: 992,
     file: 'runtime/holds/lock.ts',
     right: "this.changed({ ...this.grant, mode: 'shared' });",
     wrong: '',
