@@ -48,7 +48,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an exclusive asset is given to two members at once',
-    shownBy: 4,
+    shownBy: 10,
     workload: 'members',
     file: 'runtime/members/registering.ts',
     right: "return [{ ...prefixed(MEMBERS), target: 'mod', is: '<', than: revision + 1 }];",
@@ -78,7 +78,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a grant whose answer got lost is not told to the one in the same process who waits for it',
-    shownBy: 11,
+    shownBy: 72,
     file: 'runtime/write/resource-writer.ts',
     right: 'this.#inDoubt = mod;',
     wrong: '',

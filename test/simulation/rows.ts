@@ -87,7 +87,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a driver that lost its hold while it stood still begins a phase',
     workload: 'pipelines',
-    shownBy: 30,
+    shownBy: 1434,
     file: 'runtime/pipelines/phase-run.ts',
     right: 'const lost = this.#holds.find((hold) => !hold.isValid);',
     wrong: 'const lost = this.#holds.find(() => false);',
