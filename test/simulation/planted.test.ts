@@ -92,7 +92,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a newcomer who never looks at the queue passes it',
-    shownBy: 1,
+    shownBy: 108,
     file: 'runtime/write/commit.ts',
     right: 'if (this.#provesQueue) this.#nobodyElse(',
     wrong: 'if (this.#provesQueue && newcomers.length === 0) this.#nobodyElse(',
@@ -106,7 +106,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a watch that comes back from now on skips what happened meanwhile',
-    shownBy: 20,
+    shownBy: 89,
     file: 'runtime/session/follow.ts',
     right: 'watch = await store.watch(range, delivered, signal, hint);',
     wrong: "watch = await store.watch(range, 'now', signal, hint);",
@@ -141,7 +141,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'whoever gives up while another process asks on its behalf keeps what it does not know of',
-    shownBy: 624,
+    shownBy: 346,
     workload: 'slots',
     file: 'runtime/write/delegation.ts',
     right: '(pending.wasGivenUp ? withdrawal(pending) : pending)',
@@ -150,7 +150,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a delegated command is carried out although its sender has given up on it',
-    shownBy: 8,
+    shownBy: 55,
     file: 'runtime/write/commit.ts',
     right: "this.#relyOn(process, '=', sender.epoch);",
     wrong: "this.#relyOn(process, '>', 0);",
@@ -158,7 +158,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'an acquire for another process is sent again after an unknown outcome, and granted twice',
-    shownBy: 255,
+    shownBy: 368,
     file: 'runtime/write/delegation-mail.ts',
     right: 'else this.attempts = Number.POSITIVE_INFINITY;',
     wrong: 'else super.doubt();',
