@@ -218,6 +218,7 @@ export type { Retention } from './runtime/tasks/retention.ts';
 export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';
 export type { DetachedClaim } from './runtime/tasks/dispatch.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/notifier.ts';
+export type { PublishOptions, PublishOutcome } from './runtime/tasks/publishing.ts';
 export type { TaskView } from './runtime/tasks/reading.ts';
 export type { TaskWaitOptions } from './runtime/tasks/task-waiters.ts';
 export type {
@@ -226,8 +227,6 @@ export type {
   DetachedClaimOptions,
   ForceOutcome,
   NextAttempt,
-  PublishOptions,
-  PublishOutcome,
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { HoldSet } from './runtime/holds/hold-set.ts';

@@ -83,7 +83,8 @@ export class Session {
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
     const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
-    if (this.#clock.monotonic() >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
+    if (this.#clock.monotonic() >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt)))
+      this.#renew();
     return this.#ended === undefined;
   }
 
