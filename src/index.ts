@@ -96,6 +96,8 @@ export type {
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
 export type { Denials } from './runtime/observe/denials.ts';
+export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
+export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/trace.ts';
 export type {
   DeadlockEvent,
   EventFields,

@@ -5,6 +5,7 @@ import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../session/mailbox.ts';
+import type { Trace } from '../trace.ts';
 
 /** A hold of this process that rests on its session. */
 export interface Held {
@@ -18,6 +19,8 @@ export interface Held {
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
   /** The process gives it up: the signal aborts, and the hold is released. */
   surrender(): Promise<void>;
+  /** Ends with the hold. */
+  trace?: Trace | undefined;
 }
 
 interface Host {
@@ -51,6 +54,13 @@ export class Holdings {
   /** Remembers a detached hold that was handed to its caller: it has an owner, although this process does not keep it. */
   collected(id: string): void {
     remember(this.#collected, id);
+  }
+
+  /** A hold that is gone already, or is not kept here, has nothing to trace. */
+  traced(id: string, trace: Trace): void {
+    const hold = this.holds.get(id);
+    if (hold === undefined) trace.end('detached', false);
+    else hold.trace = trace;
   }
 
   has(id: string): boolean {
