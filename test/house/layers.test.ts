@@ -19,6 +19,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
   cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime'],
   testing: 'all',
   index: 'all',
 };

@@ -62,7 +62,7 @@ export interface Metrics extends LockMetrics {
   readonly watchLag: Durations;
   /** From the first attempt at a task to the claim. */
   readonly claim: Durations;
-  /** From the publication of a task to the callback of `tasks.watch`, or to its first claim, where the clocks agree. */
+  /** From the publication of a task to the callback of `tasks.subscribe`, or to its first claim, where the clocks agree. */
   readonly publishToCallback: Durations;
   /** From sending a transaction to the store's answer; a store inside this process is not measured. */
   readonly transactions: Durations;
