@@ -35,7 +35,7 @@ const REF = /^refs\/[A-Za-z0-9][A-Za-z0-9._/-]*$/;
 
 /** A bare path is a file. */
 export function anchorAt(place: string, options: AnchorOptions): Anchor {
-  const [, kind = 'file', rest = ''] = /^(?:(file|git|command):)?(.+)$/s.exec(place) ?? [];
+  const [, kind = 'file', rest = ''] = /^(?:(file|git|command):)?(.*)$/s.exec(place) ?? [];
   if (rest === '')
     throw new Failure('invalid', `anchor ${shown(place)}: expected file:PATH, git:REF or command:COMMAND`);
   if (kind === 'git') return gitAnchor(place, rest, options);

@@ -8,9 +8,15 @@ import { print, printJson } from '../output.ts';
 import { isJson } from '../store.ts';
 
 export function addKey(command: Command): void {
-  command.description('create and show keys that sign checkpoints');
-  command
-    .command('create')
+  command.description('create and show keys that sign checkpoints').addHelpText(
+    'after',
+    `
+Examples:
+  signalbox witness key create witness.key
+  signalbox witness key show witness.key.pub`,
+  );
+  const creating = command.command('create');
+  creating
     .description('create a key: FILE signs, FILE.pub verifies')
     .argument('<file>', 'where to write the private key; only you can read it')
     .addHelpText(
@@ -23,13 +29,13 @@ Examples:
 Keep the private key where those who write to the store cannot read it: who has it can sign another history.
 An existing file is not overwritten.`,
     )
-    .action((file: string) => create(command, file));
-  command
-    .command('show')
+    .action((file: string) => create(creating, file));
+  const showing = command.command('show');
+  showing
     .description('print the id and the public key')
     .argument('<file>', 'a private or a public key')
     .addHelpText('after', `\nExample:\n  signalbox witness key show witness.key`)
-    .action((file: string) => show(command, file));
+    .action((file: string) => show(showing, file));
 }
 
 function create(command: Command, file: string): void {

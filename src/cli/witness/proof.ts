@@ -19,9 +19,15 @@ import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
 import { readInto, tellResult } from './verify.ts';
 
 export function addProof(command: Command): void {
-  command.description('prove that one entry is in the record');
-  command
-    .command('create')
+  command.description('prove that one entry is in the record').addHelpText(
+    'after',
+    `
+Examples:
+  signalbox witness proof create lock/main 17 --from record.jsonl > proof.json
+  signalbox witness proof check proof.json --key witness.key.pub`,
+  );
+  const creating = command.command('create');
+  creating
     .description('write the proof of one entry to stdout')
     .argument('<resource>', 'the chain of the entry, such as lock/main')
     .argument('<seq>', 'the number of the entry in its chain')
@@ -35,8 +41,9 @@ Example:
 A checkpoint must cover the entry. The proof has the entry, some hashes and the checkpoint, and nothing of the
 other entries. Exit code 65 if the export is not whole, 1 if there is no such entry, or no checkpoint covers it.`,
     )
-    .action((resource: string, seq: string, { from }: { from: string }) => create(command, resource, seq, from));
-  addTrustOptions(command.command('check').description('check a proof; needs neither the store nor the record'))
+    .action((resource: string, seq: string, { from }: { from: string }) => create(creating, resource, seq, from));
+  const checking = command.command('check');
+  addTrustOptions(checking.description('check a proof; needs neither the store nor the record'))
     .argument('<file>', 'what proof create wrote; - is stdin')
     .addHelpText(
       'after',
@@ -47,7 +54,7 @@ Examples:
 
 Without --key and --anchor it only says that entry and checkpoint belong together. Exit code 65 if they do not.`,
     )
-    .action((file: string, flags: TrustFlags) => check(command, file, flags));
+    .action((file: string, flags: TrustFlags) => check(checking, file, flags));
 }
 
 async function create(command: Command, resource: string, given: string, from: string): Promise<void> {
