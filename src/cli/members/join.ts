@@ -1,6 +1,7 @@
 /** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Json, nameProblem } from '../../core/index.ts';
+import type { Membership } from '../../runtime/members/membership.ts';
 import { open } from '../../runtime/open.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { durationArgument } from '../arguments.ts';
@@ -50,7 +51,8 @@ Examples:
   signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
 
 The command gets SIGNALBOX_MEMBER in its environment. If this process cannot renew its session in time, others see that
-the member left, and the command is stopped.
+the member left, and the command is stopped. If this process is killed and the command is still running when the
+lease ends, the next process that joins with this id, or with one of the exclusive assets, stops it first.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
@@ -87,7 +89,6 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
   }
   const { membership } = outcome;
   let leaving: Promise<{ kind: string }> | undefined;
-  const release = (): Promise<{ kind: string }> => (leaving ??= left(box, membership.isValid));
   return {
     what: `member/${id}`,
     environment: { SIGNALBOX_MEMBER: id },
@@ -95,14 +96,16 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
       return membership.isValid;
     },
     signal: membership.signal,
-    release,
-    abandon: release,
+    release: () => (leaving ??= left(membership)),
+    // The notes of the command are deleted after the member has left, so the store is closed last.
+    abandon: () => box.close(),
+    noted: { box, grounds: membership.groundsOf(exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
   };
 }
 
-/** Closing the store ends the session, and the member with it. */
-async function left(box: Signalbox, wasMember: boolean): Promise<{ kind: string }> {
-  await box.close();
+async function left(membership: Membership): Promise<{ kind: string }> {
+  const wasMember = membership.isValid;
+  await membership.leave();
   return { kind: wasMember ? 'released' : 'already-lost' };
 }
 

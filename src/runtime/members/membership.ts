@@ -5,8 +5,10 @@ import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { persistently, send } from '../write/write-once.ts';
 import type { OwnMembership } from './own-memberships.ts';
-import { memberKey } from './records.ts';
+import { membershipId, memberKey } from './records.ts';
 import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
+
+type Ground = Readonly<Record<'resource' | 'id' | 'holder' | 'lease', string>> & { readonly token: Revision };
 
 /** How assets are registered. */
 export interface AssetOptions {
@@ -45,6 +47,20 @@ export class Membership implements AsyncDisposable {
    */
   get signal(): AbortSignal {
     return this.#own.signal;
+  }
+
+  /** @internal What a child process of this member works under: its id, and the assets that no other member may have. */
+  groundsOf(exclusive: readonly string[]): readonly Ground[] {
+    const { id, incarnation } = this;
+    const { session } = this.#own;
+    const ground = (resource: string): Ground => ({
+      resource,
+      id: membershipId(id, incarnation),
+      token: incarnation,
+      holder: id,
+      lease: session.id,
+    });
+    return [`member/${id}`, ...exclusive.map((asset) => `asset/${asset}`)].map(ground);
   }
 
   /** Registers exactly these assets: the others that this member had are removed in the same step. */
