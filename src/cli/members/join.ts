@@ -4,11 +4,12 @@ import { type Json, nameProblem } from '../../core/index.ts';
 import type { Membership } from '../../runtime/members/membership.ts';
 import { open } from '../../runtime/open.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument } from '../arguments.ts';
+import { durationArgument, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
+import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
   readonly asset: readonly string[];
@@ -27,8 +28,7 @@ export function addJoin(command: Command): void {
   command
     .description('be a member for as long as a command runs')
     .usage('ID [options] -- COMMAND [ARGUMENT…]')
-    .argument('<member>', 'the id of the member', memberArgument)
-    .argument('<command...>', 'what to run, with its arguments')
+    .argument('<words...>', 'the id of the member, then -- and what to run')
     .option('--asset <id>', 'what the member owns (repeatable)', all, [])
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what others are to know of it', jsonArgument)
@@ -41,7 +41,7 @@ export function addJoin(command: Command): void {
     .option(
       '--ttl <duration>',
       'how long the member outlives this process if it vanishes (default: 15s)',
-      durationArgument,
+      limitArgument,
     )
     .addHelpText(
       'after',
@@ -57,7 +57,8 @@ lease ends, the next process that joins with this id, or with one of the exclusi
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
     )
-    .action(async (id: string, argv: string[], flags: Flags) => {
+    .action(async (words: string[], flags: Flags) => {
+      const { id, argv } = memberAndCommand(words);
       const { store } = command.optsWithGlobals<GlobalOptions>();
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
@@ -109,10 +110,16 @@ async function left(membership: Membership): Promise<{ kind: string }> {
   return { kind: wasMember ? 'released' : 'already-lost' };
 }
 
-function memberArgument(text: string): string {
-  const problem = nameProblem(text, 'member');
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}.`);
-  return text;
+function memberAndCommand(words: readonly string[]): { readonly id: string; readonly argv: readonly string[] } {
+  const { ids, command } = aroundDashes(words);
+  const [id, ...more] = ids;
+  const usage = 'signalbox members join ID [options] -- COMMAND';
+  if (id === undefined) throw new CliExit(EXIT.usage, `the id of the member is missing; write: ${usage}`);
+  if (more.length > 0 || command.length === 0)
+    throw new CliExit(EXIT.usage, `the command is missing; write it after --: ${usage}`);
+  const problem = nameProblem(id, 'member');
+  if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
+  return { id, argv: command };
 }
 
 function jsonArgument(text: string): Json {
