@@ -130,8 +130,7 @@ export async function patiently<T>(
   try {
     return await acquiring;
   } catch (error) {
-    // The library reports what was left of the time when the wait began; people know the time that they gave.
-    throw await refusalTold(box, [want], holder, error, wait ? ` within ${spoken(wait)}` : '');
+    throw await refusalTold(box, [want], holder, error, wait === false ? 0 : wait);
   }
 }
 

@@ -1,5 +1,6 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
 import type { Command } from 'commander';
+import { requestProblem } from '../core/index.ts';
 import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
@@ -171,6 +172,8 @@ If fewer than are in use, it takes effect as holders release. Exit code 64 if th
 
 /** Resizing would make the semaphore, and a misspelt name would go unnoticed. */
 async function refuseUnknown(box: Signalbox, name: string, capacity: number): Promise<void> {
+  const problem = requestProblem({ capacity });
+  if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
   const { semaphores } = await box.survey({ leases: false });
   const names = semaphores.filter((one) => one.capacity > 0).map((one) => one.name);
   if (names.includes(name)) return;

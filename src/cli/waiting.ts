@@ -74,21 +74,22 @@ export async function currentHolders(
     const { resource, holds, onStale } = await surveyed(box, want);
     const holders = holds.filter(({ holder }) => holder !== own);
     const since = (at: number): string => `for ${spoken(now - at)}`;
-    if (holders.length > 0) return { resource, told: heldBy({ resource, place: 1, holders, ahead: [], onStale }, since) };
+    if (holders.length > 0)
+      return { resource, told: heldBy({ resource, place: 1, holders, ahead: [], onStale }, since) };
   }
   return undefined;
 }
 
 /**
- * The refusal in the words of the command line: who holds it, since when and why, and what keeps it held. `within`: the time
- * that the user gave.
+ * The refusal in the words of the command line: who holds it, since when and why, and what keeps it held. `waitMs`: the time
+ * that the user gave; the library reports what was left of it when the wait began.
  */
 export async function refusalTold(
   box: Signalbox,
   wants: readonly Want[],
   own: string,
   error: unknown,
-  within: string,
+  waitMs = 0,
 ): Promise<unknown> {
   if (!(error instanceof NotAcquired)) return error;
   const { resource, refusal } = error;
@@ -97,9 +98,16 @@ export async function refusalTold(
   // If the store does not answer, the rest of the message is still true.
   const who = await currentHolders(box, wants, resource, own).catch(() => undefined);
   if (!isTimedOut && (who === undefined || ('behind' in refusal && refusal.behind !== undefined))) return error;
-  const what = isTimedOut ? `not granted${within}` : refusal.kind === 'full' ? `only ${refusal.free} free` : '';
+  const what = isTimedOut
+    ? `not granted${waitMs === 0 ? '' : ` within ${spoken(waitMs)}`}`
+    : refusal.kind === 'full'
+      ? `only ${refusal.free} free`
+      : '';
   const told = [what, who?.told ?? ''].filter((part) => part !== '').join('; ');
-  return new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, { resource, refusal });
+  return new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
+    resource,
+    refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
+  });
 }
 
 type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting' | 'onStale'> & {
@@ -133,7 +141,11 @@ export function waitTold(wait: Wait, now: number, sinceMs?: number): string {
   return `waiting${so} for ${resource}, ${line}; ${heldBy(wait, since, sinceMs === undefined)}`;
 }
 
-function heldBy({ resource, holders, ahead, behind, onStale }: Wait, since: (at: number) => string, isLasting = false): string {
+function heldBy(
+  { resource, holders, ahead, behind, onStale }: Wait,
+  since: (at: number) => string,
+  isLasting = false,
+): string {
   if (behind !== undefined) return behindTold(behind, behind.free);
   if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `behind ${ahead[0]}`;
   const named = holders.slice(0, MOST_NAMED).map((hold) => {

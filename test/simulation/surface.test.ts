@@ -43,7 +43,6 @@ const LEFT_OUT = new Map<string, string>([
   ['Signalbox.saveState', 'real files'],
   ['Signalbox.loadState', 'real files'],
   ['Signalbox.asyncDispose', 'close, by another name'],
-  ['Membership.groundsOf', 'real processes'],
   ['Bus.close', 'the signalbox closes it'],
   ['Bus.asyncDispose', 'close, by another name'],
 ]);

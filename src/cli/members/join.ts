@@ -1,7 +1,7 @@
 /** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Json, nameProblem } from '../../core/index.ts';
-import type { Membership } from '../../runtime/members/membership.ts';
+import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import { open } from '../../runtime/open.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { durationArgument, limitArgument } from '../arguments.ts';
@@ -100,7 +100,7 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
     release: () => (leaving ??= left(membership)),
     // The notes of the command are deleted after the member has left, so the store is closed last.
     abandon: () => box.close(),
-    noted: { box, grounds: membership.groundsOf(exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
+    noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
   };
 }
 

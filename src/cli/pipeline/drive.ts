@@ -152,7 +152,10 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
     }
     case 'not-reopened':
       // Of a pipeline that has failed, the phase is the mistake.
-      return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, { outcome: 'not-reopened', pipeline: id });
+      return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, {
+        outcome: 'not-reopened',
+        pipeline: id,
+      });
     case 'missing':
       return noSuchPipeline(id);
   }

@@ -26,7 +26,11 @@ export interface Alongside extends Releasable {
   /** Aborts when it is lost. */
   readonly signal: AbortSignal;
   /** Where the command is noted, so that the next holder ends it if this process is killed. */
-  readonly noted?: { readonly box: Signalbox; readonly grounds: readonly Omit<Ground, 'isValid'>[]; readonly ttlMs: number };
+  readonly noted?: {
+    readonly box: Signalbox;
+    readonly grounds: readonly Omit<Ground, 'isValid'>[];
+    readonly ttlMs: number;
+  };
 }
 
 /** `hold`: gets what is held, or throws; `signals.leaving` ends its wait. */

@@ -112,7 +112,7 @@ async function acquired(
 
 /** Translates the library's names into the options of the command line. */
 async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest, holder: string): Promise<unknown> {
-  const told = await refusalTold(box, request.wants, holder, error, within(request));
+  const told = await refusalTold(box, request.wants, holder, error, request.waitMs);
   if (!(told instanceof NotAcquired)) return told;
   const { resource, refusal } = told;
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;

@@ -81,7 +81,8 @@ class Crew {
     });
     // The worker that it killed cannot say so.
     const lost = await this.#box.on('task:failed', (event) => {
-      if (event.type !== 'resync' && event.losses !== undefined) this.#say(`${event.resource}: failed: ${event.reason}`);
+      if (event.type !== 'resync' && event.losses !== undefined)
+        this.#say(`${event.resource}: failed: ${event.reason}`);
     });
     // One line that fails ends the others too: what it met, they would meet.
     const failed = new AbortController();

@@ -15,20 +15,22 @@ export function addCommandOptions(command: Command): Command {
   return command
     .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .addOption(duration('--ttl', 'the lease: how long the claim outlives this process if it vanishes', 15_000, '15s', limitArgument))
+    .addOption(
+      duration(
+        '--ttl',
+        'the lease: how long the claim outlives this process if it vanishes',
+        15_000,
+        '15s',
+        limitArgument,
+      ),
+    )
     .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', 'term')
     .addOption(
       duration('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', 5_000, '5s'),
     );
 }
 
-function duration(
-  name: string,
-  purpose: string,
-  ms: number,
-  written: string,
-  parse = durationArgument,
-): Option {
+function duration(name: string, purpose: string, ms: number, written: string, parse = durationArgument): Option {
   return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
 }
 

@@ -1,5 +1,12 @@
 /** Detached holds have a lease of their own; any process that knows holder and token can renew and release them. */
-import { DETACHED_TTL_MS, type Hold as Grant, type Json, renewWithinMs, requestProblem, type Token } from '../../core/index.ts';
+import {
+  DETACHED_TTL_MS,
+  type Hold as Grant,
+  type Json,
+  renewWithinMs,
+  requestProblem,
+  type Token,
+} from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';

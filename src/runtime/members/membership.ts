@@ -16,6 +16,9 @@ export interface AssetOptions {
   readonly exclusive?: boolean;
 }
 
+/** Users must not see it: see `groundsOf`. */
+let sessionOf: (membership: Membership) => string;
+
 /** The membership of this process. */
 export class Membership implements AsyncDisposable {
   /** Its id. */
@@ -26,6 +29,10 @@ export class Membership implements AsyncDisposable {
   readonly incarnation: Revision;
   readonly #runtime: Runtime;
   readonly #own: OwnMembership;
+
+  static {
+    sessionOf = (membership) => membership.#own.session.id;
+  }
 
   /** @internal */
   constructor(runtime: Runtime, own: OwnMembership, metadata: Json | undefined) {
@@ -47,20 +54,6 @@ export class Membership implements AsyncDisposable {
    */
   get signal(): AbortSignal {
     return this.#own.signal;
-  }
-
-  /** @internal What a child process of this member works under: its id, and the assets that no other member may have. */
-  groundsOf(exclusive: readonly string[]): readonly Ground[] {
-    const { id, incarnation } = this;
-    const { session } = this.#own;
-    const ground = (resource: string): Ground => ({
-      resource,
-      id: membershipId(id, incarnation),
-      token: incarnation,
-      holder: id,
-      lease: session.id,
-    });
-    return [`member/${id}`, ...exclusive.map((asset) => `asset/${asset}`)].map(ground);
   }
 
   /** Registers exactly these assets: the others that this member had are removed in the same step. */
@@ -103,4 +96,16 @@ export class Membership implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave();
   }
+}
+
+/** What a child process of this member works under: its id, and the assets that no other member may have. */
+export function groundsOf(membership: Membership, exclusive: readonly string[]): readonly Ground[] {
+  const { id, incarnation } = membership;
+  return [`member/${id}`, ...exclusive.map((asset) => `asset/${asset}`)].map((resource) => ({
+    resource,
+    id: membershipId(id, incarnation),
+    token: incarnation,
+    holder: id,
+    lease: sessionOf(membership),
+  }));
 }

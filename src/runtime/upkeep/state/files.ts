@@ -97,7 +97,10 @@ const MISTAKES: Readonly<Record<string, string>> = {
 };
 
 /** The same of a file that is to be read. */
-const NOT_EXPORTED: typeof MISTAKES = { ...MISTAKES, ENOENT: 'there is no such file; name a directory that export wrote' };
+const NOT_EXPORTED: typeof MISTAKES = {
+  ...MISTAKES,
+  ENOENT: 'there is no such file; name a directory that export wrote',
+};
 
 async function told<T>(path: string, done: Promise<T>, mistakes = MISTAKES): Promise<T> {
   try {
