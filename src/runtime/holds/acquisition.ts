@@ -21,6 +21,7 @@ import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Waiter } from './waiters.ts';
+import { onAbort } from '../on-abort.ts';
 
 /** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
@@ -125,7 +126,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     }
     if (signal !== undefined) {
       this.#onAbort = () => this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, true);
-      signal.addEventListener('abort', this.#onAbort, { once: true });
+      onAbort(signal, this.#onAbort);
     }
     if (waitMs !== undefined && waitMs > 0) {
       this.#timer = this.#runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));
