@@ -37,7 +37,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   tasks: ['write', 'session', 'holds'],
   bus: ['session'],
   observe: ['write', 'session', 'members', 'tasks'],
-  processes: ['write', 'session', 'holds', 'tasks'],
+  processes: ['write', 'session', 'holds', 'members', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
   pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
   upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines'],

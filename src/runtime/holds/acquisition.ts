@@ -22,6 +22,7 @@ import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Trace } from '../trace.ts';
 import type { Waiter } from './waiters.ts';
+import { onAbort } from '../on-abort.ts';
 
 /** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
@@ -134,7 +135,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     }
     if (signal !== undefined) {
       this.#onAbort = () => this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, true);
-      signal.addEventListener('abort', this.#onAbort, { once: true });
+      onAbort(signal, this.#onAbort);
     }
     if (waitMs !== undefined && waitMs > 0) {
       this.#timer = this.#runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));

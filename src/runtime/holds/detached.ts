@@ -1,5 +1,12 @@
 /** Detached holds have a lease of their own; any process that knows holder and token can renew and release them. */
-import { DETACHED_TTL_MS, type Hold as Grant, renewWithinMs, requestProblem, type Token } from '../../core/index.ts';
+import {
+  DETACHED_TTL_MS,
+  type Hold as Grant,
+  type Json,
+  renewWithinMs,
+  requestProblem,
+  type Token,
+} from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
@@ -39,11 +46,14 @@ export async function acquireDetached(
   const renewing = renewWhileWaiting(of, lease, sent);
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
+    let kind = 'acquired';
     const collect = (outcome: AnyOutcome): Grant | undefined => {
+      kind = outcome.kind;
       if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id);
       return outcome.hold;
     };
-    const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }) };
+    const from = placeOf(runtime.options.about);
+    const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }), from };
     const grant = await of.askUnder(session, left, wait, collect, own);
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const ttlMs =
@@ -52,7 +62,8 @@ export async function acquireDetached(
         : await heldBefore(of, session, grant, lease.leaseId);
     const { holder, token, id, maxHoldMs } = grant;
     const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-    return { grant, detached: { resource, holder, token, id, ...times } };
+    const outcome = kind as DetachedHold['outcome'];
+    return { grant, detached: { resource, holder, token, id, outcome, ...times } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -60,6 +71,13 @@ export async function acquireDetached(
     renewing.cancel();
     runtime.presence.forgetLease(lease.name);
   }
+}
+
+/** What helps a person who finds the hold when its lease has ended. The pid does not: a detached hold outlives its process. */
+function placeOf(about: unknown): Json {
+  const { host, user, directory } = (about ?? {}) as Readonly<Record<string, unknown>>;
+  const known = Object.entries({ host, user, directory }).filter(([, text]) => typeof text === 'string');
+  return Object.fromEntries(known) as Json;
 }
 
 /** Binds a new hold by the terms of its grant. The resource may allow another time than the lease has: then the hold moves. */

@@ -3,7 +3,7 @@ import type { Json } from '../../../core/index.ts';
 import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../../store/index.ts';
 import { ANCHORS, decode, MAINTAINER, processOf } from '../../layout.ts';
-import { type Malformed, readEach } from '../../stored.ts';
+import { isObject, type Malformed, readEach } from '../../stored.ts';
 
 /** A process that is present in the store. */
 export interface SurveyedSession {
@@ -42,16 +42,7 @@ export class Anchored {
   /** The process of a session, or the one that made a detached lease. */
   session(lease: string): SurveyedSession | undefined {
     const about = this.#told.get(lease);
-    if (about === undefined) return undefined;
-    const { host, pid, user, directory } = fieldsOf(about);
-    return {
-      id: lease,
-      host: textOf(host),
-      user: textOf(user),
-      directory: textOf(directory),
-      pid: typeof pid === 'number' ? pid : undefined,
-      about,
-    };
+    return about === undefined ? undefined : sessionOf(lease, about);
   }
 
   /** The identity of the process, if it wrote one. */
@@ -72,6 +63,19 @@ export class Anchored {
   }
 }
 
+/** `lease`: of the session, or of the hold that the process took. */
+export function sessionOf(lease: string, about: Json): SurveyedSession {
+  const { host, pid, user, directory } = fieldsOf(about);
+  return {
+    id: lease,
+    host: textOf(host),
+    user: textOf(user),
+    directory: textOf(directory),
+    pid: typeof pid === 'number' ? pid : undefined,
+    about,
+  };
+}
+
 function textOf(value: Json | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
@@ -81,6 +85,5 @@ function leaseOf({ key }: KeyValue): string {
 }
 
 function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {
-  const isObject = typeof about === 'object' && about !== null && !Array.isArray(about);
-  return isObject ? (about as { readonly [key: string]: Json | undefined }) : {};
+  return isObject(about) ? (about as { readonly [key: string]: Json | undefined }) : {};
 }
