@@ -18,6 +18,7 @@ import {
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
+import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { RuntimeOptions } from '../runtime.ts';
 import { readEach } from '../stored.ts';
@@ -30,6 +31,7 @@ interface Host {
   readonly clock: Clock;
   readonly options: RuntimeOptions;
   readonly anchors: Anchors;
+  readonly witness: Witness;
   readonly stopped: AbortSignal;
   giveUpAt(): number;
   refuseIfClosed(): void;
@@ -247,7 +249,7 @@ export class Presence {
     sent: Sent,
     over: AbortController,
   ): Promise<Session> {
-    const { store, clock, options, anchors, stopped } = this.#host;
+    const { store, clock, options, anchors, stopped, witness } = this.#host;
     await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
     const empty: Letter = { answers: [], losses: [] };
     const registering = new Operations().add(
@@ -255,6 +257,7 @@ export class Presence {
       { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
     );
     const listed = registering.read(prefixed(ANCHORS));
+    if (!witness.isKnown) witness.ask(registering);
     const result = await store.transaction(
       {
         compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
@@ -265,6 +268,7 @@ export class Presence {
     );
     if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.#host.refuseIfClosed();
+    if (!witness.isKnown) witness.told(result);
     this.#host.saw(result.revision);
     runAtOnce(anchors.list(listed.in(result.results).pairs, result.revision));
     const session = new Session(store, clock, id, lease, sent, (ended, why) => {

@@ -22,6 +22,7 @@ import { anchorKey, ANCHORS, decode, encode, HORIZON, MAINTAINER, queueOfRecord,
 import type { Runtime } from '../runtime.ts';
 import type { Deadlocks } from '../observe/deadlocks.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
+import { keepHead } from '../write/witness.ts';
 import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
 import { Slices } from '../slices.ts';
 import { type Malformed, malformedBy, readEach } from '../stored.ts';
@@ -351,7 +352,7 @@ export class Maintenance {
    */
   async #forget(free: readonly Free[], horizon: Horizon, index: RecordIndex, slices: Slices): Promise<number> {
     const success: Operation[] = [];
-    for (const { key, mod, token } of free) {
+    for (const { key, mod, token, head } of free) {
       if (!(await horizon.isPast(token))) continue;
       // Should it have changed meanwhile, that change brings it back.
       index.remove(key);
@@ -361,7 +362,7 @@ export class Maintenance {
           { key, target: 'mod', is: '=', than: mod },
           { ...queueOfRecord(key), target: 'version', is: '=', than: 0 },
         ],
-        success: [{ do: 'delete', key }],
+        success: [{ do: 'delete', key }, ...(head === undefined ? [] : [keepHead(key.slice(RECORDS.length), head)])],
         failure: [],
       });
     }

@@ -12,9 +12,10 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   batch: readonly PendingCommand<Command, Outcome>[],
   at: Moment,
   session: string,
+  isWitnessed: boolean,
 ): Decision<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
-  const decision = new Decision(state, at);
+  const decision = new Decision(state, at, isWitnessed);
   // Plain loops here and below, for speed: every acquire and every release passes them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as PendingCommand<Command, Outcome>;
@@ -39,7 +40,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
       if (!decision.withdrawn.some(({ id }) => id === ticket.id)) decision.withdrawn = [...decision.withdrawn, ticket];
     }
     if (!pending.effective) continue;
-    decision.take(step);
+    decision.take(step, command);
     if (outcome.kind === 'unfinished') continue;
     if (pending.mark !== undefined) decision.marks = [...decision.marks, pending.mark];
     if (pending instanceof DelegatedCommand) decision.onBehalfOf(pending.delegated, pending.place, outcome);

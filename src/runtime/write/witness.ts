@@ -1,0 +1,229 @@
+/**
+ * The witness of this process: adds to every write the entry that tells of it, in the same transaction.
+ *
+ *     put r/lock/main  { record, events, head: { seq: 8, hash } }     the record names the last entry of its chain, …
+ *     put witness/lock/main/000000000008  { previous, commands, … }   … so whoever may write the record knows the entry before
+ *
+ * A write compares the document that names the last entry, so two writes cannot both follow the same entry: no chain forks. A
+ * resource without a document has the last entry in `witness.head/…`, which is compared in its place.
+ *
+ * Whether the witness is on is a property of the store: the first process that writes decides it, and all others follow. So no
+ * process leaves a gap because it was started with another setting.
+ */
+import { hash } from 'node:crypto';
+import { NONE } from '../../core/index.ts';
+import { emptyChain, nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
+import { Failure } from '../../failure.ts';
+import {
+
+  type Compare,
+  type KeyValue,
+  type Operation,
+  Operations,
+  pairIn,
+  type Put,
+  type Revision,
+  type Transaction,
+  type TransactionResult,
+  Value,
+} from '../../store/index.ts';
+import { chainPath, decode, encode, entryKey, type Head, headKey, HORIZON, WITNESS_SETTING } from '../layout.ts';
+import { isCount, isObject } from '../stored.ts';
+
+/** What is said of the process that asked for something, in its entries. */
+export interface Origin {
+  /** When it was asked for. */
+  readonly at: number;
+  /** What asked; the primitive, if not given. */
+  readonly component?: string;
+  readonly trace?: string;
+}
+
+/** The end of a chain, as far as this process knows. */
+export interface ChainEnd extends Head {
+  /** The mod revision of the head key, which the write has to compare; undefined if it compares a document instead. */
+  readonly keyMod: Revision | undefined;
+  /**
+   * The revision at which it was read, in a write of many resources, which has no room for so many comparisons: nobody deletes
+   * a record, and so writes a head key, without writing the horizon first. See `nothingForgotten` in `commit.ts`.
+   */
+  readonly asOf?: Revision;
+}
+
+/** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
+export const NO_CHAIN: ChainEnd = { ...withoutResource(emptyChain('')), keyMod: 0 };
+
+/** How an entry is added to a transaction. */
+export interface Link {
+  /** The new end, for the document that the write puts. */
+  readonly head: Head;
+  readonly put: Put;
+  readonly compare: readonly Compare[];
+}
+
+export interface WitnessSettings {
+  /** Whether the witness of a new store is on. */
+  readonly isOn: boolean;
+  /** The caller has said so: a store with the other setting is refused. */
+  readonly isDemanded: boolean;
+  readonly component?: string | undefined;
+  readonly trace?: string | undefined;
+}
+
+interface Host {
+  readonly clock: { now(): number };
+  commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
+}
+
+export class Witness {
+  /** Undefined until the store was asked. */
+  #isOn: boolean | undefined;
+  readonly #settings: WitnessSettings;
+  readonly #host: Host;
+
+  constructor(settings: WitnessSettings, host: Host) {
+    this.#settings = settings;
+    this.#host = host;
+  }
+
+  get isKnown(): boolean {
+    return this.#isOn !== undefined;
+  }
+
+  get isOn(): boolean {
+    return this.#isOn === true;
+  }
+
+  get component(): string | undefined {
+    return this.#settings.component;
+  }
+
+  get trace(): string | undefined {
+    return this.#settings.trace;
+  }
+
+  // Whether it is on
+
+  /** Adds to a transaction what decides or finds out whether the witness is on. `told` takes its result. */
+  ask(operations: Operations): void {
+    const { isOn, isDemanded } = this.#settings;
+    // Where it is off by default, nothing is written unless somebody wants it.
+    if (isOn || isDemanded) {
+      operations.nest({
+        compare: [{ key: WITNESS_SETTING, target: 'version', is: '=', than: 0 }],
+        success: [{ do: 'put', key: WITNESS_SETTING, value: encode({ on: isOn, since: this.#host.clock.now() }) }],
+        failure: [],
+      });
+    }
+    operations.read({ key: WITNESS_SETTING });
+  }
+
+  /** Throws if the store has another setting than the one that was demanded. */
+  told({ results }: Pick<TransactionResult, 'results'>): void {
+    const { isOn, isDemanded } = this.#settings;
+    const found = pairIn(results, WITNESS_SETTING);
+    const stored = found === undefined ? false : isStoredOn(found);
+    if (isDemanded && stored !== isOn) {
+      const [is, wanted] = stored ? ['on', 'off'] : ['off', 'on'];
+      throw new Failure(
+        'invalid',
+        `the witness of this store is ${is}, and it was opened with witness ${wanted}. All processes on a store have the ` +
+          'same setting, or the record would have gaps: leave the setting out, or use another store',
+      );
+    }
+    this.#isOn = stored;
+  }
+
+  /** Asks the store, unless that is known. */
+  know(done: () => void, failed: (error: unknown) => void): void {
+    if (this.isKnown) return done();
+    const operations = new Operations();
+    this.ask(operations);
+    this.#host.commit(
+      operations.always(),
+      (result) => {
+        try {
+          this.told(result);
+        } catch (error) {
+          return failed(error);
+        }
+        done();
+      },
+      failed,
+    );
+  }
+
+  known(): Promise<void> {
+    return this.isKnown ? Promise.resolve() : new Promise((resolve, reject) => this.know(resolve, reject));
+  }
+
+  // Entries
+
+  /** Who asks in this process, now. */
+  origin(trace = this.trace): Origin {
+    const { component } = this;
+    const at = this.#host.clock.now();
+    return { at, ...(component !== undefined && { component }), ...(trace !== undefined && { trace }) };
+  }
+
+  /** The entry of a write, to be added to its transaction. `end`: what the write follows. */
+  link(
+    resource: string,
+    end: ChainEnd,
+    time: number,
+    revision: Revision,
+    commands: readonly WitnessedCommand[],
+    path = chainPath(resource),
+  ): Link {
+    const { seq, hash } = end;
+    const { text, head } = nextEntry({ resource, seq, hash }, { revision, time, commands }, sha256);
+    return {
+      head: { seq: head.seq, hash: head.hash },
+      put: { do: 'put', key: entryKey(path, head.seq), value: Value.text(text) },
+      compare: asItIs(end, path),
+    };
+  }
+}
+
+function asItIs({ keyMod, asOf }: ChainEnd, path: string): readonly Compare[] {
+  if (keyMod === undefined) return NONE;
+  if (asOf !== undefined) return [{ key: HORIZON, target: 'mod', is: '<', than: asOf + 1 }];
+  return [{ key: headKey(path), target: 'mod', is: '=', than: keyMod }];
+}
+
+/** In hex. */
+export function sha256(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
+/** The end of a chain as it was read: from the document that names it, or from its own key. */
+export function chainEnd(document: KeyValue | undefined, own: KeyValue | undefined): ChainEnd {
+  const inDocument = document === undefined ? undefined : headIn(document);
+  if (inDocument !== undefined) return { ...inDocument, keyMod: undefined };
+  const stored = own === undefined ? NO_CHAIN : (headIn(own, true) ?? NO_CHAIN);
+  // While the document is there, nobody writes the key.
+  return { seq: stored.seq, hash: stored.hash, keyMod: document === undefined ? (own?.modRevision ?? 0) : undefined };
+}
+
+/** The last entry that a document names; undefined if it names none. */
+export function headIn(pair: KeyValue, isBare = false): Head | undefined {
+  const document = decode<unknown>(pair);
+  const head = isBare ? document : isObject(document) ? document['head'] : undefined;
+  if (!isObject(head) || !isCount(head['seq']) || typeof head['hash'] !== 'string') return undefined;
+  return head as unknown as Head;
+}
+
+/** Keeps the end of a chain whose document is deleted. */
+export function keepHead(path: string, head: Head): Operation {
+  return { do: 'put', key: headKey(path), value: encode({ seq: head.seq, hash: head.hash }) };
+}
+
+function isStoredOn(pair: KeyValue): boolean {
+  const document = decode<unknown>(pair);
+  return isObject(document) && document['on'] === true;
+}
+
+function withoutResource({ seq, hash }: Head): Head {
+  return { seq, hash };
+}
+
