@@ -339,3 +339,22 @@ export {
   type Together,
 } from './together.ts';
 export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';
+export {
+  type ChainHead,
+  type Digest,
+  emptyChain,
+  entered,
+  enteredText,
+  entryHash,
+  entryProblem,
+  entryText,
+  type HashedValue,
+  headProblem,
+  LARGEST_VALUE_BYTES,
+  nextEntry,
+  type NextEntry,
+  NO_ENTRY,
+  type Witnessed,
+  type WitnessedCommand,
+  type WitnessEntry,
+} from './witness/index.ts';
