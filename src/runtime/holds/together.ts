@@ -288,6 +288,8 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     return {
       kind: 'write',
       transaction,
+      // Each part of it has its entry already: see `commitOf`.
+      deeds: [],
       landed: () => {
         for (const [resource, step] of steps) {
           for (const answer of step.answers) runtime.answer(resource, answer);

@@ -33,6 +33,7 @@ interface Host {
   readonly anchors: Anchors;
   readonly witness: Witness;
   readonly stopped: AbortSignal;
+  readonly revision: Revision;
   giveUpAt(): number;
   refuseIfClosed(): void;
   saw(revision: Revision): void;

@@ -25,7 +25,15 @@ import { Failure, shown } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
-import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
+import {
+  flag,
+  refuseUnlessFunction,
+  refuseWrongValues,
+  shapeProblem,
+  shortText,
+  valuesProblem,
+  wholeNumber,
+} from '../options.ts';
 import { refreshed } from '../holds/detached.ts';
 import type { RenewOutcome } from '../holds/terms.ts';
 import type { Runtime } from '../runtime.ts';
@@ -39,6 +47,7 @@ import {
 } from './claim.ts';
 import { readKnown } from './claiming.ts';
 import type { DetachedClaim, Dispatch } from './dispatch.ts';
+import { taskDeeds } from './deeds.ts';
 import { taskResource } from './keys.ts';
 import type { TaskHandler } from './notifier.ts';
 import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
@@ -53,6 +62,10 @@ import { publishTransaction } from './writing.ts';
 export interface PublishOptions extends Partial<Terms> {
   /** Who publishes the task; shown to people. */
   readonly by?: string;
+  /** The trace that the task belongs to; that of this process, if not given. */
+  readonly traceId?: string;
+  /** The witness enters only hashes of its data, its result and its reasons. */
+  readonly sensitive?: boolean;
 }
 
 /** What `publish` answers. */
@@ -98,7 +111,7 @@ export type ForceOutcome =
 
 const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
-const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by'];
+const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by', 'traceId', 'sensitive'];
 
 /** The tasks of a store, and the workers that claim them. `Data` and `Result`: the JSON that a task carries. */
 export class Tasks {
@@ -118,8 +131,10 @@ export class Tasks {
     options: PublishOptions = {},
   ): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
-    const { by, ...terms } = options;
-    const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ?? requestProblem({ holder: by });
+    const { by, traceId, sensitive, ...terms } = options;
+    const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ??
+      requestProblem({ holder: by }) ??
+      valuesProblem({ traceId, sensitive }, { traceId: shortText, sensitive: flag });
     if (problem !== undefined) throw new Failure('invalid', problem);
     const whole = withTerms(data as Json, terms);
     if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
@@ -129,10 +144,16 @@ export class Tasks {
         `${taskResource(id)}: dependsOn names the task itself, so it could never begin; leave it out`,
       );
     }
-    return this.#publish(id, whole.data, by);
+    return this.#publish(id, whole.data, by, traceId, sensitive);
   }
 
-  async #publish(id: string, data: Json, by: string | undefined): Promise<PublishOutcome> {
+  async #publish(
+    id: string,
+    data: Json,
+    by: string | undefined,
+    trace = this.#runtime.witness.trace,
+    sensitive = false,
+  ): Promise<PublishOutcome> {
     const runtime = this.#runtime;
     const at = runtime.clock.now();
     const publication = runtime.options.newId();
@@ -142,10 +163,17 @@ export class Tasks {
       publication,
       publishedAt: at,
       ...(by !== undefined && { publishedBy: by }),
+      ...(trace !== undefined && { trace }),
+      ...(sensitive && { sensitive: true as const }),
       events,
     };
     const transaction = publishTransaction(id, data, bookkeeping, !hasTerms(termsOf(data).terms));
     const published: PublishOutcome = { kind: 'published', id };
+    const actor = by ?? runtime.sender.id;
+    const deeds = taskDeeds(
+      { id, bookkeeping: { entry: { ...bookkeeping }, mod: 0 } },
+      { actor, command: 'publish', outcome: 'published', events, data },
+    );
     return writeOnce<Task | undefined, PublishOutcome>(runtime, {
       // The first pass reads nothing: the write compares that there is no such task.
       read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
@@ -156,7 +184,7 @@ export class Tasks {
             this.#dispatch.waiters.wrote(revision);
             return published;
           };
-          return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
+          return { kind: 'write', transaction, deeds, landed, overtaken: ({ results }) => taskIn(id, results) };
         }
         // A claim made without reading the task overwrites who published it, until the claim ends.
         const isUnsigned = task.bookkeeping?.entry.publication === undefined && isSame(task.data.json, data);

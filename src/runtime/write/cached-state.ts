@@ -11,7 +11,8 @@ import type { Coordinated, Machine } from './machines.ts';
 import { marksAfter } from './marks.ts';
 import type { WriterHost } from './writer-host.ts';
 import type { Ticket } from './pending-command.ts';
-import { headIn, NO_CHAIN } from './witness.ts';
+import { NO_CHAIN } from './chain-ends.ts';
+import { headIn } from './witness.ts';
 import {
   type LeaseReads,
   marksOf,

@@ -12,7 +12,7 @@
  */
 import { hash } from 'node:crypto';
 import { NONE } from '../../core/index.ts';
-import { emptyChain, nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
+import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import {
 
@@ -29,6 +29,7 @@ import {
 } from '../../store/index.ts';
 import { chainPath, decode, encode, entryKey, type Head, headKey, HORIZON, WITNESS_SETTING } from '../layout.ts';
 import { isCount, isObject } from '../stored.ts';
+import { type ChainEnd, ChainEnds, NO_CHAIN } from './chain-ends.ts';
 
 /** What is said of the process that asked for something, in its entries. */
 export interface Origin {
@@ -38,20 +39,6 @@ export interface Origin {
   readonly component?: string;
   readonly trace?: string;
 }
-
-/** The end of a chain, as far as this process knows. */
-export interface ChainEnd extends Head {
-  /** The mod revision of the head key, which the write has to compare; undefined if it compares a document instead. */
-  readonly keyMod: Revision | undefined;
-  /**
-   * The revision at which it was read, in a write of many resources, which has no room for so many comparisons: nobody deletes
-   * a record, and so writes a head key, without writing the horizon first. See `nothingForgotten` in `commit.ts`.
-   */
-  readonly asOf?: Revision;
-}
-
-/** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
-export const NO_CHAIN: ChainEnd = { ...withoutResource(emptyChain('')), keyMod: 0 };
 
 /** How an entry is added to a transaction. */
 export interface Link {
@@ -76,6 +63,8 @@ interface Host {
 }
 
 export class Witness {
+  /** The ends of chains that are in no document, as this process knows them. */
+  readonly ends = new ChainEnds();
   /** Undefined until the store was asked. */
   #isOn: boolean | undefined;
   readonly #settings: WitnessSettings;
@@ -213,17 +202,12 @@ export function headIn(pair: KeyValue, isBare = false): Head | undefined {
   return head as unknown as Head;
 }
 
-/** Keeps the end of a chain whose document is deleted. */
-export function keepHead(path: string, head: Head): Operation {
-  return { do: 'put', key: headKey(path), value: encode({ seq: head.seq, hash: head.hash }) };
+/** Keeps the end of a chain in its own key. `isLeased`: its resource goes with a lease, and nobody enters that. */
+export function keepHead(path: string, { seq, hash }: Head, isLeased = false): Operation {
+  return { do: 'put', key: headKey(path), value: encode(isLeased ? { seq, hash, isLeased } : { seq, hash }) };
 }
 
 function isStoredOn(pair: KeyValue): boolean {
   const document = decode<unknown>(pair);
   return isObject(document) && document['on'] === true;
 }
-
-function withoutResource({ seq, hash }: Head): Head {
-  return { seq, hash };
-}
-
