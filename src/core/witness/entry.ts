@@ -118,10 +118,10 @@ export function entryHash(entry: Omit<WitnessEntry, 'hash'>, digest: Digest): st
   return digest(before + after);
 }
 
-/** The canonical JSON of an entry. */
-export function entryText(entry: WitnessEntry): string {
+/** The canonical JSON of an entry, and of its line in an export, which has a `kind`. */
+export function entryText(entry: WitnessEntry, kind?: 'entry'): string {
   const [before, after] = halves(entry);
-  return `${before}"hash":${canonicalString(entry.hash)},${after}`;
+  return `${before}"hash":${canonicalString(entry.hash)},${kind === undefined ? '' : '"kind":"entry",'}${after}`;
 }
 
 /**
@@ -180,8 +180,8 @@ const COMMAND_FIELDS = new Set([
   ...['actor', 'component', 'trace', 'command', 'outcome', 'events', 'waitedMs', 'detail'],
 ]);
 
-/** What keeps a value from being an entry; undefined if nothing does. Its hash is another question. */
-export function entryProblem(value: unknown): string | undefined {
+/** What keeps a value from being an entry; undefined if nothing does. Its hash is another question. `isLine`: has a `kind`. */
+export function entryProblem(value: unknown, isLine = false): string | undefined {
   if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
   const { v, resource, seq, revision, time, previous, commands, hash } = value;
   if (v !== 1) return `v is ${shown(v)}; this signalbox reads 1`;
@@ -193,7 +193,8 @@ export function entryProblem(value: unknown): string | undefined {
   if (!isHash(previous)) return `previous is ${shown(previous)}; expected 64 hexadecimal digits`;
   if (!isHash(hash)) return `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
   if (!Array.isArray(commands)) return `commands is ${shown(commands)}; expected a list`;
-  for (const key in value) if (!ENTRY_FIELDS.has(key)) return `${shown(key)} is no field of an entry`;
+  for (const key in value)
+    if (!ENTRY_FIELDS.has(key) && !(isLine && key === 'kind')) return `${shown(key)} is no field of an entry`;
   for (let i = 0; i < commands.length; i++) {
     const wrong = commandProblem(commands[i]);
     if (wrong !== undefined) return `commands[${i}]: ${wrong}`;
