@@ -67,7 +67,11 @@ export function record({ entries, resources, every = 100, sign, actor = 'worker'
 }
 
 function commandsOf(i: number, actor: string): WitnessedCommand[] {
-  const payload = entered(i % 50 === 0 ? 'x'.repeat(2000) : { note: `ﬀ😀 "${i}"\n`, share: i / 7 }, sha256) ?? null;
+  const payload =
+    entered(
+      i % 50 === 0 ? 'x'.repeat(2000) : { note: `ﬀ😀 "${i}"\n`, ...(i % 16 === 0 && { share: i / 7 }) },
+      sha256,
+    ) ?? null;
   const first: WitnessedCommand = {
     actor: `${actor}-${i % 5}`,
     component: 'lock',

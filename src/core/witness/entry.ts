@@ -190,8 +190,9 @@ export function entryProblem(value: unknown, isLine = false): string | undefined
   if (!isCount(seq) || seq === 0) return `seq is ${shown(seq)}; expected a whole number of at least 1`;
   if (!isCount(revision)) return `revision is ${shown(revision)}; expected a whole number`;
   if (typeof time !== 'number') return `time is ${shown(time)}; expected milliseconds since 1970`;
-  if (!isHash(previous)) return `previous is ${shown(previous)}; expected 64 hexadecimal digits`;
-  if (!isHash(hash)) return `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
+  // Of a line both are compared with hashes, which says more and costs less.
+  if (!isHash(previous, isLine)) return `previous is ${shown(previous)}; expected 64 hexadecimal digits`;
+  if (!isHash(hash, isLine)) return `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
   if (!Array.isArray(commands)) return `commands is ${shown(commands)}; expected a list`;
   for (const key in value)
     if (!ENTRY_FIELDS.has(key) && !(isLine && key === 'kind')) return `${shown(key)} is no field of an entry`;
@@ -241,8 +242,9 @@ function placeProblem({ seq, hash }: Readonly<Record<string, unknown>>): string 
   return isHash(hash) ? undefined : `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
 }
 
-export function isHash(value: unknown): value is string {
-  return typeof value === 'string' && HASH.test(value);
+/** `onlyLength`: whether its digits need no check. */
+export function isHash(value: unknown, onlyLength = false): value is string {
+  return typeof value === 'string' && (onlyLength ? value.length === 64 : HASH.test(value));
 }
 
 function isCount(value: unknown): value is number {

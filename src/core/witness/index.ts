@@ -36,5 +36,6 @@ export {
 } from './entry.ts';
 export { checkpointLine, endLine, entryLine, type ExportEnd, type ExportHeader, headerLine } from './lines.ts';
 export { merklePath, merkleRoot, rootByPath } from './merkle.ts';
+export { type InclusionProof, proofOf, proofProblem, type Proving } from './proof.ts';
 export type { Verification, VerifiedCounts } from './record-end.ts';
 export { type Finding, Verifier, type VerifierOptions } from './verifier.ts';
