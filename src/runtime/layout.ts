@@ -118,7 +118,7 @@ export function queueOfRecord(key: string): { readonly key: string; readonly end
   return prefixed(`${TICKETS}${key.slice(RECORDS.length)}/`);
 }
 
-export type StateKind = 'pipeline' | 'member' | 'topology';
+export type StateKind = 'pipeline' | 'member' | 'topology' | 'witness';
 
 export function stateKey(kind: StateKind, id: string): string {
   return `${STATES}${kind}/${encodeURIComponent(id)}`;

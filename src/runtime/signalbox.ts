@@ -58,6 +58,7 @@ import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
+import { WitnessLog } from './witness/log.ts';
 import {
   acquireAllTogether,
   type HoldSet,
@@ -106,6 +107,8 @@ export class Signalbox implements AsyncDisposable {
   readonly guards: Guards;
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
+  /** The record of every change, which shows tampering. */
+  readonly witness: WitnessLog;
   readonly #executor: Executor;
   readonly #lead: Lead;
   readonly #feed: MemberFeed;
@@ -116,6 +119,7 @@ export class Signalbox implements AsyncDisposable {
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
+    this.witness = new WitnessLog(runtime);
     this.#dispatch = new Dispatch(runtime, settings.maintains);
     this.tasks = new Tasks(runtime, this.#dispatch);
     this.#events = new Events(runtime, this.#dispatch.feed);

@@ -39,7 +39,8 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   processes: ['write', 'session', 'holds', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
   pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
-  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines'],
+  witness: ['write', 'session', 'tasks'],
+  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines', 'witness'],
 };
 
 function wrongRoomImports(source: Source): string[] {

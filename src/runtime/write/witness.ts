@@ -10,10 +10,10 @@
  * Whether the witness is on is a property of the store: the first process that writes decides it, and all others follow. So no
  * process leaves a gap because it was started with another setting.
  */
-import { hash } from 'node:crypto';
 import { NONE } from '../../core/index.ts';
 import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
+import { sha256 } from '../../host/index.ts';
 import {
 
   type Compare,
@@ -178,11 +178,6 @@ function asItIs({ keyMod, asOf }: ChainEnd, path: string): readonly Compare[] {
   if (keyMod === undefined) return NONE;
   if (asOf !== undefined) return [{ key: HORIZON, target: 'mod', is: '<', than: asOf + 1 }];
   return [{ key: headKey(path), target: 'mod', is: '=', than: keyMod }];
-}
-
-/** In hex. */
-export function sha256(text: string): string {
-  return hash('sha256', text, 'hex');
 }
 
 /** The end of a chain as it was read: from the document that names it, or from its own key. */

@@ -1,10 +1,10 @@
 /** What the witness enters of the commands of one write: who asked for what, and what became of it. */
 import { type Answer, type Event, type Hold, type Json, type Loss, NONE, type Step } from '../../core/index.ts';
 import { entered, enteredText, type WitnessedCommand } from '../../core/witness/index.ts';
-import { randomHex } from '../../host/index.ts';
+import { randomHex, sha256 } from '../../host/index.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
-import { type Origin, sha256 } from './witness.ts';
+import type { Origin } from './witness.ts';
 
 /** A command that changed something, with its step and the state before it. */
 export interface WitnessedStep {
