@@ -23,6 +23,20 @@ const slowAnswers: Edit = {
 
 const mutants: readonly Mutant[] = [
   {
+    name: 'a change without its entry in the same transaction leaves a gap in the witness',
+    shownBy: 1,
+    file: 'runtime/write/commit.ts',
+    right: 'const success = link === undefined ? [put] : [put, link.put];',
+    wrong: 'const success = [put];',
+  },
+  {
+    name: 'an entry that follows a stale end breaks the chain',
+    shownBy: 1,
+    file: 'runtime/write/cached-state.ts',
+    right: 'if (commit.link !== undefined) snapshot.chain =',
+    wrong: 'if (commit.link !== undefined && commit.link.head.seq % 3 !== 0) snapshot.chain =',
+  },
+  {
     name: 'a view that skips a change lets two processes place a key differently',
     shownBy: 1,
     workload: 'members',

@@ -122,7 +122,7 @@ export async function checkpoint(runtime: Runtime, sign?: Signer): Promise<Check
       const from = (covered.get(head.resource) ?? head.trimmed?.seq ?? 0) + 1;
       return coveredHead(head as ChainHead, from, hashes.get(head.resource) ?? [], sha256);
     });
-    const made = nextCheckpoint(last, heads, runtime.clock.now(), sha256, sign);
+    const made = nextCheckpoint(last, heads, Math.round(runtime.clock.now()), sha256, sign);
     if (await writeCheckpoint(runtime, made)) return made;
   }
 }
