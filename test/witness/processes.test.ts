@@ -46,44 +46,55 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
     rmSync(directory, { recursive: true, force: true });
   });
 
-  it.skipIf(isOut)('sixteen processes that write and are killed leave one chain per resource, without a gap', async () => {
-    const children: ChildProcess[] = [];
-    for (let name = 0; name < PROCESSES; name++) {
-      children.push(fork(WRITER, [url, String(name), String(share)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }));
-    }
-    await Promise.all(children.map((child) => once(child, 'message')));
-    const ended = children.map((child) => once(child, 'exit'));
-    // Each is killed when the record has grown since, wherever in a write that finds it.
-    const watch = box.witness.watch({ resource: 'lock/*' })[Symbol.asyncIterator]();
-    for (const victim of children.slice(0, KILLED)) {
-      for (let heard = 0; heard < 40; heard++) await watch.next();
-      victim.kill('SIGKILL');
-    }
-    await watch.return?.();
-    const exits = await Promise.all(ended);
-    expect(exits.slice(KILLED).map(([code]) => code as number)).toEqual(Array(PROCESSES - KILLED).fill(0));
+  it.skipIf(isOut)(
+    'sixteen processes that write and are killed leave one chain per resource, without a gap',
+    async () => {
+      const children: ChildProcess[] = [];
+      for (let name = 0; name < PROCESSES; name++) {
+        children.push(
+          fork(WRITER, [url, String(name), String(share)], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
+        );
+      }
+      await Promise.all(children.map((child) => once(child, 'message')));
+      const ended = children.map((child) => once(child, 'exit'));
+      // Each is killed when the record has grown since, wherever in a write that finds it.
+      const watch = box.witness.watch({ resource: 'lock/*' })[Symbol.asyncIterator]();
+      for (const victim of children.slice(0, KILLED)) {
+        for (let heard = 0; heard < 40; heard++) await watch.next();
+        victim.kill('SIGKILL');
+      }
+      await watch.return?.();
+      const exits = await Promise.all(ended);
+      expect(exits.slice(KILLED).map(([code]) => code as number)).toEqual(Array(PROCESSES - KILLED).fill(0));
 
-    const verification = await box.witness.verify();
-    expect(verification.finding).toBeUndefined();
-    expect(verification.entries).toBeGreaterThan(least);
+      const verification = await box.witness.verify();
+      expect(verification.finding).toBeUndefined();
+      expect(verification.entries).toBeGreaterThan(least);
 
-    // Every write of a record or of a task has its entry: each record names the last one of its chain.
-    const last = new Map<string, { seq: number; outcome: string }>();
-    for await (const { resource, seq, commands } of box.witness.entries())
-      last.set(resource, { seq, outcome: commands.at(-1)?.outcome ?? '' });
-    for (const { id, status } of await box.tasks.list()) {
-      const entered = last.get(`task/${id}`);
-      const outcomes = { pending: ['published', 'released'], running: ['claimed'], complete: ['completed'], failed: [] };
-      expect(outcomes[status], `task/${id}, which is ${status}`).toContain(entered?.outcome);
-    }
+      // Every write of a record or of a task has its entry: each record names the last one of its chain.
+      const last = new Map<string, { seq: number; outcome: string }>();
+      for await (const { resource, seq, commands } of box.witness.entries())
+        last.set(resource, { seq, outcome: commands.at(-1)?.outcome ?? '' });
+      for (const { id, status } of await box.tasks.list()) {
+        const entered = last.get(`task/${id}`);
+        const outcomes = {
+          pending: ['published', 'released'],
+          running: ['claimed'],
+          complete: ['completed'],
+          failed: [],
+        };
+        expect(outcomes[status], `task/${id}, which is ${status}`).toContain(entered?.outcome);
+      }
 
-    // The export verifies without the store, and does not once a line of it is gone.
-    const lines: string[] = [];
-    for await (const line of box.witness.export()) lines.push(line);
-    expect(verified(lines)).toBeUndefined();
-    expect(verified(lines.filter((_, place) => place !== 20))).toBeDefined();
-    writeFileSync(join(directory, 'record.jsonl'), `${lines.join('\n')}\n`);
-  }, 180_000);
+      // The export verifies without the store, and does not once a line of it is gone.
+      const lines: string[] = [];
+      for await (const line of box.witness.export()) lines.push(line);
+      expect(verified(lines)).toBeUndefined();
+      expect(verified(lines.filter((_, place) => place !== 20))).toBeDefined();
+      writeFileSync(join(directory, 'record.jsonl'), `${lines.join('\n')}\n`);
+    },
+    180_000,
+  );
 });
 
 function verified(lines: readonly string[]): string | undefined {

@@ -61,7 +61,9 @@ describe.each(Object.entries(places))('in %s', (_, place) => {
   it('tasks, members and several locks at once are entered too, with the trace of the task', async () => {
     const box = await place();
     await box.tasks.publish('7', { secret: 'x' }, { by: 'ann', traceId: 'trace-7', sensitive: true });
-    const { claim } = (await box.tasks.tryClaim('7', { holder: 'worker' })) as { claim: { fail(why: string): Promise<unknown> } };
+    const { claim } = (await box.tasks.tryClaim('7', { holder: 'worker' })) as {
+      claim: { fail(why: string): Promise<unknown> };
+    };
     await claim.fail('broken');
     await box.tasks.forget('7');
     expect(await story(box, 'task/7')).toEqual([
@@ -75,7 +77,10 @@ describe.each(Object.entries(places))('in %s', (_, place) => {
     }
     const joined = await box.members.join('north');
     if (joined.kind === 'joined') await joined.membership.leave();
-    expect(await story(box, 'member/north')).toEqual(['north join joined member:joined', 'north leave left member:left']);
+    expect(await story(box, 'member/north')).toEqual([
+      'north join joined member:joined',
+      'north leave left member:left',
+    ]);
     const set = await box.acquireAll([{ lock: 'a' }, { semaphore: 's', capacity: 2 }], { holder: 'ann' });
     await set.release();
     expect(await story(box, 'lock/a')).toHaveLength(2);

@@ -55,7 +55,10 @@ export function addTail(command: Command): void {
     .option('--resource <name>', "only of this resource, or all of a kind: 'lock/*'")
     .option('-n, --last <number>', 'begin with this many of the last entries', countArgument, 10)
     .option('--no-follow', 'stop after the last entries')
-    .addHelpText('after', '\nExamples:\n  signalbox witness tail --resource lock/main\n  signalbox witness tail -n 100 --no-follow --json')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox witness tail --resource lock/main\n  signalbox witness tail -n 100 --no-follow --json',
+    )
     .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
       withBox(command, async (box, signal) => {
         const filter = filterOf(flags);
@@ -105,7 +108,10 @@ export function addRecord(command: Command): void {
     .option('--trace <id>', 'the trace that it belongs to')
     .option('--payload <json>', 'what else there is to say, as JSON', jsonArgument)
     .option('--sensitive', 'enter only the hash of the payload')
-    .addHelpText('after', `\nExamples:\n  signalbox witness record deploy deploy:started --actor ann --payload '{"version":"1.2"}'`)
+    .addHelpText(
+      'after',
+      `\nExamples:\n  signalbox witness record deploy deploy:started --actor ann --payload '{"version":"1.2"}'`,
+    )
     .action(
       (
         component: string,
@@ -126,7 +132,10 @@ export function addExport(command: Command): void {
   command
     .description('write the whole record as JSON Lines, which another machine can verify')
     .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
-    .addHelpText('after', '\nExamples:\n  signalbox witness export | gzip > record.jsonl.gz\n  signalbox witness export -o record.jsonl.gz')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox witness export | gzip > record.jsonl.gz\n  signalbox witness export -o record.jsonl.gz',
+    )
     .action(({ output }: { readonly output?: string }) =>
       withBox(command, async (box) => {
         if (output === undefined) {

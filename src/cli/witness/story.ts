@@ -9,7 +9,16 @@ export function storyOf(entry: WitnessEntry, withResource: boolean): readonly st
   return entry.commands.map((command) => printable(`${at}  ${where}  ${commandStory(command)}`));
 }
 
-function commandStory({ actor, component, trace, command, outcome, events, waitedMs, detail }: WitnessedCommand): string {
+function commandStory({
+  actor,
+  component,
+  trace,
+  command,
+  outcome,
+  events,
+  waitedMs,
+  detail,
+}: WitnessedCommand): string {
   const told = [
     ...Object.entries(detail ?? {}).map(([name, value]) => `${name} ${short(value)}`),
     ...(waitedMs === undefined ? [] : [`after ${waitedMs} ms`]),

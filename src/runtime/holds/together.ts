@@ -467,7 +467,9 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
   while (views.length < pieces.length) {
     const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
     const look = new Operations();
-    const reads = some.map(({ machine, name }) => readSnapshot(look, resourceKeys(machine.kind, name), runtime.witness.isOn, true));
+    const reads = some.map(({ machine, name }) =>
+      readSnapshot(look, resourceKeys(machine.kind, name), runtime.witness.isOn, true),
+    );
     const { results, revision } = await send(runtime, look.always());
     for (const [place, read] of reads.entries()) {
       const { machine } = some[place] as Piece;

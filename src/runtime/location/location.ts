@@ -53,7 +53,10 @@ function withoutWitness(url: string): { readonly url: string; readonly witness: 
   if (first === undefined) return { url, witness: undefined };
   const witness = first.slice('witness='.length);
   if (said.length > 1 || (witness !== 'on' && witness !== 'off')) {
-    throw new Failure('invalid', `witness is ${shown(said.join('&'))} in the URL of the store; expected witness=on or witness=off`);
+    throw new Failure(
+      'invalid',
+      `witness is ${shown(said.join('&'))} in the URL of the store; expected witness=on or witness=off`,
+    );
   }
   const rest = settings.filter((setting) => setting !== first).join('&');
   return { url: `${url.slice(0, question)}${rest === '' ? '' : `?${rest}`}`, witness: witness === 'on' };

@@ -84,7 +84,10 @@ function joinDetail(
 ): { readonly [name: string]: Json } {
   const detail: { [name: string]: Json } = weight === undefined ? {} : { weight };
   const assets = adds.map(({ id }) => id);
-  said(detail, { ...(metadata !== null && metadata !== undefined && { metadata }), ...(assets.length > 0 && { data: assets }) });
+  said(detail, {
+    ...(metadata !== null && metadata !== undefined && { metadata }),
+    ...(assets.length > 0 && { data: assets }),
+  });
   return detail;
 }
 

@@ -137,7 +137,12 @@ export function moveAssets(
 }
 
 /** Many assets are entered as their hash. */
-function assetDeed(member: string, command: string, assets: readonly string[], more: { [name: string]: Json } = {}): Deed {
+function assetDeed(
+  member: string,
+  command: string,
+  assets: readonly string[],
+  more: { [name: string]: Json } = {},
+): Deed {
   const detail: { [name: string]: Json } = { ...more };
   said(detail, { data: assets });
   const outcome = command === 'register' ? 'registered' : command === 'unregister' ? 'unregistered' : 'moved';

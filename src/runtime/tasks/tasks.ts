@@ -111,7 +111,17 @@ export type ForceOutcome =
 
 const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
-const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by', 'traceId', 'sensitive'];
+const PUBLISH = [
+  'capabilities',
+  'priority',
+  'dependsOn',
+  'retries',
+  'backoffMs',
+  'lossLimit',
+  'by',
+  'traceId',
+  'sensitive',
+];
 
 /** The tasks of a store, and the workers that claim them. `Data` and `Result`: the JSON that a task carries. */
 export class Tasks {
@@ -132,7 +142,9 @@ export class Tasks {
   ): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
     const { by, traceId, sensitive, ...terms } = options;
-    const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ??
+    const problem =
+      nameProblem(id, 'task') ??
+      shapeProblem(options, PUBLISH) ??
       requestProblem({ holder: by }) ??
       valuesProblem({ traceId, sensitive }, { traceId: shortText, sensitive: flag });
     if (problem !== undefined) throw new Failure('invalid', problem);

@@ -4,14 +4,7 @@
  */
 import type { ChainHead, WitnessEntry } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import {
-  type KeyRange,
-  type KeyValue,
-  prefixed,
-  readPages,
-  readRange,
-  type ReadResult,
-} from '../../store/index.ts';
+import { type KeyRange, type KeyValue, prefixed, readPages, readRange, type ReadResult } from '../../store/index.ts';
 import {
   chainPath,
   decode,

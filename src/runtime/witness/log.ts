@@ -85,7 +85,8 @@ export class WitnessLog {
       (typeof event === 'string' ? undefined : `event is ${shown(event)}; expected text`) ??
       (payload === undefined ? undefined : documentProblem(payload, 'payload', LARGEST_PAYLOAD));
     if (problem !== undefined) throw new Failure('invalid', problem);
-    if (!(await this.isOn())) throw new Failure('invalid', 'the witness of this store is off, so nothing can be entered');
+    if (!(await this.isOn()))
+      throw new Failure('invalid', 'the witness of this store is off, so nothing can be entered');
     const detail: { [name: string]: Json } = {};
     said(detail, { ...(payload !== undefined && { data: payload }), ...(sensitive === true && { sensitive: true }) });
     const resource = `component/${component}`;

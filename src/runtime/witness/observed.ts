@@ -55,19 +55,11 @@ async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<numb
   return entered;
 }
 
-async function enterTask(
-  runtime: Runtime,
-  { owner, status }: Task,
-  newest: number,
-  id: string,
-): Promise<number> {
+async function enterTask(runtime: Runtime, { owner, status }: Task, newest: number, id: string): Promise<number> {
   const resource = taskResource(id);
   const key = headKey(chainPath(resource));
   const reads: Operation[] = [{ do: 'read', key }];
-  const { results } = await runtime.store.transaction(
-    { compare: [], success: reads, failure: [] },
-    runtime.stopped,
-  );
+  const { results } = await runtime.store.transaction({ compare: [], success: reads, failure: [] }, runtime.stopped);
   const head = pairIn(results, key);
   // It was entered already, by us or by a maintainer before us.
   if (head !== undefined && head.modRevision >= newest) return 0;

@@ -4,15 +4,7 @@
  */
 import type { Checkpoint } from '../../core/witness/index.ts';
 import { prefixed, readRange, type Revision } from '../../store/index.ts';
-import {
-  chainPath,
-  ENTRIES,
-  encode,
-  entryKey,
-  stateKey,
-  TRIMMED,
-  WITNESS_SETTING,
-} from '../layout.ts';
+import { chainPath, ENTRIES, encode, entryKey, stateKey, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject } from '../stored.ts';

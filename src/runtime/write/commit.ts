@@ -173,9 +173,7 @@ function documentOf<State extends Coordinated>(
 ): RecordDocument<State['record']> {
   const marks = marksAfter(snapshot.marks, more);
   const document: RecordDocument<State['record']> =
-    marks.length === 0
-      ? { record: state.record, events, by: id }
-      : { record: state.record, events, by: id, marks };
+    marks.length === 0 ? { record: state.record, events, by: id } : { record: state.record, events, by: id, marks };
   return link === undefined ? document : { ...document, head: link.head };
 }
 
@@ -360,7 +358,11 @@ class CommitBuilder<State extends Coordinated> {
             success: fallback.map((request) => ticketPut(this.#keys, request, this.#decision.at, this.#sender)),
             failure: [],
           });
-    return { queued, snapshot: readSnapshot(failure, this.#keys, this.#witness.isOn), leases: readLeases(failure, this.#leases) };
+    return {
+      queued,
+      snapshot: readSnapshot(failure, this.#keys, this.#witness.isOn),
+      leases: readLeases(failure, this.#leases),
+    };
   }
 
   #relyOn(lease: string, is: '=' | '>', than: number): void {

@@ -1,7 +1,15 @@
 /** Builds the mailbox letters of a write, one for each process that it concerns: answers, replies, losses, reports. */
 import type { WriterIdentity } from './commit.ts';
 import { type Decision, mailed } from './decision.ts';
-import { type Head, type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from '../layout.ts';
+import {
+  type Head,
+  type Letter,
+  processOf,
+  type Report,
+  shortened,
+  type ShortRequest,
+  ticketClass,
+} from '../layout.ts';
 import type { Coordinated } from './machines.ts';
 import { marksAfter } from './marks.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';

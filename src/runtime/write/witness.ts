@@ -15,7 +15,6 @@ import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { sha256 } from '../../host/index.ts';
 import {
-
   type Compare,
   type KeyValue,
   type Operation,

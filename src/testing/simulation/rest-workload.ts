@@ -220,7 +220,13 @@ export class RestWorker extends User {
       for await (const { seq } of watch) this.note(`heard of entry ${seq}`);
     })();
     if (!(await witness.isOn())) this.fail('the witness is off');
-    const own = { event: 'sim:looked', component: 'sim', traceId: 'trace-1', actor: this.name, payload: { by: this.name } };
+    const own = {
+      event: 'sim:looked',
+      component: 'sim',
+      traceId: 'trace-1',
+      actor: this.name,
+      payload: { by: this.name },
+    };
     const { resource, seq } = await witness.record({ ...own, sensitive: this.random.chance(0.5) });
     for await (const entry of witness.entries({ resource, since: 0 })) if (entry.seq > seq) break;
     const { finding } = await witness.verify({ onProgress: () => undefined });

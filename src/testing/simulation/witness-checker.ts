@@ -4,7 +4,15 @@
  */
 import { entryHash, entryProblem, NO_ENTRY, type WitnessEntry } from '../../core/witness/index.ts';
 import { sha256 } from '../../host/index.ts';
-import { ENTRIES, entryKey, chainPath, HEADS, RECORDS, resourceOfChain, resourceOfRecord } from '../../runtime/layout.ts';
+import {
+  ENTRIES,
+  entryKey,
+  chainPath,
+  HEADS,
+  RECORDS,
+  resourceOfChain,
+  resourceOfRecord,
+} from '../../runtime/layout.ts';
 import { partOf, taskResource } from '../../runtime/tasks/keys.ts';
 import type { Changes, KeyRange, KeyValue } from '../../store/index.ts';
 

@@ -214,7 +214,11 @@ function isWritten(runtime: Runtime, planned: Planned): Promise<boolean> {
     for (const some of chunksOf(before, ({ value }) => value.text))
       await runtime.store.transaction({ compare, success: some, failure: [] }, runtime.stopped);
     const failure = success.map((put) => readOf(put.key));
-    const { succeeded, results } = await sendWitnessed(runtime, { compare, success, failure }, deedsOf(runtime, planned));
+    const { succeeded, results } = await sendWitnessed(
+      runtime,
+      { compare, success, failure },
+      deedsOf(runtime, planned),
+    );
     return succeeded || isLoaded(planned, results);
   });
 }
