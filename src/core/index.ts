@@ -1,5 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
+export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -273,7 +274,6 @@ export {
   staleHolders,
   usedSlots,
   unusedSemaphore,
-  UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
 export { runAtOnce, type Steps } from './steps.ts';
