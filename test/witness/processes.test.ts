@@ -20,8 +20,8 @@ const WRITER = fileURLToPath(new URL('writer.mjs', import.meta.url));
 
 /** What the processes write together, as entries; one that is killed makes less than its share. */
 const engines = [
-  { engine: 'the embedded engine', share: 170, least: 3000, isOut: false },
-  { engine: 'etcd', share: 170, least: 3000, isOut: isMissing('etcd') },
+  { engine: 'the embedded engine', share: 240, least: 5000, isOut: false },
+  { engine: 'etcd', share: 240, least: 5000, isOut: isMissing('etcd') },
 ] as const;
 
 describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
