@@ -78,6 +78,8 @@ async function bundleLibrary() {
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     comments: false,
+    // Names stay, so that a stack trace can be read; the blanks are a sixth of the package.
+    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
   });
   await made.close();
 }

@@ -8,6 +8,7 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { look } from '../looking.ts';
 import { countArgument } from '../events.ts';
 import { paintFor, print, printable, printJson, printName, screen, tell } from '../output.ts';
+import { taskJson } from '../../json/task.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
@@ -65,41 +66,6 @@ Without --limit and --after all tasks, in the order in which they were published
       for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
       if (next !== null) tell(`signalbox: the next page: --after ${printable(next)}`);
     });
-}
-
-/** Fields are only ever added; docs/cli.md lists them. */
-export function taskJson(view: TaskView): object {
-  const { id, status, data, capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = view;
-  const { blockedBy, owner, token, isLeased } = view;
-  return {
-    task: id,
-    status,
-    data: data ?? null,
-    capabilities,
-    priority,
-    dependsOn,
-    retries,
-    backoffMs,
-    lossLimit,
-    blockedBy,
-    owner: owner ?? null,
-    token: token ?? null,
-    isLeased,
-    attempts: view.attempts,
-    failures: view.failures,
-    losses: view.losses,
-    retryAt: time(view.retryAt),
-    result: view.result ?? null,
-    reason: view.reason ?? null,
-    publishedAt: time(view.publishedAt),
-    publishedBy: view.publishedBy ?? null,
-    claimedAt: time(view.claimedAt),
-    endedAt: time(view.endedAt),
-  };
-}
-
-function time(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
 }
 
 export function listLines(tasks: readonly TaskView[], layout: Layout): string[] {
