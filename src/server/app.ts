@@ -101,7 +101,9 @@ class App implements Server {
   async fetch(request: Request): Promise<Response> {
     let response: Response;
     try {
-      refuseTricked(request.headers, new URL(request.url), this.#gate);
+      const url = new URL(request.url);
+      refuseTricked(request.headers, url, this.#gate);
+      refuseUnlessDecodable(url.pathname);
       response = await this.#hono.fetch(request);
     } catch (error) {
       response = responseOf(answerOf(error));
@@ -207,6 +209,15 @@ function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
   throw new Problem('wrong-role', `this needs the role ${needed}, and this token is of a ${caller.role}`, {
     ...{ needed, role: caller.role },
   });
+}
+
+/** The router reads a path that is wrongly encoded as it stands: a name would then have two spellings. */
+function refuseUnlessDecodable(path: string): void {
+  try {
+    decodeURIComponent(path);
+  } catch {
+    throw new WrongInput('the path', [{ where: '', problem: 'it is not percent-encoded UTF-8' }]);
+  }
 }
 
 /** Repeated ones as a list. */

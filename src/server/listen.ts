@@ -43,6 +43,7 @@ const REQUEST_MS = 30_000;
 const IDLE_MS = 65_000;
 /** How long requests that are under way have to end when the server stops. */
 const LEAVING_MS = 3_000;
+const LOOK_FOR_IDLE_MS = 20;
 const LOOK_AT_FILES_MS = 1_000;
 
 export async function listen(server: Server, options: ListenOptions): Promise<Listening> {
@@ -66,9 +67,11 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
       unwatch?.();
       server.stop();
       const closed = new Promise<void>((resolve) => http.close(() => resolve()));
-      http.closeIdleConnections();
+      // A connection is idle once its last answer is sent.
+      const idle = setInterval(() => http.closeIdleConnections(), LOOK_FOR_IDLE_MS);
       const limit = setTimeout(() => http.closeAllConnections(), LEAVING_MS);
       await closed;
+      clearInterval(idle);
       clearTimeout(limit);
     },
   };

@@ -117,15 +117,23 @@ function problem(code: ProblemCode, detail: string, details: Readonly<Record<str
   const title = code.replaceAll('-', ' ');
   return {
     status,
-    body: { type: `/docs#${code}`, title, status, code, detail: redactedWords(detail), ...details },
+    // What every problem has comes last: no detail may take its place.
+    body: { ...details, type: `/docs#${code}`, title, status, code, detail: redactedWords(detail) },
     ...(status === 503 && { headers: { 'Retry-After': '1' } }),
   };
 }
 
-/** The reason of an abort may be any object of the server. */
+/** Without the reason of an abort, which may be any object of the server, and without the ids of leases. */
 function shownRefusal(refusal: Refusal): unknown {
-  return refusal.kind === 'aborted' ? { kind: refusal.kind } : refusal;
+  if (refusal.kind === 'aborted') return { kind: refusal.kind };
+  if (!('holders' in refusal)) return refusal;
+  const holders = (refusal.holders as readonly object[]).map((hold) =>
+    Object.fromEntries(Object.entries(hold).filter(([field]) => SHOWN.includes(field))),
+  );
+  return { ...refusal, holders };
 }
+
+const SHOWN = ['holder', 'token', 'acquiredAt', 'reason', 'metadata', 'mode', 'weight', 'maxHoldMs'];
 
 /** Whether the same request may be sent again later: nothing is known to have been done. */
 export function isPassing(status: number): boolean {

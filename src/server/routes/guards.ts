@@ -43,7 +43,7 @@ export const guards: readonly Operation[] = [
       refuseUnlessAllowed(caller, condition, allowsCommands);
       const verdict = await box.check(condition, {}, { signal, isQuiet: true });
       const explanation = await box.explain(condition, {}, { signal, isQuiet: true });
-      const text = renderExplanation(explanation);
+      const text = renderExplanation(explanation).join('\n');
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
     },
   }),

@@ -86,7 +86,7 @@ export const tasks: readonly Operation[] = [
         'exists',
         `task/${task}: there is one already, which is ${outcome.status}; it was not changed`,
         {
-          ...{ task, status_of_task: outcome.status },
+          ...{ task, taskStatus: outcome.status },
         },
       );
     },
@@ -197,7 +197,7 @@ export const tasks: readonly Operation[] = [
       throw new Problem('wrong-state', `task/${task}: it cannot be forgotten: ${outcome}`, {
         task,
         outcome,
-        ...details,
+        ...told(details),
       });
     },
   }),
@@ -213,7 +213,11 @@ function requeueing(how: 'retry' | 'requeue', summary: string, description: stri
       const { kind: outcome, ...details } = await box.tasks[how](task, { by: actorOf(caller, body.by) });
       if (outcome === 'requeued') return ok({ outcome, task, ...details });
       if (outcome === 'missing') throw noSuchTask(task);
-      throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, { task, outcome, ...details });
+      throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, {
+        task,
+        outcome,
+        ...told(details),
+      });
     },
   });
 }
@@ -231,7 +235,11 @@ async function claimed(claiming: Promise<DetachedClaim>): Promise<Answer> {
 
 function endTold(task: string, { kind: outcome, ...details }: EndOutcome): Answer {
   if (outcome !== 'not-owner') return ok({ outcome, task, ...details });
-  throw new Problem('not-owner', `task/${task}: this token and holder do not have it`, { task, outcome, ...details });
+  throw new Problem('not-owner', `task/${task}: this token and holder do not have it`, {
+    task,
+    outcome,
+    ...told(details),
+  });
 }
 
 async function forced(
@@ -249,4 +257,10 @@ async function forced(
 
 function noSuchTask(task: string): Problem {
   return new Problem('no-such-thing', `there is no task ${task}`, { task });
+}
+
+/** `status` is the status of the answer; that of the task has a name of its own. */
+function told(found: object): Readonly<Record<string, unknown>> {
+  const { status, ...details } = found as { readonly status?: unknown };
+  return { ...details, ...(status !== undefined && { taskStatus: status }) };
 }
