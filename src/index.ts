@@ -146,7 +146,7 @@ export type { Lock, LockAttempt, LockOptions, LockView } from './runtime/holds/l
 export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
 export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
-export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
+export type { Swept, SweptHold } from './runtime/upkeep/sweep.ts';
 export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
 export type { LeadOptions, Term } from './runtime/members/lead.ts';
 export type { JoinOptions, JoinOutcome, Members } from './runtime/members/members.ts';
@@ -225,6 +225,7 @@ export type { Retention } from './runtime/tasks/retention.ts';
 export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';
 export type { DetachedClaim } from './runtime/tasks/dispatch.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/notifier.ts';
+export type { PublishOptions, PublishOutcome } from './runtime/tasks/publishing.ts';
 export type { TaskView } from './runtime/tasks/reading.ts';
 export type { TaskWaitOptions } from './runtime/tasks/task-waiters.ts';
 export type {
@@ -233,8 +234,8 @@ export type {
   DetachedClaimOptions,
   ForceOutcome,
   NextAttempt,
-  PublishOptions,
-  PublishOutcome,
   Tasks,
 } from './runtime/tasks/tasks.ts';
-export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/holds/together.ts';
+export type { HoldSet } from './runtime/holds/hold-set.ts';
+export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together.ts';
+export type { Want } from './runtime/holds/wants.ts';

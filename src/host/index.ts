@@ -1,5 +1,6 @@
 export { groupShown, isTrustedOwner, ownUser, userShown } from './accounts.ts';
 export { identityFrom, offspringFrom } from './claims.ts';
+export { sha256 } from './digest.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';
 export { isTooLarge, tooLargeTold } from './exec-size.ts';

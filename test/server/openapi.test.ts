@@ -41,7 +41,7 @@ function fitting(schema: Schema, field = ''): fc.Arbitrary<unknown> {
   if (schema.anyOf !== undefined) return fc.oneof(...schema.anyOf.map((one) => fitting(one, field)));
   // Nothing here is to wait.
   if (field === 'waitMs') return fc.constant(0);
-  switch (schema.type) {
+  switch (String(schema.type)) {
     case 'string':
       return schema.pattern === '^[0-9a-f]{16}$' ? fc.constant('0123456789abcdef') : name;
     case 'integer':
