@@ -1,5 +1,5 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { shown } from '../failure.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given } from './arguments.ts';
@@ -37,14 +37,18 @@ const DEFAULT_PORT = 7300;
 
 export function define(command: Command): void {
   command
-    .option('--port <number>', 'the port; 0: any that is free', portArgument, DEFAULT_PORT)
+    .addOption(
+      new Option('--port <number>', 'the port; 0: any that is free')
+        .argParser(portArgument)
+        .default(DEFAULT_PORT, 'port 7300'),
+    )
     .option('--host <address>', 'the address to listen on', '127.0.0.1')
     .option('--cert <file>', 'serve TLS with this certificate (PEM); it is read again when it changes')
     .option('--key <file>', 'the key of the certificate (PEM)')
     .option('--allow-host <name>', 'a name under which clients reach it, besides localhost (repeatable)', all, none)
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
-    .option('--rate <number>', 'requests per second of each token (default: 1000)', countArgument)
-    .option('--connections <number>', 'the most connections at once (default: 2000)', countArgument)
+    .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
+    .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
     .addHelpText(
       'after',
       `

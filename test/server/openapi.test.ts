@@ -160,7 +160,7 @@ function requestOf({ path, of }: (typeof described)[number]): fc.Arbitrary<{ pat
         encodeURIComponent(String((made.inPath as Record<string, unknown>)[key])),
       );
       const asked = new URLSearchParams(
-        Object.entries(made.query).map(([key, value]) => [key, String(value)]),
+        Object.entries(made.query).map(([key, value]) => [key, String(value)] as [string, string]),
       ).toString();
       return { path: asked === '' ? filled : `${filled}?${asked}`, body: made.body };
     });

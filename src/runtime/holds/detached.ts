@@ -137,6 +137,8 @@ async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant
  * has done so. Undefined if it is lost.
  */
 export async function boundAgain(of: AnyResource, session: Session, grant: Grant): Promise<DetachedHold | undefined> {
+  const { clock, store } = of.runtime;
+  const sent = sentNow(clock);
   let ttlMs = await renewedAndLimited(of, session, grant);
   const { holder, token, id, maxHoldMs } = grant;
   // The resource allows less than the lease of the ticket has. Stores round up to whole seconds.
@@ -144,7 +146,8 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
     const shortened = await extend(of, { holder, token }, grant.ttlMs);
     ttlMs = 'ttlMs' in shortened ? shortened.ttlMs : undefined;
   }
-  if (ttlMs === undefined) return undefined;
+  // The answers may have taken so long that the lease has ended by now.
+  if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
   const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
   return { resource: of.resource, holder, token, id, ...times };
 }

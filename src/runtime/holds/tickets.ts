@@ -42,7 +42,10 @@ export type TicketAnswer<H> = { readonly kind: 'acquired'; readonly hold: H } | 
 /** What `collect` answers. */
 export type Collected<H> =
   | TicketAnswer<H>
-  /** Nobody asked for it in time, it was withdrawn, or it was collected and released. */
+  /**
+   * Nobody asked for it in time, it was withdrawn, or it was collected and released; or its holder has the resource by another
+   * request. Ask without a ticket.
+   */
   | { readonly kind: 'gone' };
 
 /** Names a request that waits. */
@@ -165,8 +168,8 @@ async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<F
     const holders = holds.filter((hold) => hold.holder !== holder).map(shownHolder);
     return { kind: 'waiting', request, waiting: { kind: 'waiting', ticket, position: place + 1, holders } };
   }
-  // Another request of the same holder may have been granted first: then both have the one hold.
-  const grant = holds.find(({ id }) => id === ticket) ?? holds.find((hold) => hold.holder === holder);
+  // A request that enlarged a hold its holder had, or found one, leaves no trace of its own: asked anew, it gets that hold.
+  const grant = holds.find(({ id }) => id === ticket);
   return grant === undefined || grant.holder !== holder ? { kind: 'gone' } : { kind: 'granted', grant };
 }
 
