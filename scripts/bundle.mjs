@@ -78,8 +78,8 @@ async function bundleLibrary() {
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     comments: false,
-    // Names stay, so that a stack trace can be read; the blanks are a sixth of the package.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: true } },
+    // The names of functions, classes and members stay, so that a stack trace can be read.
+    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
   });
   await made.close();
 }
@@ -121,7 +121,8 @@ function settleDeclarations() {
     for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
     writeFileSync(file, text.replace(named, '$1$2.js'));
   };
-  for (const name of IMPORTED) reach(join(dist, `${name}.d.ts`));
+  // `signalbox serve` imports the server by its path, and nobody else does.
+  for (const name of IMPORTED) if (name !== 'server/index') reach(join(dist, `${name}.d.ts`));
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);

@@ -12,7 +12,7 @@ import { LOCAL, TestServer } from '../support/server.ts';
 import { blocksOf } from './blocks.ts';
 
 const page = readFileSync(join(root, 'docs', 'http.md'), 'utf8');
-const blocks = blocksOf('docs/http.md', page).filter(({ language }) => language === 'curl');
+const blocks = blocksOf('docs/http.md', page).filter(({ language }) => language === 'sh');
 
 /** Refusals that the page shows on purpose: by path and code. */
 const REFUSED = ['POST /v1/locks/staging/acquire 409', 'POST /v1/pipelines/release-7/resume 403'];
