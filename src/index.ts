@@ -134,7 +134,7 @@ export type {
   TaskPublishedEvent,
 } from './runtime/observe/event-types.ts';
 export type { Collected, CollectOptions, TicketAnswer, TicketClaim, Waiting } from './runtime/holds/tickets.ts';
-export type { Strategy } from './runtime/strategy.ts';
+export type { Strategy } from './core/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
 export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
@@ -142,7 +142,8 @@ export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
 export type { ReleaseOutcome } from './runtime/holds/hold.ts';
-export type { Lock, LockAttempt, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { LockAttempt, SemaphoreAttempt } from './runtime/holds/attempt.ts';
+export type { Lock, LockOptions, LockView } from './runtime/holds/lock.ts';
 export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
 export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
@@ -191,7 +192,7 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type { Semaphore, SemaphoreAttempt, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
+export type { Semaphore, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,

@@ -28,6 +28,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   { name: 'serve', summary: 'serve the store over HTTP', load: () => import('./serve.ts') },
   { name: 'token', summary: 'make, list and revoke tokens for the server', load: () => import('./token.ts') },
+  { name: 'witness', summary: 'verify the record of every change', load: () => import('./witness.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
   { name: 'export', summary: 'write everything in the store to JSON files', load: () => import('./export.ts') },

@@ -352,6 +352,7 @@ export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, 
 export {
   type ChainHead,
   type Checkpoint,
+  checkpointAnchor,
   checkpointLine,
   checkpointProblem,
   type CheckpointSignature,

@@ -25,4 +25,5 @@ export {
 export { PrintedText } from './printed-text.ts';
 export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
+export { newKey, type NewKey, publicKeyIn, type Signature, signatureCheck, signerWith } from './signing.ts';
 export { Vigil } from './vigil.ts';

@@ -102,6 +102,11 @@ export function checkpointText(checkpoint: Omit<Checkpoint, 'hash'>): string {
   return canonical({ v, number, time, previous, root, chains, entries });
 }
 
+/** A checkpoint as it is anchored: one line, without the heads. */
+export function checkpointAnchor({ heads: _heads, ...checkpoint }: Checkpoint): string {
+  return canonical(checkpoint);
+}
+
 /** The root over heads that are in order. */
 export function headsRoot(heads: readonly CoveredHead[], digest: Digest): string {
   return merkleRoot(

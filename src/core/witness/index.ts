@@ -4,6 +4,7 @@ export { bytesIn, canonical, plain } from './canonical.ts';
 export { ChainCheck, type FindingKind, type Link, type LinkFinding } from './chain-check.ts';
 export {
   type Checkpoint,
+  checkpointAnchor,
   checkpointProblem,
   type CheckpointSignature,
   checkpointText,

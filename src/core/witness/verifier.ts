@@ -53,6 +53,7 @@ export class Verifier {
   #finding: Finding | undefined;
   /** A suspect is pending: what follows is only read to settle it. */
   #isSettling = false;
+  #suspectLine = 0;
   #entries = 0;
   #line = 0;
   #hasHeader = false;
@@ -152,7 +153,7 @@ export class Verifier {
     }
     const finding = this.#checkpoints.add(checkpoint);
     if (finding !== undefined) this.#found(finding);
-    this.#isSettling = this.#checkpoints.isSuspect;
+    if (this.#checkpoints.isSuspect) this.#suspect();
   }
 
   /** The entries of a chain come in order, and none of another chain between them. */
@@ -168,7 +169,7 @@ export class Verifier {
     const chain = this.#chain as OpenChain;
     const finding = chain.check.add(entry);
     if (finding !== undefined) return this.#found({ ...finding, resource });
-    if (chain.check.isSuspect) this.#isSettling = true;
+    if (chain.check.isSuspect) this.#suspect();
     else if (chain.wanted !== undefined) this.#compare(chain, chain.wanted, seq, hash);
   }
 
@@ -178,6 +179,8 @@ export class Verifier {
   }
 
   finish(): Verification {
+    // What the end shows is at no line.
+    this.#line = this.#suspectLine;
     if (this.#isSettling) {
       const found = this.#chain?.check.verdict();
       const finding =
@@ -212,6 +215,11 @@ export class Verifier {
     } catch {
       return false;
     }
+  }
+
+  #suspect(): void {
+    if (!this.#isSettling) this.#suspectLine = this.#line;
+    this.#isSettling = true;
   }
 
   #settle(entry: WitnessEntry): void {
