@@ -18,7 +18,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
-  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github'],
+  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github', 'json'],
+  json: ['core', 'runtime'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
   testing: 'all',
   index: 'all',
 };
@@ -35,6 +37,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   members: ['write', 'session', 'holds'],
   tasks: ['write', 'session', 'holds'],
   bus: ['session'],
+  access: ['write', 'session'],
   observe: ['write', 'session', 'members', 'tasks'],
   processes: ['write', 'session', 'holds', 'members', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
