@@ -62,7 +62,7 @@ const heldBy = z.looseObject({
 });
 
 export const grant = {
-  outcome: z.literal('acquired'),
+  outcome: z.enum(['acquired', 'reclaimed', 'extended', 'already-held', 'increased']),
   resource: z.string(),
   holder: z.string(),
   token: z.int().describe('Pass it to what the lock protects, which can then refuse a smaller one.'),

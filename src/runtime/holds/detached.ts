@@ -167,7 +167,7 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
   // The answers may have taken so long that the lease has ended by now.
   if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
   const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-  return { resource: of.resource, holder, token, id, ...times };
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */

@@ -87,7 +87,7 @@ export async function acquire<H extends DetachedHold>(
     return ok({ outcome, resource, holder: who, ticket: place, position: position ?? null, holders }, 202);
   }
   const { id: _id, ...hold } = answer.hold;
-  return ok({ outcome: 'acquired', ...hold });
+  return ok(hold);
 }
 
 export function renewing(kind: Kind): Operation {
