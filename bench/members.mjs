@@ -6,6 +6,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { open } from 'signalbox';
 import { TestCluster } from 'signalbox/testing';
 import { startEtcd } from './measure/etcd.mjs';
@@ -35,7 +37,8 @@ try {
 }
 
 async function row(engine, url, size) {
-  const [one, other] = [await open(url, { maintains: false }), await open(url, { maintains: false })];
+  const clock = countingClock();
+  const [one, other] = [await open(url, { maintains: false, clock }), await open(url, { maintains: false, clock })];
   const memberships = [];
   for (let n = 0; n < size; n++) {
     const joined = await one.members.join(`m${n}`, { host: `host-${n}` }, { assets: [`asset-${n}`], keepAlive: false });
@@ -44,6 +47,7 @@ async function row(engine, url, size) {
   const before = heap();
   const members = await other.members.follow();
   const bytes = heap() - before;
+  const timers = clock.pending();
   let heard = () => {};
   let changes = 0;
   members.onChange(() => {
@@ -71,7 +75,7 @@ async function row(engine, url, size) {
       `change to listener ${p50(times.heard)} (p95 ${quantile(times.heard, 0.95).toFixed(2)}, goal 10); ` +
       `deliveries per change ${changes / CHANGES}; µs: coordinator ${coordinator.toFixed(3)}, ownersOf ${looked.toFixed(2)}, ` +
       `ownerOf ${placed.toFixed(1)}; idle ${((user + system) / IDLE_MS / 10).toFixed(2)} % of a core, ` +
-      `${Math.round(bytes / size)} bytes per member`,
+      `${Math.round(bytes / size)} bytes per member, ${timers} timers for all of them`,
   );
   members.stop();
   await Promise.all([one.close(), other.close()]);
@@ -107,13 +111,44 @@ async function kills(engine, url, count, sessionTtlMs) {
   );
 }
 
+/** The system's, which counts the timers that are set. */
+function countingClock() {
+  let pending = 0;
+  return {
+    now: () => Date.now(),
+    monotonic: () => Number(process.hrtime.bigint()) / 1e6,
+    timer(delayMs, call) {
+      pending += 1;
+      let isOver = false;
+      const over = () => {
+        if (!isOver) pending -= 1;
+        isOver = true;
+      };
+      const handle = setTimeout(() => {
+        over();
+        call();
+      }, delayMs).unref();
+      return {
+        cancel() {
+          over();
+          clearTimeout(handle);
+        },
+      };
+    },
+    afterOthers: (call) => void setImmediate(call),
+    pending: () => pending,
+  };
+}
+
 function timePer(times, work) {
   const begun = process.hrtime.bigint();
   for (let n = 0; n < times; n++) work(n);
   return Number(process.hrtime.bigint() - begun) / times / 1000;
 }
 
+/** Of what is still used: a collection that has yet to come would make it less than nothing. */
 function heap() {
-  globalThis.gc?.();
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
   return process.memoryUsage().heapUsed;
 }

@@ -127,7 +127,7 @@ export type {
   TaskEvent,
   TaskPublishedEvent,
 } from './runtime/observe/event-types.ts';
-export type { Strategy } from './runtime/strategy.ts';
+export type { Strategy } from './core/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';
 export type { GuardHandler, Guards } from './runtime/guards/guards.ts';
@@ -135,11 +135,12 @@ export type { RegisteredGuard } from './runtime/guards/registered.ts';
 export type { GuardLook, GuardWaitOptions } from './runtime/guards/wait.ts';
 export type { GuardWatch } from './runtime/guards/watch.ts';
 export type { ReleaseOutcome } from './runtime/holds/hold.ts';
-export type { Lock, LockAttempt, LockOptions, LockView } from './runtime/holds/lock.ts';
+export type { LockAttempt, SemaphoreAttempt } from './runtime/holds/attempt.ts';
+export type { Lock, LockOptions, LockView } from './runtime/holds/lock.ts';
 export type { Hold, LockHold, SemaphoreHold } from './runtime/holds/public-hold.ts';
 export type { NamedResource } from './runtime/holds/public-resource.ts';
 export { storeUrl } from './runtime/location/location.ts';
-export type { Swept, SweptHold } from './runtime/upkeep/maintenance.ts';
+export type { Swept, SweptHold } from './runtime/upkeep/sweep.ts';
 export type { FollowedMembers, HandOver } from './runtime/members/followed-members.ts';
 export type { LeadOptions, Term } from './runtime/members/lead.ts';
 export type { JoinOptions, JoinOutcome, Members } from './runtime/members/members.ts';
@@ -184,7 +185,7 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type { Semaphore, SemaphoreAttempt, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
+export type { Semaphore, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,
@@ -218,6 +219,7 @@ export type { Retention } from './runtime/tasks/retention.ts';
 export type { CompleteOutcome, FailOutcome, TaskClaim, TaskReleaseOutcome } from './runtime/tasks/claim.ts';
 export type { DetachedClaim } from './runtime/tasks/dispatch.ts';
 export type { TaskHandler, TaskNotice } from './runtime/tasks/notifier.ts';
+export type { PublishOptions, PublishOutcome } from './runtime/tasks/publishing.ts';
 export type { TaskView } from './runtime/tasks/reading.ts';
 export type { TaskWaitOptions } from './runtime/tasks/task-waiters.ts';
 export type {
@@ -226,8 +228,8 @@ export type {
   DetachedClaimOptions,
   ForceOutcome,
   NextAttempt,
-  PublishOptions,
-  PublishOutcome,
   Tasks,
 } from './runtime/tasks/tasks.ts';
-export type { HoldSet, TogetherAttempt, TogetherOptions, Want } from './runtime/holds/together.ts';
+export type { HoldSet } from './runtime/holds/hold-set.ts';
+export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together.ts';
+export type { Want } from './runtime/holds/wants.ts';

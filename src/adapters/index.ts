@@ -1,4 +1,5 @@
 export type { Adapters, CommandResult, Commands, Files, Git, Issues, Sessions } from './adapters.ts';
+export { type Anchor, anchorAt, type AnchorOptions } from './anchors.ts';
 export { type CommandsOptions, realCommands } from './commands.ts';
 export { type FilesOptions, realFiles } from './files.ts';
 export { type GitOptions, realGit } from './git.ts';

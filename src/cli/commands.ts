@@ -26,6 +26,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
   { name: 'status', summary: 'show locks, tasks, pipelines and members', load: () => import('./status.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
+  { name: 'witness', summary: 'verify the record of every change', load: () => import('./witness.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
   { name: 'export', summary: 'write everything in the store to JSON files', load: () => import('./export.ts') },

@@ -127,7 +127,7 @@ own count every 30 s and when it ends.`,
       const { found, missing } = await look(denied, (box) => box.denials());
       const { total, byResource } = found;
       if (isJson(denied)) return printJson({ total, byResource: Object.fromEntries(byResource) });
-      if (missing !== undefined) return print(printable(missing));
+      if (missing !== undefined) return print(printable(`${missing} No request was denied.`));
       if (total === 0) return print('No request was denied.');
       for (const [resource, count] of byResource) print(`${String(count).padStart(8)}  ${printable(resource)}`);
       print(`${String(total).padStart(8)}  in all`);

@@ -20,7 +20,7 @@ export function define(command: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (dir: string) => {
       const { found, missing } = await look(command, (box) => box.saveState(dir));
-      if (missing !== undefined) complain(`signalbox: ${printable(missing)}`);
+      if (missing !== undefined) complain(`signalbox: ${printable(missing)} The files are empty.`);
       const { files, state, malformed } = found;
       const { locks, semaphores } = state;
       const rest = {

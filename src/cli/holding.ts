@@ -9,7 +9,7 @@ import type {
   HoldClaim,
   RenewOutcome,
 } from '../runtime/holds/terms.ts';
-import type { Want } from '../runtime/holds/together.ts';
+import type { Want } from '../runtime/holds/wants.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, numberArgument } from './arguments.ts';
 import { type Json, spoken } from '../core/index.ts';

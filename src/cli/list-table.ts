@@ -21,7 +21,6 @@ export function semaphoreSummary({ name, capacity, usedSlots, holds, waiting }: 
 }
 
 export function listLines(kind: 'lock' | 'semaphore', all: readonly Summary[], layout: Layout): string[] {
-  if (all.length === 0) return [`No ${kind} has been used.`];
   const header = [kind.toUpperCase(), kind === 'lock' ? 'STATE' : 'USED', 'HOLDERS', 'WAITING'];
   return tableLines(
     header,

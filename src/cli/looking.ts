@@ -14,7 +14,7 @@ export interface Looked<T> {
   readonly found: T;
   /** The store that was read. */
   readonly url: string;
-  /** Shown to people if there is no store yet. */
+  /** If there is no store yet: a sentence that says so. What it means for the question, the caller adds. */
   readonly missing: string | undefined;
 }
 
@@ -26,7 +26,7 @@ export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T
     const found = await withBox(command, (box, signal) => work(box, signal, url));
     return { found, url: withoutPassword(url), missing: undefined };
   }
-  const missing = `No store at ${url} yet: nothing is held or waited for.`;
+  const missing = `There is no store at ${url} yet.`;
   return { found: await interruptible((signal) => onNothing((box) => work(box, signal, url))), url, missing };
 }
 

@@ -1,7 +1,7 @@
 /** `signalbox maintain`: does one round of the maintenance that long-lived processes do every 30 s. */
 import { type Command, Option } from 'commander';
 import { pause } from '../clock.ts';
-import type { Swept, SweptHold } from '../runtime/upkeep/maintenance.ts';
+import type { Swept, SweptHold } from '../runtime/upkeep/sweep.ts';
 import { durationArgument } from './arguments.ts';
 import { warnOf } from './malformed.ts';
 import { print, printable, printJson } from './output.ts';

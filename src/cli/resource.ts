@@ -25,9 +25,9 @@ import {
   tellRenewed,
 } from './holding.ts';
 import { listLines, type Summary } from './list-table.ts';
+import { printList } from './listing.ts';
 import { look } from './looking.ts';
-import { warnOf } from './malformed.ts';
-import { paintFor, print, printable, printJson, printName, screen } from './output.ts';
+import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
 import { layoutFor } from './table.ts';
 import { whoLines } from './who-table.ts';
@@ -116,7 +116,7 @@ export function addShowing<One extends { readonly name: string }>(
     const [one] = type.in(survey);
     if (one === undefined) return;
     if (isJson(command)) return printJson(type.json(one, survey.at));
-    if (missing !== undefined) return print(printable(missing));
+    if (missing !== undefined) print(printable(missing));
     if (!headline(one)) return;
     for (const line of whoLines(survey, layoutFor(screen(), paintFor(screen())))) print(line);
   });
@@ -129,16 +129,23 @@ export function addListing<One extends { readonly name: string }>(command: Comma
     .description(`list all ${kind}s in the store`)
     .option('--names', 'print only the names, one per line')
     .action(async ({ names }: { names?: true }) => {
-      const { found, missing } = await look(command, (box) => box.survey({ leases: false }));
-      const all = type.in(found);
       // A key that may belong to either kind is reported by both.
       const other = kind === 'lock' ? '/semaphore/' : '/lock/';
-      const malformed = found.malformed.filter(({ key }) => !key.startsWith(other, 1));
-      if (isJson(command)) return printJson({ [`${kind}s`]: all.map((one) => type.json(one, found.at)), malformed });
-      warnOf(malformed);
-      if (names) return all.forEach(({ name }) => printName(name));
-      if (missing !== undefined) return print(printable(missing));
-      const layout = layoutFor(screen(), paintFor(screen()));
-      for (const line of listLines(kind, all.map(type.summary), layout)) print(line);
+      await printList(command, {
+        names,
+        look: async (box, onMalformed) => {
+          const survey = await box.survey({ leases: false });
+          survey.malformed.filter(({ key }) => !key.startsWith(other, 1)).forEach(onMalformed);
+          return survey;
+        },
+        all: type.in,
+        name: ({ name }) => name,
+        json: (found, malformed) => ({
+          [`${kind}s`]: type.in(found).map((one) => type.json(one, found.at)),
+          malformed,
+        }),
+        nothing: `No ${kind} has been used.`,
+        lines: (all, layout) => listLines(kind, all.map(type.summary), layout),
+      });
     });
 }

@@ -50,7 +50,7 @@ export function define(command: Command): void {
       const { found: all, missing } = await look(command, found);
       if (isJson(command)) return printJson(shownOf(all).json());
       warnOf(all.malformed);
-      if (missing !== undefined) return print(printable(missing));
+      if (missing !== undefined) return print(printable(`${missing} There are no locks, tasks, pipelines or members.`));
       for (const line of shownOf(all).lines(layoutFor(screen(), paintFor(screen())))) print(line);
     });
 }

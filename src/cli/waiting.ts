@@ -1,6 +1,6 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
 import { type Json, spoken } from '../core/index.ts';
-import type { Want } from '../runtime/holds/together.ts';
+import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { behindTold } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';

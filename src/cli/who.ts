@@ -45,7 +45,7 @@ export function define(command: Command): void {
       const { survey: found, tasks = [], crew } = looked.found;
       if (isJson(command)) return printJson(shownOf(looked.found).json());
       warnOf(found.malformed);
-      if (missing !== undefined) return print(printable(missing));
+      if (missing !== undefined) return print(printable(`${missing} Nothing is held or waited for.`));
       const layout = layoutFor(screen(), paintFor(screen()));
       if (!isInUse(found) && tasks.length === 0) print(printable(nothing(resource, url)));
       else for (const line of whoLines(found, layout, tasks)) print(line);

@@ -1,5 +1,5 @@
 /**
- * A grant: how a request becomes a hold. Locks and semaphores share it, and `Rules` says where they differ.
+ * A grant: how a request becomes a hold. Locks and semaphores share it, and `Rules` (`resource.ts`) says where they differ.
  *
  *                 nothing live is in its way, and it goes before every waiter
  *      request ───────────────────────────────────────────────────────────────▶ grant
@@ -7,211 +7,35 @@
  *         │ └──▶ it may wait: queue ──▶ its turn comes, and nothing is in its way ─┘
  *         └────▶ it may not wait: refused
  */
-import {
-  type Claim,
-  except,
-  type Hold,
-  type HoldEvents,
-  isStale,
-  type Leases,
-  losses,
-  type OnStale,
-  ownHold,
-  takenBy,
-  type Taker,
-} from './hold.ts';
-import {
-  type Event,
-  followed,
-  type Json,
-  type Moment,
-  NONE,
-  type Request,
-  type Step,
-  step,
-  type Token,
-  type Unfinished,
-} from './machine.ts';
+import { except, isStale, losses, ownHold, takenBy } from './hold.ts';
+import { type Event, followed, type Moment, NONE, type Step, step, type Unfinished } from './machine.ts';
 import {
   answerWithoutTurn,
   budget,
-  type Cycle,
   goesAhead,
-  type Line,
   LOST,
-  type Passed,
+  nextInLine,
   passing,
   placeFor,
-  type Queued,
   type Served,
   serveQueue,
   withHolds,
-  type Waiting,
   without,
   withWaiting,
-  nextInLine,
 } from './queue.ts';
-import type { TooLarge } from './record-size.ts';
-import type { Limits, Settings } from './settings.ts';
-
-/** What the records of locks and semaphores have in common. */
-export interface HoldRecord<H extends Hold = Hold> {
-  readonly v: 1;
-  /** The last token given out; outlives its hold. */
-  readonly token: Token;
-  /** In the order of their grants, the youngest last. */
-  readonly holds: readonly H[];
-  readonly onStale: OnStale;
-  /** What every holder is bound by; absent if nothing limits them. */
-  readonly limits?: Limits;
-  /** Null, and not absent, if no waiter was passed: every record has the same shape. */
-  readonly passed: Passed | null;
-}
-
-export interface ResourceState<R extends HoldRecord = HoldRecord, W extends Waiting = Waiting> extends Queued {
-  readonly record: R;
-  readonly waiting: readonly W[];
-}
-
-/** How much of a hold a request relies on: its mode, or its weight. */
-export interface Need {
-  readonly mode?: string;
-  readonly weight?: number;
-}
-
-export type HoldOf<S extends ResourceState> = S['record']['holds'][number];
-export type RequestOf<S extends ResourceState> = S['waiting'][number];
-
-/** `wait`: queue if it cannot be granted now. `force`: an administrator takes it from its holders. */
-export type Acquire<R extends Request> = R & {
-  readonly kind: 'acquire';
-  readonly wait: boolean;
-  readonly force?: true;
-  /** The request may have been sent before, and its answer lost. */
-  readonly again?: true;
-};
-
-/** The commands that locks and semaphores carry out alike. */
-export type HoldCommand<H extends Hold> =
-  /**
-   * `elsewhere`: not sent by the process that uses the hold, which must learn of its loss. `sole`: only if the claim names
-   * one hold; otherwise nothing is released.
-   */
-  | (Claim & { readonly kind: 'release'; readonly elsewhere?: true; readonly sole?: true })
-  /** An administrator ends every hold. `upTo` and `broken` continue a break that one write did not finish. */
-  | {
-      readonly kind: 'break';
-      readonly holder: string;
-      readonly reason: string;
-      /** Spares holds with a larger token: they were granted after the break was asked for. */
-      readonly upTo?: Token;
-      readonly broken?: readonly H[];
-    }
-  /** `ttlMs`: the time without a renewal that the holder would like from now on; the answer says what it may have. */
-  | (Claim & { readonly kind: 'heartbeat'; readonly ttlMs?: number })
-  /** Moves the hold to these leases. */
-  | (Claim & Leases & { readonly kind: 'extend' })
-  /** The requester gives up. If the request was granted meanwhile, the grant goes back. */
-  | { readonly kind: 'cancel'; readonly id: string }
-  /** The victim of a deadlock stops waiting. */
-  | { readonly kind: 'refuse'; readonly id: string; readonly cycle: Cycle }
-  /** Grants what can be granted to waiters, after a lease ended. */
-  | { readonly kind: 'settle' }
-  | { readonly kind: 'tick' }
-  /** `reclaimed`: what earlier writes reclaimed, if one write did not reclaim every stale hold. */
-  | { readonly kind: 'maintain'; readonly reclaimed?: readonly H[] };
-
-export interface Configure extends Settings {
-  readonly kind: 'configure';
-}
-
-/** The outcomes that locks and semaphores share; each has more of its own. */
-export type HoldOutcome<H extends Hold, Command> =
-  | { readonly kind: 'acquired'; readonly hold: H }
-  /** Granted by reclaiming holds whose leases had ended. */
-  | { readonly kind: 'reclaimed'; readonly hold: H; readonly from: readonly H[] }
-  | TooLarge
-  | { readonly kind: 'released'; readonly hold: H }
-  /** The claim names several holds, and was to name one. */
-  | { readonly kind: 'ambiguous'; readonly holds: readonly H[] }
-  /** `ttlMs`: the time without a renewal that it may have, if the holder asked for another one. */
-  | { readonly kind: 'refreshed'; readonly hold: H; readonly ttlMs?: number }
-  | { readonly kind: 'lost' }
-  | { readonly kind: 'cancelled'; readonly gaveBack: boolean }
-  | { readonly kind: 'deadlock'; readonly cycle: Cycle }
-  | { readonly kind: 'settled' }
-  | { readonly kind: 'unchanged' }
-  | { readonly kind: 'broken'; readonly holds: readonly H[] }
-  | { readonly kind: 'maintained'; readonly reclaimed: readonly H[] }
-  | { readonly kind: 'configured' }
-  | Unfinished<Command>;
-
-type Shared<S extends ResourceState> = HoldOutcome<HoldOf<S>, HoldCommand<HoldOf<S>> | Acquire<RequestOf<S>>>;
-
-export type GrantStep<S extends ResourceState, Outcome> = Step<S, Outcome | Shared<S>>;
-
-/** Where locks and semaphores differ. */
-export interface Rules<S extends ResourceState, Outcome> extends Line<S, Outcome | Shared<S>> {
-  readonly events: HoldEvents;
-  /** An event about a hold. */
-  told(type: string, hold: HoldOf<S>, at: Moment, who?: Taker): Event;
-  /** An event about a request. */
-  asked(type: string, request: RequestOf<S>, at: Moment, detail: { readonly [key: string]: Json }): Event;
-  denied(record: S['record'], request: RequestOf<S>, at: Moment): Event;
-
-  /**
-   * The stale holds that granting this request would reclaim; undefined if live ones are in its way. `own`: the hold
-   * that the same holder has already, which is never in its way.
-   */
-  inTheWay(
-    record: S['record'],
-    request: RequestOf<S>,
-    own: HoldOf<S> | undefined,
-    at: Moment,
-  ): readonly HoldOf<S>[] | undefined;
-  /** The refusal if the record would become too large to be written, once the holds in `gone` have left it. */
-  noRoomFor(
-    record: S['record'],
-    request: RequestOf<S>,
-    own: HoldOf<S> | undefined,
-    gone: readonly HoldOf<S>[],
-  ): TooLarge | undefined;
-  /** The record with the new hold in it, or with `own` enlarged, and without the stale ones. */
-  granted(
-    record: S['record'],
-    request: RequestOf<S>,
-    own: HoldOf<S> | undefined,
-    stale: readonly HoldOf<S>[],
-    passed: Passed | null,
-    at: Moment,
-  ): { readonly record: S['record']; readonly hold: HoldOf<S> };
-  /** The request as it waits. */
-  ticket(command: Acquire<RequestOf<S>>, own: HoldOf<S> | undefined): RequestOf<S>;
-
-  /** The request that enlarged the hold last, as long as its cancelling would undo that. */
-  enlargedBy(hold: HoldOf<S>): string | undefined;
-  /**
-   * The hold without a memory of that request, if `needs` relies on the enlargement; otherwise the very same one. A request
-   * that needs less must not keep the enlargement from going back.
-   */
-  kept(hold: HoldOf<S>, needs: Need): HoldOf<S>;
-  /** Undoes the last enlargement; undefined if there is nothing left to undo. */
-  giveBack(state: S, hold: HoldOf<S>, at: Moment): Step<S, Outcome> | undefined;
-
-  readonly says: {
-    /** The request enlarged a hold. */
-    enlarged(hold: HoldOf<S>): Outcome;
-    /** The holder has as much already. */
-    reentered(hold: HoldOf<S>): Outcome;
-    queued(record: S['record'], position: number): Outcome;
-    /** It is taken, and the request does not wait. `next`: the request that is served next, if one waits. */
-    taken(record: S['record'], request: RequestOf<S>, next: RequestOf<S> | undefined): Outcome;
-    /** There is no such hold. */
-    absent(record: S['record']): Outcome;
-    /** There is no hold to break. */
-    unbroken(record: S['record']): Outcome;
-  };
-}
+import {
+  type Acquire,
+  type GrantStep,
+  type HoldOf,
+  type HoldRecord,
+  holdsOf,
+  type Need,
+  type RequestOf,
+  type ResourceState,
+  type Rules,
+  type SharedOutcome,
+} from './resource.ts';
+import type { Limits } from './settings.ts';
 
 // Requests that have not waited
 
@@ -366,14 +190,14 @@ export function grantNow<S extends ResourceState, Outcome, Command>(
   stale: readonly HoldOf<S>[],
   rules: Rules<S, Outcome>,
   at: Moment,
-): Step<S, Outcome | Shared<S> | Unfinished<Command>> {
+): Step<S, Outcome | SharedOutcome<S> | Unfinished<Command>> {
   const { most = Number.POSITIVE_INFINITY } = at;
   if (stale.length > most) {
     const part = reclaim(state, stale.slice(0, most), request, rules, at);
     return { ...part, outcome: { kind: 'unfinished', then: command } };
   }
   if (state.waiting.length === 0) return grant(state, request, own, stale, 0, rules, at);
-  const settled = step<S, Outcome | Shared<S>>(state, { kind: 'settled' });
+  const settled = step<S, Outcome | SharedOutcome<S>>(state, { kind: 'settled' });
   const first = answerWithoutTurn(settled, rules, at);
   if (budget(first, at) < stale.length) return { ...first, outcome: { kind: 'unfinished', then: command } };
   const granted = grant(first.state, request, own, stale, first.state.waiting.length, rules, at);
@@ -386,7 +210,7 @@ export function serve<S extends ResourceState, Outcome>(
   place: number,
   rules: Rules<S, Outcome>,
   at: Moment,
-): Served<S, Outcome | Shared<S>> | undefined {
+): Served<S, Outcome | SharedOutcome<S>> | undefined {
   const { record, waiting } = state;
   const head: RequestOf<S> = waiting[place] as RequestOf<S>;
   // A holder that asked twice may hold since its first request was served: the second one enlarges that hold.
@@ -441,7 +265,7 @@ function reclaim<S extends ResourceState, Outcome>(
   request: RequestOf<S>,
   { told, events }: Rules<S, Outcome>,
   at: Moment,
-): Served<S, Outcome | Shared<S>> {
+): Served<S, Outcome | SharedOutcome<S>> {
   return {
     state: withHolds(state, except(holdsOf(state), stale)),
     events: stale.map((lost) => told(events.reclaimed, lost, at)),
@@ -458,14 +282,10 @@ export function settle<S extends ResourceState, Outcome>(
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
-  return so.state.waiting.length === 0 ? so : serveQueue<S, Outcome | Shared<S>>(so, rules, at);
+  return so.state.waiting.length === 0 ? so : serveQueue<S, Outcome | SharedOutcome<S>>(so, rules, at);
 }
 
 /** The record after a grant. Its own fields come first and in one order: a record without limits has one shape. */
 export function withLimits<R extends HoldRecord>(record: R, limits: Limits | undefined): R {
   return limits === undefined ? record : { ...record, limits };
-}
-
-export function holdsOf<S extends ResourceState>(state: S): readonly HoldOf<S>[] {
-  return state.record.holds;
 }

@@ -1,4 +1,9 @@
 /** The commands that locks and semaphores carry out alike: they end, keep or repair holds, and need no grant of their own. */
+import { settle, withLimits } from './grant.ts';
+import { allClaimed, type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
+import { type Moment, NONE, step, unreachable } from './machine.ts';
+import { leave, LOST, withHolds, without } from './queue.ts';
+import { limitsAfter, shorter } from './settings.ts';
 import {
   type Configure,
   type GrantStep,
@@ -7,13 +12,7 @@ import {
   holdsOf,
   type ResourceState,
   type Rules,
-  settle,
-  withLimits,
-} from './grant.ts';
-import { allClaimed, type Claim, except, isStale, losses, onLeases, placeOf, staleOf, takenBy, warn } from './hold.ts';
-import { type Moment, NONE, step, unreachable } from './machine.ts';
-import { leave, LOST, withHolds, without } from './queue.ts';
-import { limitsAfter, shorter } from './settings.ts';
+} from './resource.ts';
 
 type Command<S extends ResourceState, Kind> = Extract<HoldCommand<HoldOf<S>>, { kind: Kind }>;
 

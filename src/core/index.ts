@@ -1,5 +1,6 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
+export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';
 export { DURATIONS, durationMs, LONGEST_MS, spoken } from './duration.ts';
@@ -273,7 +274,6 @@ export {
   staleHolders,
   usedSlots,
   unusedSemaphore,
-  UNUSED,
 } from './semaphore.ts';
 export { countSlots, isSlots, LARGEST_WEIGHT, slotNumbers, type Slots, slotsOf, slotTwice } from './slots.ts';
 export { runAtOnce, type Steps } from './steps.ts';
@@ -339,3 +339,47 @@ export {
   type Together,
 } from './together.ts';
 export { plainName, type Wanted, type WantedLock, wantedLock, type WantedSlots, wantedSlots } from './wanted.ts';
+export {
+  type ChainHead,
+  type Checkpoint,
+  checkpointAnchor,
+  checkpointLine,
+  checkpointProblem,
+  type CheckpointSignature,
+  coveredHead,
+  type CoveredHead,
+  type Digest,
+  emptyChain,
+  endLine,
+  entered,
+  enteredText,
+  entryHash,
+  entryLine,
+  entryProblem,
+  entryText,
+  type ExportEnd,
+  type ExportHeader,
+  type Finding,
+  type FindingKind,
+  headerLine,
+  type HashedValue,
+  headProblem,
+  type InclusionProof,
+  LARGEST_VALUE_BYTES,
+  nextCheckpoint,
+  nextEntry,
+  type NextEntry,
+  NO_ENTRY,
+  proofOf,
+  proofProblem,
+  type Proving,
+  type Signer,
+  type Verification,
+  type VerifiedCounts,
+  Verifier,
+  type VerifierOptions,
+  type VerifySignature,
+  type Witnessed,
+  type WitnessedCommand,
+  type WitnessEntry,
+} from './witness/index.ts';

@@ -12,9 +12,8 @@
  * The record (holds, last token, settings) and the waiting requests are separate, because a store
  * keeps each waiting request under a key of its own. `waiting` is in order of arrival and may be just
  * the front of a longer queue; it is empty only if the queue is. What a lock has in common with a
- * semaphore is in grant.ts and hold-commands.ts.
+ * semaphore is in resource.ts, grant.ts and hold-commands.ts.
  */
-import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './grant.ts';
 import {
   askedBefore,
   grantNow,
@@ -32,6 +31,7 @@ import { holdTransition } from './hold-commands.ts';
 import { event, type Moment, NONE, nextToken, type Request, type Step, step, type Token } from './machine.ts';
 import { answeredAtOnce, answerWithoutTurn, isOrphan, LOST, placeFor, withHolds } from './queue.ts';
 import { tooLarge } from './record-size.ts';
+import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './resource.ts';
 import { describedBy } from './settings.ts';
 
 /** Alone, or together with other readers. */

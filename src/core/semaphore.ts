@@ -10,9 +10,9 @@
  *
  * A holder of w slots may grow to more: `weight` is always the total wanted. Growing keeps the token and the
  * slots that are held, and waits its turn. The record and the waiting requests are separate, as for locks; what
- * the two machines have in common is in grant.ts and hold-commands.ts.
+ * the two machines have in common is in resource.ts, grant.ts and hold-commands.ts.
  */
-import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './grant.ts';
+import { freeIn, impossible, isCount, madeBy, mismatch, noCapacity, roomIn, weightOf } from './capacity.ts';
 import {
   askedBefore,
   joinSettled,
@@ -41,8 +41,9 @@ import {
 } from './machine.ts';
 import { budget, LOST, withHolds } from './queue.ts';
 import { type TooLarge, tooLarge } from './record-size.ts';
+import type { Acquire, Configure, HoldCommand, HoldOutcome, HoldRecord, ResourceState, Rules } from './resource.ts';
 import { describedBy } from './settings.ts';
-import { LARGEST_WEIGHT, lowestFree, type Slots, splitSlots } from './slots.ts';
+import { type Slots, slotsFor, splitSlots } from './slots.ts';
 
 export interface SemaphoreHold extends Hold {
   /** How many slots it has. */
@@ -177,13 +178,6 @@ function join(semaphore: Semaphore, command: Acquire<SemaphoreRequest>, at: Mome
   const own = ownHold(semaphore.record.holds, command.holder, at);
   if (own !== undefined && own.weight >= command.weight) return reenter(semaphore, own, command, rules, at);
   return takeOrQueue(semaphore, command, own, rules, at);
-}
-
-/** The first request that names a capacity makes the semaphore, which may have been configured before. */
-function madeBy(semaphore: Semaphore, { capacity }: SemaphoreRequest): Semaphore {
-  const { record, waiting } = semaphore;
-  if (record.capacity > 0 || capacity === undefined || !isCount(capacity)) return semaphore;
-  return { record: { ...record, capacity }, waiting };
 }
 
 /** A semaphore that was only configured exists already: an event reports that it has slots now. */
@@ -393,77 +387,6 @@ function shrink(semaphore: Semaphore, held: SemaphoreHold, at: Moment): Semaphor
   const freed = withHolds(semaphore, holds.with(holds.indexOf(held), smaller));
   const released = rules.told(events.released, back, at);
   return settle(step(freed, { kind: 'cancelled', gaveBack: true }, [released]), rules, at);
-}
-
-// Slots
-
-function weightOf(holds: readonly SemaphoreHold[]): number {
-  let weight = 0;
-  for (const hold of holds) weight += hold.weight;
-  return weight;
-}
-
-/** Negative while more is in use than a shrunk capacity allows. */
-function roomIn(record: SemaphoreRecord): number {
-  return record.capacity - weightOf(record.holds);
-}
-
-function freeIn(record: SemaphoreRecord): number {
-  return Math.max(0, roomIn(record));
-}
-
-/** The slots the holder would have: those it has already, and the lowest that `others` leave free. */
-function slotsFor(
-  { weight }: SemaphoreRequest,
-  own: SemaphoreHold | undefined,
-  others: readonly SemaphoreHold[],
-): Slots {
-  const taken = others.map(({ slots }) => slots);
-  if (own === undefined) return lowestFree(taken, weight);
-  return [...own.slots, ...lowestFree(taken, weight - own.weight)];
-}
-
-// Small words
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value > 0;
-}
-
-function mismatch({ capacity: asked }: SemaphoreRequest, { capacity }: SemaphoreRecord): SemaphoreOutcome | undefined {
-  if (asked === undefined || asked === capacity) return undefined;
-  if (!isCount(asked)) return noCapacity(asked, capacity);
-  return capacity === 0 ? undefined : { kind: 'capacity-mismatch', capacity, asked };
-}
-
-function impossible(
-  { weight, capacity: asked }: SemaphoreRequest,
-  own: SemaphoreHold | undefined,
-  capacity: number,
-): SemaphoreOutcome | undefined {
-  if (!isCount(weight)) {
-    return { kind: 'impossible', why: `a weight is a whole number from 1 up, not ${String(weight)}`, capacity };
-  }
-  // A holder may keep what it had before the capacity shrank.
-  if (own !== undefined && weight <= own.weight) return undefined;
-  if (weight > LARGEST_WEIGHT) {
-    const why = `${weight} slots at once are more than ${LARGEST_WEIGHT}, the most that one holder can have; count in larger units`;
-    return { kind: 'impossible', why, capacity };
-  }
-  // A request that names the capacity of an unused semaphore makes it, and may have that much.
-  const most = capacity === 0 ? (asked ?? 0) : capacity;
-  return weight > most ? tooHeavy(weight, most) : undefined;
-}
-
-function tooHeavy(weight: number, capacity: number): SemaphoreOutcome {
-  if (capacity === 0) return { kind: 'impossible', why: UNUSED, capacity };
-  return { kind: 'impossible', why: `a weight of ${weight} is more than the capacity of ${capacity}`, capacity };
-}
-
-/** The refusal of a semaphore that no request has made yet. */
-export const UNUSED = 'nobody has used this semaphore yet, so its capacity must be named';
-
-function noCapacity(asked: number, capacity: number): SemaphoreOutcome {
-  return { kind: 'impossible', why: `a capacity is a whole number from 1 up, not ${String(asked)}`, capacity };
 }
 
 function denied(request: SemaphoreRequest, free: number, at: Moment): Event {

@@ -66,6 +66,22 @@ export function lowestFree(taken: readonly Slots[], count: number): Slots {
   return free;
 }
 
+interface Slotted {
+  readonly weight: number;
+  readonly slots: Slots;
+}
+
+/** The slots of a hold of this weight: those that the holder has already, and the lowest that `others` leave free. */
+export function slotsFor(
+  { weight }: { readonly weight: number },
+  own: Slotted | undefined,
+  others: readonly Slotted[],
+): Slots {
+  const taken = others.map(({ slots }) => slots);
+  if (own === undefined) return lowestFree(taken, weight);
+  return [...own.slots, ...lowestFree(taken, weight - own.weight)];
+}
+
 /** The first `count` of them, and the others. */
 export function splitSlots(slots: Slots, count: number): readonly [Slots, Slots] {
   const first: (number | readonly [number, number])[] = [];

@@ -1,5 +1,6 @@
 export { groupShown, isTrustedOwner, ownUser, userShown } from './accounts.ts';
 export { identityFrom, offspringFrom } from './claims.ts';
+export { sha256 } from './digest.ts';
 export { end, isGone, isGoneWithin, type Patience } from './ending.ts';
 export { type Ended, exitCodeOf, GatedChild, type GateOptions, NotStarted } from './gated-child.ts';
 export { isTooLarge, tooLargeTold } from './exec-size.ts';
@@ -24,4 +25,5 @@ export {
 export { PrintedText } from './printed-text.ts';
 export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
+export { newKey, type NewKey, publicKeyIn, type Signature, signatureCheck, signerWith } from './signing.ts';
 export { Vigil } from './vigil.ts';

@@ -1,7 +1,7 @@
 /** Checks options of callers without types: a misspelt option must not pass for one that was left out. */
 import { nameProblem, requestProblem } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
-import { STRATEGIES, type Strategy } from './strategy.ts';
+import { STRATEGIES, type Strategy } from '../core/strategy.ts';
 
 const REQUEST = [
   'holder',

@@ -41,9 +41,9 @@ const FEW_PROCESSES = 16;
 /** How many processes of one machine look for what was missed, in a time in which each of them would if it were alone. */
 const BACKSTOPS = 4;
 /** The average time between two turns. */
-const BETWEEN_SETTLES_MS = 10;
+const BETWEEN_SETTLES_MS = 20;
 /** The longest time until the turn of a process. */
-const LONGEST_TO_SETTLE_MS = 2000;
+const LONGEST_TO_SETTLE_MS = 4000;
 /** The most resources whose writers are kept. */
 const MOST_WRITERS = 100_000;
 

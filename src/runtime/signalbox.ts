@@ -32,7 +32,8 @@ import { LeftBehind } from './guards/left-behind.ts';
 import { ensureSlots } from './holds/ensure.ts';
 import { KeptLockHold, Lock, refuseReader } from './holds/lock.ts';
 import { type Hold, LockHold, SemaphoreHold } from './holds/public-hold.ts';
-import { Maintenance, type MaintenanceSettings, type Swept } from './upkeep/maintenance.ts';
+import { Maintenance, type MaintenanceSettings } from './upkeep/maintenance.ts';
+import type { Swept } from './upkeep/sweep.ts';
 import { MemberFeed } from './members/feed.ts';
 import { type Lead, leadOn, type LeadOptions, type Term } from './members/lead.ts';
 import { Members } from './members/members.ts';
@@ -58,15 +59,15 @@ import type { Malformed } from './stored.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
+import type { HoldSet } from './holds/hold-set.ts';
 import {
   acquireAllTogether,
-  type HoldSet,
   type Parts,
   type TogetherAttempt,
   type TogetherOptions,
   tryTogether,
-  type Want,
 } from './holds/together.ts';
+import type { Want } from './holds/wants.ts';
 
 export interface SignalboxSettings extends MaintenanceSettings {
   /** What guards look at besides the store; loaded when a guard needs it. */

@@ -2,7 +2,7 @@
  * Checks what is read from the store. Another program, or a newer signalbox, may have written under our keys. A reader of one
  * key throws `corrupt` and names the key; a reader of many keys skips those that it cannot read, and names them.
  */
-import { isSlots, requestProblem, shown } from '../core/index.ts';
+import { isSlots, requestProblem, shown, isRecord as isObject } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { KeyValue } from '../store/index.ts';
 import { corrupt, decode, type ResourceKind, type TicketDocument, TICKETS } from './layout.ts';
@@ -45,9 +45,7 @@ export function malformedBy(key: string, error: unknown): Malformed {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-export function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+export { isObject };
 
 /**
  * Decodes and checks a value; `problem` says what is wrong with it. A value that has passed a check is not checked again, so

@@ -1,12 +1,5 @@
-/** What to do if a lock or a semaphore is not free. This is the only place that knows what each strategy means. */
-
-export const STRATEGIES = ['retry', 'fail-fast', 'steal-stale', 'force'] as const;
-
-/**
- * `retry` waits in the queue, `fail-fast` gives up at once, `steal-stale` takes a stale hold even if a person would have to
- * decide, and `force` (for administrators) takes the resource from its holder.
- */
-export type Strategy = (typeof STRATEGIES)[number];
+/** What each strategy means for a lock or a semaphore. This is the only place that knows. */
+import type { Strategy } from '../core/strategy.ts';
 
 export function mayWait(strategy: Strategy | undefined): boolean {
   return strategy !== 'fail-fast';

@@ -135,16 +135,20 @@ describe.each(stores)('on $on', ({ kind }) => {
     });
 
     onFile?.('and lists make no store where there is none', async () => {
-      const told = `No store at ${scratch.store} yet: nothing is held or waited for.\n`;
-      for (const args of [
-        ['who'],
-        ['who', 'main'],
-        ['lock', 'list'],
-        ['sem', 'list'],
-        ['lock', 'show', 'a'],
-        ['sem', 'show', 'a'],
-      ]) {
-        expect(await scratch.run(...args)).toEqual({ code: 0, stdout: told, stderr: '' });
+      const none = `There is no store at ${scratch.store} yet.`;
+      for (const [args, told] of [
+        ['who', ' Nothing is held or waited for.'],
+        ['who main', ' Nothing is held or waited for.'],
+        ['status', ' There are no locks, tasks, pipelines or members.'],
+        ['lock list', ' No lock has been used.'],
+        ['sem list', ' No semaphore has been used.'],
+        ['task list --status failed', ' No task is failed.'],
+        ['pipeline list', ' There are no pipelines.'],
+        ['members list', ' There are no members.'],
+        ['lock show a', '\nlock/a is free.'],
+        ['sem show a', '\nsemaphore/a has not been used.'],
+      ] as const) {
+        expect(await scratch.run(...args.split(' '))).toEqual({ code: 0, stdout: `${none}${told}\n`, stderr: '' });
       }
       expect(await scratch.run('lock', 'list', '--names')).toEqual({ code: 0, stdout: '', stderr: '' });
       expect(await scratch.json('who')).toMatchObject({ locks: [], semaphores: [] });
@@ -152,7 +156,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       expect(await scratch.json('lock', 'show', 'a')).toMatchObject({ name: 'a', isFree: true, holds: [] });
       expect(await scratch.run('export', scratch.path('backup'))).toMatchObject({
         code: 0,
-        stderr: `signalbox: ${told}`,
+        stderr: `signalbox: ${none} The files are empty.\n`,
       });
       expect(existsSync(scratch.path('store'))).toBe(false);
     });

@@ -121,7 +121,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a semaphore with one slot too many lets one too many in',
     shownBy: 1,
-    file: 'core/semaphore.ts',
+    file: 'core/capacity.ts',
     right: 'return record.capacity - weightOf(record.holds);',
     wrong: 'return record.capacity + 1 - weightOf(record.holds);',
   },

@@ -13,7 +13,7 @@ import { Semaphore } from '../../src/runtime/holds/semaphore.ts';
 import { Signalbox } from '../../src/runtime/signalbox.ts';
 import { TaskClaim } from '../../src/runtime/tasks/claim.ts';
 import { Tasks } from '../../src/runtime/tasks/tasks.ts';
-import { HoldSet } from '../../src/runtime/holds/together.ts';
+import { HoldSet } from '../../src/runtime/holds/hold-set.ts';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
 import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
 

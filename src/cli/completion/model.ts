@@ -51,6 +51,9 @@ const VALUES: Readonly<Record<string, Source>> = {
   '--depends-on': { from: 'tasks' },
   '--dir': { from: 'directories' },
   '--runbook': { from: 'files' },
+  '--key': { from: 'files' },
+  '--anchor': { from: 'files' },
+  '--from': { from: 'files' },
   '--on-lost': { from: 'words', words: ['term', 'kill', 'warn'] },
 };
 

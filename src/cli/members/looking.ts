@@ -2,14 +2,12 @@
 import type { Command } from 'commander';
 import { timeLimit } from '../../clock.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
-import type { Malformed } from '../../runtime/stored.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, timeOf } from '../events.ts';
-import { look } from '../looking.ts';
-import { warnOf } from '../malformed.ts';
-import { paintFor, print, printable, printJson, printName, screen, tell } from '../output.ts';
+import { printList } from '../listing.ts';
+import { paintFor, print, printable, printJson, screen, tell } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
-import { type Layout, layoutFor, tableLines } from '../table.ts';
+import { type Layout, tableLines } from '../table.ts';
 
 export function addLooking(command: Command): void {
   list(command.command('list'));
@@ -29,15 +27,15 @@ Examples:
   signalbox members list --json | jq -r .coordinator`,
     )
     .action(async ({ names }: { names?: true }) => {
-      const malformed: Malformed[] = [];
-      const onMalformed = (one: Malformed): void => void malformed.push(one);
-      const { found, missing } = await look(command, (box) => box.members.list({ onMalformed }));
-      if (isJson(command)) return printJson({ members: found.map(memberJson), coordinator: first(found) });
-      warnOf(malformed);
-      if (names) return found.forEach(({ id }) => printName(id));
-      if (missing !== undefined) return print(printable(missing));
-      if (found.length === 0) return print('There are no members.');
-      for (const line of memberLines(found, Date.now(), layoutFor(screen(), paintFor(screen())))) print(line);
+      await printList(command, {
+        names,
+        look: (box, onMalformed) => box.members.list({ onMalformed }),
+        all: (found) => found,
+        name: ({ id }) => id,
+        json: (found, malformed) => ({ members: found.map(memberJson), coordinator: first(found), malformed }),
+        nothing: 'There are no members.',
+        lines: (found, layout) => memberLines(found, Date.now(), layout),
+      });
     });
 }
 

@@ -6,9 +6,10 @@ import type { Malformed } from '../../runtime/stored.ts';
 import type { PhaseLog, PipelineView } from '../../runtime/pipelines/view.ts';
 import { shown } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { printList } from '../listing.ts';
 import { look } from '../looking.ts';
 import { warnOf } from '../malformed.ts';
-import { paintFor, print, printable, printJson, printName, screen } from '../output.ts';
+import { paintFor, print, printable, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
@@ -107,21 +108,18 @@ function list(command: Command): void {
       '\nExamples:\n  signalbox pipeline list\n  signalbox pipeline list --status blocked\n  signalbox pipeline list --json | jq .pipelines',
     )
     .action(async ({ status: state, names }: { status?: PipelineRecord['state']; names?: true }) => {
-      const malformed: Malformed[] = [];
-      const onMalformed = (one: Malformed): void => void malformed.push(one);
-      const options = { onMalformed, ...(state !== undefined && { state }) };
-      const { found, missing } = await look(command, (box) => box.pipelines.list(options));
-      if (isJson(command))
-        return printJson({
+      await printList(command, {
+        names,
+        look: (box, onMalformed) => box.pipelines.list({ onMalformed, ...(state !== undefined && { state }) }),
+        all: (found) => found,
+        name: ({ id }) => id,
+        json: (found, malformed) => ({
           pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
           malformed,
-        });
-      warnOf(malformed);
-      if (names) return found.forEach(({ id }) => printName(id));
-      if (missing !== undefined) return print(printable(missing));
-      if (found.length === 0)
-        return print(state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`);
-      for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
+        }),
+        nothing: state === undefined ? 'There are no pipelines.' : `No pipeline is ${state}.`,
+        lines: listLines,
+      });
     });
 }
 

@@ -6,7 +6,7 @@ import type { Hold } from '../../runtime/holds/public-hold.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { RequestOptions } from '../../runtime/holds/terms.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import type { Want } from '../../runtime/holds/together.ts';
+import type { Want } from '../../runtime/holds/wants.ts';
 import { asTold, type OuterHolds } from '../../runtime/processes/environment.ts';
 import { resourceOf } from '../waiting.ts';
 

@@ -1,17 +1,17 @@
 /** Runs a command for as long as something is held that is no lock of a store: an issue, a membership. */
-import { GatedChild, NotStarted, randomHex } from '../../host/index.ts';
+import { GatedChild, randomHex } from '../../host/index.ts';
 import { MARK } from '../../host/mark.ts';
 import { Failure } from '../../failure.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { attended } from './attended.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
 import { findProgram } from './program.ts';
-import { NOT_STARTED, originalArgv } from './run.ts';
-import { Signals } from './signals.ts';
+import { originalArgv } from './run.ts';
+import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Releasable, supervise, type Terms } from './supervise.ts';
-import { hasTerminal } from './terminal.ts';
-import { Voice } from './voice.ts';
+import type { Voice } from './voice.ts';
 
 export interface Alongside extends Releasable {
   /** Gives it up, if it is still held: the command did not begin. */
@@ -38,12 +38,7 @@ export async function runAlongside(
   const descriptors = givenDescriptors();
   const argv = originalArgv([name, ...args]);
   const program = findProgram(argv[0], process.env);
-  const sharesTerminal = hasTerminal();
-  const signals = new Signals(sharesTerminal);
-  const voice = new Voice(tells);
-  // Heartbeats keep no process alive.
-  const alive = setInterval(() => undefined, 2 ** 30);
-  try {
+  return attended(tells, async ({ signals, voice, sharesTerminal }) => {
     const held = await hold(signals, voice);
     const mark = randomHex(8);
     const around = process.env[MARK] ?? '';
@@ -61,13 +56,5 @@ export async function runAlongside(
     } finally {
       await held.abandon();
     }
-  } catch (error) {
-    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
-    if (signals.left === undefined) throw error;
-    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
-  } finally {
-    clearInterval(alive);
-    voice.done();
-    signals.stop();
-  }
+  });
 }

@@ -1,7 +1,7 @@
 /** Parses and checks the options of `run` before anything is opened. */
 import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Want } from '../../runtime/holds/together.ts';
+import type { Want } from '../../runtime/holds/wants.ts';
 import { parseDuration } from '../duration.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';

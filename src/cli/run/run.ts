@@ -6,7 +6,7 @@
  *     release ── nothing of it left ── (stragglers: grace, TERM, KILL) ── it has ended  ◀──────────────┤
  *                       └───────────── TERM, grace, KILL ◀── a hold was lost ◀─────────────────────────┘
  */
-import { BytesLost, GatedChild, NotStarted, originalArguments, randomHex, type Text } from '../../host/index.ts';
+import { BytesLost, GatedChild, originalArguments, randomHex, type Text } from '../../host/index.ts';
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { systemClock, timeLimit } from '../../clock.ts';
@@ -23,19 +23,17 @@ import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire } from './acquire.ts';
+import { attended, NOT_STARTED } from './attended.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
 import { findProgram } from './program.ts';
 import type { RunRequest } from './request.ts';
 import type { Blocking, Guarding } from './guarding.ts';
-import { Signals } from './signals.ts';
+import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Attention, type Releasable, supervise } from './supervise.ts';
-import { hasTerminal } from './terminal.ts';
-import { Voice } from './voice.ts';
+import type { Voice } from './voice.ts';
 import { currentHolders, currentWait, waitTold } from '../waiting.ts';
-
-export const NOT_STARTED = 126;
 
 export async function run(
   request: RunRequest,
@@ -46,12 +44,7 @@ export async function run(
   const given = givenDescriptors();
   const argv = originalArgv(request.argv);
   const program = findProgram(argv[0], env);
-  const sharesTerminal = hasTerminal();
-  const signals = new Signals(sharesTerminal);
-  const voice = new Voice(request.tells);
-  // A store's timers and watches do not keep the process alive.
-  const alive = setInterval(() => undefined, 2 ** 30);
-  try {
+  return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
     const url = storeUrl(request.store, env);
     const box = await unlessLeaving(signals, opened(url, request.ttlMs));
     try {
@@ -77,15 +70,7 @@ export async function run(
     } finally {
       await box.close();
     }
-  } catch (error) {
-    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
-    if (signals.left === undefined) throw error;
-    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
-  } finally {
-    clearInterval(alive);
-    voice.done();
-    signals.stop();
-  }
+  });
 }
 
 async function acquired(

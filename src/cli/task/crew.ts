@@ -15,7 +15,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { TaskClaim } from '../../runtime/tasks/claim.ts';
 import { CliExit } from '../exit-code.ts';
 import { complain, printable, printJson, printText } from '../output.ts';
-import { NOT_STARTED } from '../run/run.ts';
+import { NOT_STARTED } from '../run/attended.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
 import { Voice } from '../run/voice.ts';
 import { isJson, withBox } from '../store.ts';

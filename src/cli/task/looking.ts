@@ -5,11 +5,12 @@ import type { TaskView } from '../../runtime/tasks/reading.ts';
 import { spoken } from '../../core/index.ts';
 import { given } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { printList } from '../listing.ts';
 import { look } from '../looking.ts';
 import { countArgument } from '../events.ts';
-import { paintFor, print, printable, printJson, printName, screen, tell } from '../output.ts';
+import { print, printable, printJson, tell } from '../output.ts';
 import { isJson } from '../store.ts';
-import { type Layout, layoutFor, tableLines } from '../table.ts';
+import { type Layout, tableLines } from '../table.ts';
 import { taskId } from './arguments.ts';
 
 const STATUSES: readonly TaskStatus[] = ['pending', 'running', 'complete', 'failed'];
@@ -55,15 +56,20 @@ Without --limit and --after all tasks, in the order in which they were published
     .action(async (flags: { status?: TaskStatus; names?: true; limit?: number; after?: string }) => {
       const { status, limit, after, names } = flags;
       const options = given({ status, limit, after });
-      const { found, missing } = await look(command, (box) => box.tasks.list(options));
       // A full page may be the last one; the next is empty then.
-      const next = limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);
-      if (isJson(command)) return printJson({ tasks: found.map(taskJson), next });
-      if (names) return found.forEach(({ id }) => printName(id));
-      if (missing !== undefined) return print(printable(missing));
-      if (found.length === 0) return print(status === undefined ? 'There are no tasks.' : `No task is ${status}.`);
-      for (const line of listLines(found, layoutFor(screen(), paintFor(screen())))) print(line);
-      if (next !== null) tell(`signalbox: the next page: --after ${printable(next)}`);
+      const nextOf = (found: readonly TaskView[]): string | null =>
+        limit === undefined || found.length < limit ? null : (found.at(-1)?.id ?? null);
+      const found = await printList(command, {
+        names,
+        look: (box) => box.tasks.list(options),
+        all: (tasks) => tasks,
+        name: ({ id }) => id,
+        json: (tasks) => ({ tasks: tasks.map(taskJson), next: nextOf(tasks) }),
+        nothing: status === undefined ? 'There are no tasks.' : `No task is ${status}.`,
+        lines: listLines,
+      });
+      const next = nextOf(found);
+      if (next !== null && !names && !isJson(command)) tell(`signalbox: the next page: --after ${printable(next)}`);
     });
 }
 

@@ -1,17 +1,15 @@
 /** Carries out `task run`: claims one task, runs a command for it, and ends the task as the command ended. */
 import type { Command } from 'commander';
 import { spoken } from '../../core/index.ts';
-import { NotStarted } from '../../host/index.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, printText, tell } from '../output.ts';
+import { attended } from '../run/attended.ts';
 import type { RunEnded } from '../run/ended.ts';
-import { NOT_STARTED, opened, unlessLeaving } from '../run/run.ts';
-import { Signals } from '../run/signals.ts';
+import { opened, unlessLeaving } from '../run/run.ts';
+import type { Signals } from '../run/signals.ts';
 import { leaveStreamsAlone } from '../run/streams.ts';
-import { hasTerminal } from '../run/terminal.ts';
-import { Voice } from '../run/voice.ts';
 import { isJson } from '../store.ts';
 import { claimed } from './claim.ts';
 import { programOf, workerName } from './command.ts';
@@ -26,12 +24,7 @@ export async function runTask(
 ): Promise<RunEnded> {
   const program = programOf(command, argv, flags);
   leaveStreamsAlone();
-  const sharesTerminal = hasTerminal();
-  const signals = new Signals(sharesTerminal);
-  const voice = new Voice('on-a-terminal');
-  // A store's timers and watches do not keep the process alive.
-  const alive = setInterval(() => undefined, 2 ** 30);
-  try {
+  return attended('on-a-terminal', async ({ signals, voice, sharesTerminal }) => {
     const box = await unlessLeaving(signals, opened(program.url, program.ttlMs));
     try {
       const claim = await claimOf(box, id, flags, signals);
@@ -41,15 +34,7 @@ export async function runTask(
     } finally {
       await box.close();
     }
-  } catch (error) {
-    if (error instanceof NotStarted) throw new CliExit(NOT_STARTED, error.message);
-    if (signals.left === undefined) throw error;
-    return { signal: signals.left, interrupted: sharesTerminal && signals.left === 'SIGINT' };
-  } finally {
-    clearInterval(alive);
-    voice.done();
-    signals.stop();
-  }
+  });
 }
 
 function claimOf(box: Signalbox, id: string | undefined, flags: RunFlags, signals: Signals): Promise<TaskClaim> {

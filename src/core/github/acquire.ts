@@ -19,9 +19,8 @@ import {
 } from './question.ts';
 import { markOf, metadataComment, takenOverComment } from './projection.ts';
 import { isStale, lockRef, type LockRecord, marginMs, messageOf, recordIn, type TaskInfo } from './record.ts';
+import type { Strategy } from '../strategy.ts';
 import { swap, type Swapped } from './swap.ts';
-
-export type Strategy = 'retry' | 'fail-fast' | 'steal-stale' | 'force';
 
 export interface AcquireSettings {
   readonly maxRetries: number;

@@ -6,8 +6,8 @@ export {
   type Held,
   type Line,
   type Refusal,
-  type Strategy,
 } from './acquire.ts';
+export type { Strategy } from '../strategy.ts';
 export { completionComment, markOf, metadataComment, takenOverComment } from './projection.ts';
 export {
   type Answer,

@@ -1,5 +1,5 @@
 /** What people see on the issue. Nothing is ever decided by it. */
-import type { LockMetadata, LockRecord } from './record.ts';
+import type { LockRecord } from './record.ts';
 
 /** Finds the metadata comment of an acquisition whose record does not know its number yet. */
 export function markOf(hold: string): string {
@@ -33,10 +33,6 @@ export interface Completion {
 
 export function completionComment({ epoch, lock }: LockRecord, { heldMs, outcome, ref }: Completion): string {
   return `🔓 Released by \`${inCode(lock.worker_id)}\` after ${lasted(heldMs)} (token ${epoch}): ${inText(outcome)}. Record: \`${ref}\`.`;
-}
-
-export function publicMetadata(lock: LockMetadata): { readonly lock: LockMetadata } {
-  return { lock };
 }
 
 /** A backtick would end the block, and what follows would notify people and run as Markdown. */

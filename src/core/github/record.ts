@@ -8,7 +8,9 @@
  * The epoch is the fencing token: it grows with every acquisition. A commit that renews several locks at once has a
  * record for each of them.
  */
+import { isRecord } from '../shape.ts';
 
+/** What is known of the work on an issue. */
 export interface TaskInfo {
   /** How hard it is. */
   readonly complexity?: string;
@@ -86,7 +88,7 @@ export function recordIn(message: string, issue: number): LockRecord | undefined
   if (body?.['v'] !== FORMAT) return undefined;
   if (body['issue'] === issue) return checked(body);
   const many = body['issues'];
-  return isObject(many) && Object.hasOwn(many, String(issue)) ? checked(many[String(issue)]) : undefined;
+  return isRecord(many) && Object.hasOwn(many, String(issue)) ? checked(many[String(issue)]) : undefined;
 }
 
 export function isStale(record: LockRecord, committedMs: number, serverMs: number): boolean {
@@ -94,7 +96,7 @@ export function isStale(record: LockRecord, committedMs: number, serverMs: numbe
 }
 
 function checked(value: unknown): LockRecord | undefined {
-  if (!isObject(value)) return undefined;
+  if (!isRecord(value)) return undefined;
   const { state, epoch, seq, hold, nonce, timeout_ms, login, comment_id, reason, lock } = value;
   const isSound =
     (state === 'held' || state === 'released') &&
@@ -107,9 +109,9 @@ function checked(value: unknown): LockRecord | undefined {
     (login === null || isText(login)) &&
     (comment_id === null || isCount(comment_id)) &&
     (reason === undefined || isText(reason)) &&
-    isObject(lock) &&
+    isRecord(lock) &&
     ['worker_id', 'node_id', 'claimed_at', 'heartbeat_last'].every((key) => isText(lock[key])) &&
-    isObject(lock['task_info']);
+    isRecord(lock['task_info']);
   if (!isSound) return undefined;
   const { worker_id, node_id, claimed_at, heartbeat_last, task_info } = lock as unknown as LockMetadata;
   const metadata = { worker_id, node_id, claimed_at, heartbeat_last, task_info };
@@ -120,14 +122,10 @@ function checked(value: unknown): LockRecord | undefined {
 function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : undefined;
+    return isRecord(value) ? value : undefined;
   } catch {
     return undefined;
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isText(value: unknown): value is string {

@@ -1,7 +1,7 @@
 /** One command to the manager, from beginning to end. */
 import { unreachable } from '../machine.ts';
 import { findDeadlocks } from '../deadlock/index.ts';
-import { UNUSED } from '../semaphore.ts';
+import { UNUSED } from '../capacity.ts';
 import { shown } from '../shown.ts';
 import { acquireTogether, type Part } from '../together.ts';
 import {

@@ -10,9 +10,9 @@ export {
   type PhaseResult,
   type PipelineCommand,
   type PipelineOutcome,
-  pipelineTransition,
   type PipelineTransition,
-} from './pipeline.ts';
+} from './command.ts';
+export { pipelineTransition } from './pipeline.ts';
 export {
   type Blocked,
   type BlockingGuard,

@@ -11,7 +11,8 @@ import {
   NOTHING_THROWS,
 } from '../../../test/laws/pipeline/index.ts';
 import { phaseLaws, recordLaws, type Transition, Trial } from '../../../test/laws/pipeline/index.ts';
-import { type DriverCommand, effectOf, type PhaseResult, pipelineTransition } from './pipeline.ts';
+import { type DriverCommand, effectOf, type PhaseResult } from './command.ts';
+import { pipelineTransition } from './pipeline.ts';
 import { hasEnded, type PipelineRecord } from './record.ts';
 import type { Phase, Runbook } from './runbook.ts';
 

@@ -1,13 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Guard, GuardOutcome } from '../guard/index.ts';
 import type { Moment } from '../machine.ts';
-import {
-  type DriverCommand,
-  effectOf,
-  type PipelineCommand,
-  pipelineTransition,
-  type PipelineTransition,
-} from './pipeline.ts';
+import { type DriverCommand, effectOf, type PipelineCommand, type PipelineTransition } from './command.ts';
+import { pipelineTransition } from './pipeline.ts';
 import type { PipelineRecord } from './record.ts';
 import { backoffMs, LONGEST_BACKOFF_MS, type Phase, type Runbook } from './runbook.ts';
 

@@ -16,103 +16,40 @@
  * result is its next command. A driver that takes over asks for the effect of the record as it finds it. Commands of a
  * driver carry the token of its hold, and a driver that was replaced is refused.
  */
-import type { GuardOutcome } from '../guard/index.ts';
-import { type Event, event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
+import { event, type Moment, NONE, type Token, unreachable } from '../machine.ts';
+import {
+  type DriverCommand,
+  type Effect,
+  effectOf,
+  LEAVE,
+  phaseAt,
+  type PhaseResult,
+  type PipelineCommand,
+  type PipelineTransition,
+} from './command.ts';
 import { actionKind, cut, judge, short } from './judge.ts';
 import { withOutputs } from './outputs.ts';
-import { type Choice, nextQuestion, type VoidAnswer, whyVoid } from './question.ts';
-import {
-  type Blocked,
-  hasEnded,
-  type PhaseRecord,
-  type PipelineRecord,
-  type PipelineStep,
-  RECORD_VERSION,
-} from './record.ts';
+import { nextQuestion, whyVoid } from './question.ts';
+import { hasEnded, type PhaseRecord, type PipelineRecord, RECORD_VERSION } from './record.ts';
 import { reopened } from './reopen.ts';
+import { backoffMs, type Runbook } from './runbook.ts';
 import { fitted, fittedEvents } from './size.ts';
-import { backoffMs, type Phase, type PhaseHold, type Runbook } from './runbook.ts';
-
-export type PipelineCommand = { readonly command: string } & (
-  | { readonly kind: 'start'; readonly id: string; readonly by: string }
-  /** A process has the driver's hold, and nothing that an earlier driver began is still running. */
-  | { readonly kind: 'drive'; readonly holder: string; readonly token: Token }
-  | { readonly kind: 'cancel'; readonly by: string; readonly reason: string }
-  /** Starts it again from this phase, after it has failed. */
-  | { readonly kind: 'reopen'; readonly from: string; readonly by: string }
-  | ({ readonly token: Token } & DriverCommand)
-);
-
-export type DriverCommand =
-  /** What came of an `evaluate`; `isHeld`: the holds of the phase are there already. */
-  | {
-      readonly kind: 'judged';
-      readonly when: 'before' | 'after';
-      readonly outcomes: readonly GuardOutcome[];
-      readonly isHeld?: boolean;
-      /** How often the driver looks at what nobody announces: for people. */
-      readonly pollMs?: number;
-    }
-  /** The holds of the phase cannot be had at once. */
-  | { readonly kind: 'waits'; readonly resources: readonly string[] }
-  /** They cannot be had at all: more slots than there are, or a deadlock. */
-  | { readonly kind: 'refused'; readonly why: string }
-  | { readonly kind: 'begun'; readonly tokens: Readonly<Record<string, Token>> }
-  | { readonly kind: 'ended'; readonly result: PhaseResult }
-  /** The pause before the next attempt is over. */
-  | { readonly kind: 'rested' }
-  /** What a person decided about the question of this number. */
-  | { readonly kind: 'decided'; readonly question: number; readonly choice: Choice; readonly by: string };
-
-export type PhaseResult =
-  | { readonly kind: 'succeeded'; readonly outputs: Readonly<Record<string, string>> }
-  /** In words: `exit code 3`, `timed out after 10 min`. */
-  | { readonly kind: 'failed'; readonly why: string }
-  /** The driver ended it because it was asked to stop. As if the driver had died, but no process is left behind. */
-  | { readonly kind: 'stopped'; readonly why: string }
-  /** The driver ended it because the pipeline was cancelled. */
-  | { readonly kind: 'cancelled' };
-
-export type PipelineOutcome =
-  | { readonly kind: 'started' }
-  /** There is a pipeline of this id. */
-  | { readonly kind: 'exists' }
-  | { readonly kind: 'missing' }
-  /** What was asked has been done, or need not be. */
-  | { readonly kind: 'ok' }
-  /** Its driver ends the command first. */
-  | { readonly kind: 'cancelling' }
-  /** It is over, and nothing can be done about it. */
-  | { readonly kind: 'over' }
-  /** Another driver has taken over. */
-  | { readonly kind: 'replaced' }
-  /** The command is not about where the pipeline is. */
-  | { readonly kind: 'misplaced' }
-  | VoidAnswer;
-
-/** What the driver is to do next. */
-export type Effect =
-  | { readonly kind: 'evaluate'; readonly when: 'before' | 'after'; readonly phase: Phase; readonly againMs?: number }
-  | { readonly kind: 'acquire'; readonly phase: Phase; readonly holds: readonly PhaseHold[] }
-  /** With the holds of the phase: say `begun`, then run it. */
-  | { readonly kind: 'begin'; readonly phase: Phase; readonly attempt: number }
-  | { readonly kind: 'run'; readonly phase: Phase; readonly attempt: number }
-  | { readonly kind: 'pause'; readonly ms: number }
-  /** Nothing can be done by a driver: it waits for a person. */
-  | { readonly kind: 'ask'; readonly why: string }
-  /** It is over. */
-  | { readonly kind: 'leave' };
-
-export interface PipelineTransition {
-  /** The very same object if nothing changed. */
-  readonly state: PipelineRecord | undefined;
-  readonly outcome: PipelineOutcome;
-  readonly events: readonly Event[];
-  readonly effect: Effect;
-}
-
-const LEAVE: Effect = { kind: 'leave' };
-const MOST_WARNINGS = 20;
+import {
+  after,
+  blockedOn,
+  driverOf,
+  freed,
+  inStep,
+  misplaced,
+  moved,
+  replaced,
+  resumption,
+  type Turn,
+  unchanged,
+  withPhase,
+  withRecord,
+  withWarnings,
+} from './turn.ts';
 
 export function pipelineTransition(
   runbook: Runbook,
@@ -157,25 +94,6 @@ function stepOf(
   if (command.kind === 'drive') return drive(turn, command);
   if (command.token !== record.driver?.token) return replaced(turn);
   return driven(turn, command);
-}
-
-/** What is to be done about a pipeline as it stands. */
-export function effectOf(runbook: Runbook, record: PipelineRecord): Effect {
-  const { step, blocked } = record;
-  if (hasEnded(record)) return LEAVE;
-  if (blocked?.on === 'person') return { kind: 'ask', why: blocked.why };
-  if (blocked?.on === 'backoff') return { kind: 'pause', ms: blocked.againMs };
-  const phase = phaseAt(runbook, step);
-  if (step.when === 'during') return { kind: 'run', phase, attempt: step.attempt };
-  const againMs = blocked?.on === 'guard' ? blocked.againMs : undefined;
-  return { kind: 'evaluate', when: step.when, phase, ...(againMs !== undefined && { againMs }) };
-}
-
-interface Turn {
-  readonly runbook: Runbook;
-  readonly record: PipelineRecord;
-  readonly written: Pick<PipelineRecord, 'lastDriven'> | Pick<PipelineRecord, 'last'>;
-  readonly at: Moment;
 }
 
 function driven(turn: Turn, command: DriverCommand): PipelineTransition {
@@ -456,113 +374,4 @@ function reopen(turn: Turn, { from, by }: Extract<PipelineCommand, { kind: 'reop
   const opened = reopened(record, from, by, at);
   if (opened === undefined) return unchanged(turn, { kind: hasEnded(record) ? 'over' : 'misplaced' });
   return moved(turn, opened.record, [opened.event]);
-}
-
-// The parts of a record
-
-function phaseAt(runbook: Runbook, { phase }: PipelineStep): Phase {
-  return runbook.phases[phase] as Phase;
-}
-
-function driverOf({ driver, startedBy }: PipelineRecord): string {
-  return driver?.holder ?? startedBy;
-}
-
-function withRecord(turn: Turn, record: PipelineRecord): Turn {
-  return { ...turn, record };
-}
-
-function inStep(record: PipelineRecord, when: PipelineStep['when']): PipelineRecord {
-  return { ...record, step: { ...record.step, when } };
-}
-
-/** Of the phase that the record is at. */
-function withPhase(record: PipelineRecord, change: Partial<PhaseRecord>): PipelineRecord {
-  const phases = record.phases.map((phase, at) => (at === record.step.phase ? { ...phase, ...change } : phase));
-  return { ...record, phases };
-}
-
-function withWarnings(record: PipelineRecord, warnings: readonly string[]): PipelineRecord {
-  const { warnings: before = [], warningsDropped = 0 } = record.phases[record.step.phase] as PhaseRecord;
-  const fresh = warnings.map(cut).filter((warning) => !before.includes(warning));
-  if (fresh.length === 0) return record;
-  // One that is tried again and again may be warned of something else every time.
-  const all = [...before, ...new Set(fresh)];
-  const dropped = warningsDropped + Math.max(0, all.length - MOST_WARNINGS);
-  return withPhase(record, {
-    warnings: all.slice(-MOST_WARNINGS),
-    ...(dropped > 0 && { warningsDropped: dropped }),
-  });
-}
-
-function freed({ blocked: _, ...record }: PipelineRecord): PipelineRecord {
-  return { ...record, state: 'running' };
-}
-
-/** The event to emit when it is no longer blocked. */
-function resumption({ record, at }: Turn): readonly Event[] {
-  if (record.blocked === undefined) return NONE;
-  const phase = record.phases[record.step.phase]?.name ?? '';
-  return [event('pipeline:resumed', { holder: driverOf(record) }, at, { phase })];
-}
-
-type BlockedOn = Blocked extends infer Each ? (Each extends Blocked ? Omit<Each, 'since'> : never) : never;
-
-/** If it is blocked on the same reason as before, the record stays as it was and no event is repeated. */
-function blockedOn(
-  turn: Turn,
-  record: PipelineRecord,
-  on: BlockedOn,
-  events: readonly Event[] = NONE,
-): PipelineTransition {
-  const { at } = turn;
-  const { since, ...before } = turn.record.blocked ?? { since: at.now };
-  if (record === turn.record && JSON.stringify(before) === JSON.stringify(on)) {
-    return { ...unchanged(turn, { kind: 'ok' }), events };
-  }
-  const blocked = { since: turn.record.blocked?.on === on.on ? since : at.now, ...on } as Blocked;
-  const phase = record.phases[record.step.phase]?.name ?? '';
-  const told = event('pipeline:blocked', { holder: driverOf(record) }, at, {
-    phase,
-    on: on.on,
-    reasons: reasonsOf(on),
-    ...(on.on === 'person' && { question: on.question }),
-  });
-  return moved(turn, { ...record, state: 'blocked', blocked }, [...events, told]);
-}
-
-function reasonsOf(blocked: BlockedOn): readonly string[] {
-  switch (blocked.on) {
-    case 'guard':
-      return blocked.guards.flatMap(({ reasons }) => reasons);
-    case 'holds':
-      return [`waiting for ${blocked.resources.join(', ')}`];
-    case 'backoff':
-    case 'person':
-      return [blocked.why];
-    default:
-      return unreachable(blocked);
-  }
-}
-
-function moved(turn: Turn, record: PipelineRecord, events: readonly Event[] = NONE): PipelineTransition {
-  const state: PipelineRecord = { ...record, ...turn.written };
-  return { state, outcome: { kind: 'ok' }, events, effect: effectOf(turn.runbook, state) };
-}
-
-function after(transition: PipelineTransition, events: readonly Event[]): PipelineTransition {
-  return { ...transition, events: [...events, ...transition.events] };
-}
-
-function unchanged({ runbook, record }: Turn, outcome: PipelineOutcome): PipelineTransition {
-  return { state: record, outcome, events: NONE, effect: effectOf(runbook, record) };
-}
-
-/** Leaves the effect to the successor: a replaced driver that got `run` would run the command a second time. */
-function replaced(turn: Turn): PipelineTransition {
-  return { ...unchanged(turn, { kind: 'replaced' }), effect: LEAVE };
-}
-
-function misplaced(turn: Turn): PipelineTransition {
-  return unchanged(turn, { kind: 'misplaced' });
 }

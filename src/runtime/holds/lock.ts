@@ -16,7 +16,8 @@ import { lockMachine } from '../write/machines.ts';
 import { abortSignal, aFunction, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { HoldLost, type Refused } from '../refusal.ts';
+import { HoldLost } from '../refusal.ts';
+import { attemptOf, type LockAttempt } from './attempt.ts';
 import { acquireDetached, downgrade, upgrade } from './detached.ts';
 import { LockHold } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
@@ -39,15 +40,6 @@ export interface LockOptions<Meta = Json> extends RequestOptions<Meta> {
   /** `exclusive` if not given: alone. `shared`: together with other readers. */
   readonly mode?: LockMode;
 }
-
-/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
-export type LockAttempt =
-  | { readonly ok: true; readonly kind: 'acquired'; readonly hold: LockHold }
-  /** Taken from holders whose leases had ended. */
-  | { readonly ok: true; readonly kind: 'reclaimed'; readonly hold: LockHold; readonly from: readonly LockGrant[] }
-  /** The same holder had the lock already; `upgraded` if it had only read. */
-  | { readonly ok: true; readonly kind: 'extended' | 'upgraded'; readonly hold: LockHold }
-  | Refused<'busy' | 'too-large' | 'upgrade-conflict' | 'lost'>;
 
 /** A lock, as `inspect` shows it. */
 export interface LockView<Meta = Json> extends SettingsView {
@@ -179,16 +171,6 @@ export class Lock<Meta = Json> extends NamedResource {
 }
 
 const WAIT = { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction };
-
-/** @internal What a try answers: the outcome, with the hold if there is one. */
-export function attemptOf<H, Attempt>(
-  outcome: AnyOutcome,
-  hold: H | Promise<H> | undefined,
-): Attempt | Promise<Attempt> {
-  if (hold === undefined) return { ...outcome, ok: false } as Attempt;
-  if (hold instanceof Promise) return hold.then((given) => ({ ...outcome, ok: true, hold: given }) as Attempt);
-  return { ...outcome, ok: true, hold } as Attempt;
-}
 
 function askForLock(
   id: string,

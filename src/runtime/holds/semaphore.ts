@@ -14,9 +14,8 @@ import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
 import { refuseUnlessFunction } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import type { Refused } from '../refusal.ts';
 import { acquireDetached } from './detached.ts';
-import { attemptOf } from './lock.ts';
+import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
 import { SemaphoreHold } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
 import { requestFields, Resource, runUnder } from './resource.ts';
@@ -36,19 +35,6 @@ export interface SemaphoreOptions<Meta = Json> extends RequestOptions<Meta> {
   /** How many slots in total, not in addition; 1 if not given. */
   readonly weight?: number;
 }
-
-/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
-export type SemaphoreAttempt =
-  /** `increased`: the same holder had fewer slots. `already-held`: it had as many. */
-  | { readonly ok: true; readonly kind: 'acquired' | 'increased' | 'already-held'; readonly hold: SemaphoreHold }
-  /** Taken from holders whose leases had ended. */
-  | {
-      readonly ok: true;
-      readonly kind: 'reclaimed';
-      readonly hold: SemaphoreHold;
-      readonly from: readonly SemaphoreGrant[];
-    }
-  | Refused<'full' | 'too-large' | 'impossible' | 'capacity-mismatch'>;
 
 /** A semaphore, as `inspect` shows it. */
 export interface SemaphoreView<Meta = Json> extends SettingsView {

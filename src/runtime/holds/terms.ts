@@ -1,7 +1,7 @@
 /** What callers say when they ask for a lock or slots, and what they are answered. */
-import type { Hold as Grant, Json, Limits, OnStale, Settings, Token } from '../../core/index.ts';
+import type { Json, Limits, OnStale, Settings, Token } from '../../core/index.ts';
 import type { WaitOptions } from './acquisition.ts';
-import type { Strategy } from '../strategy.ts';
+import type { Strategy } from '../../core/strategy.ts';
 
 /** How to ask for a lock or for slots. `Meta`: the type of the metadata, which is any JSON. */
 export interface RequestOptions<Meta = Json> {
@@ -124,6 +124,3 @@ export function settingsIn({ onStale, maxHoldMs, ttlMs }: Settings): Settings | 
     ...(ttlMs !== undefined && { ttlMs }),
   };
 }
-
-/** What a grant says of a holder to others. */
-export type Holders = readonly Grant[];

@@ -6,40 +6,32 @@
 import {
   acquireTogether,
   type Hold as Grant,
-  type LockMode,
   type Moment,
   type NamedStep,
-  nameProblem,
   type Part,
-  type Request,
-  requestProblem,
   type Step,
 } from '../../core/index.ts';
-import { Failure, shown } from '../../failure.ts';
-import { MOST_OPERATIONS, type Nested, type Operation, Operations, type Transaction } from '../../store/index.ts';
-import type { WaitOptions } from './acquisition.ts';
-import { optionsProblem } from '../options.ts';
-import { sessionWithin } from './session-in-time.ts';
-import { type AnyCommand, type AnyOutcome, outcomeOf, BackgroundCommand } from '../write/pending-command.ts';
-import { commitOf } from '../write/commit.ts';
-import { Decision } from '../write/decision.ts';
-import { handedOut } from './hand-out.ts';
-import type { KeptHold, ReleaseOutcome } from './hold.ts';
-import { encode, type Letter, resourceKeys, wrongGrant } from '../layout.ts';
-import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from '../write/machines.ts';
-import { type HeldBy, type HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
-import type { Hold } from './public-hold.ts';
-import { requestFields } from './resource.ts';
-import type { RequestOptions } from './terms.ts';
+import { Failure } from '../../failure.ts';
+import { MOST_OPERATIONS, Operations, type Transaction } from '../../store/index.ts';
+import { resourceKeys, wrongGrant } from '../layout.ts';
+import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
-import { readSnapshot, snapshotFrom, type Snapshot } from '../write/snapshot.ts';
-import { type NextStep, type Intent, send, writeOnce } from '../write/write-once.ts';
-
-/** One of the resources to acquire together. */
-export type Want =
-  | { readonly lock: string; readonly mode?: LockMode }
-  | { readonly semaphore: string; readonly weight?: number; readonly capacity?: number };
+import { commitOf } from '../write/commit.ts';
+import { Decision } from '../write/decision.ts';
+import type { Coordinated } from '../write/machines.ts';
+import { type AnyOutcome, BackgroundCommand, outcomeOf } from '../write/pending-command.ts';
+import { readSnapshot, type Snapshot, snapshotFrom } from '../write/snapshot.ts';
+import { type Intent, type NextStep, send, writeOnce } from '../write/write-once.ts';
+import type { WaitOptions } from './acquisition.ts';
+import { handedOut } from './hand-out.ts';
+import type { KeptHold } from './hold.ts';
+import { HoldSet } from './hold-set.ts';
+import { merge } from './merged-transaction.ts';
+import type { Hold } from './public-hold.ts';
+import { sessionWithin } from './session-in-time.ts';
+import type { RequestOptions } from './terms.ts';
+import { type AcquireCommand, commandOf, type Piece, piecesOf, type Want } from './wants.ts';
 
 /** How to ask for several resources; `maxHoldMs` and `strategy` are of single ones. */
 export interface TogetherOptions extends Omit<RequestOptions, 'maxHoldMs' | 'strategy'>, WaitOptions {}
@@ -62,63 +54,8 @@ export interface Parts {
 
 /** After this many lost races in a row, waiting in order is the better way. */
 const MOST_RACES = 16;
-/** The most resources in one transaction, which has room for 128 comparisons: two for each, and some for stale holds. */
-export const MOST_WANTS = 50;
 /** How many resources one transaction reads, at three reads each. */
 const READ_AT_ONCE = 40;
-
-/** Several holds that were acquired together. */
-export class HoldSet implements AsyncDisposable {
-  /** Each of them, in the order of their names. */
-  readonly holds: readonly Hold[];
-
-  /** @internal */
-  constructor(holds: readonly Hold[]) {
-    this.holds = holds;
-  }
-
-  /** The names of all of them, in one line. */
-  get resource(): string {
-    return this.holds.map(({ resource }) => resource).join(', ');
-  }
-
-  /** Aborts as soon as one hold is lost. */
-  get signal(): AbortSignal {
-    return AbortSignal.any(this.holds.map((hold) => hold.signal));
-  }
-
-  /** Whether all of them are valid at this moment, by the clock. */
-  get isValid(): boolean {
-    return this.holds.every((hold) => hold.isValid);
-  }
-
-  /** The first loss, if a hold was lost. */
-  get lost(): HoldLost | undefined {
-    return this.holds.find((hold) => hold.lost !== undefined)?.lost;
-  }
-
-  /** Throws `HoldLost` if one of the holds has ended. */
-  check(): void {
-    for (const hold of this.holds) hold.check();
-  }
-
-  /** Releases all of them. Never throws because one was lost. */
-  async release(): Promise<readonly ReleaseOutcome[]> {
-    return Promise.all(this.holds.map((hold) => hold.release()));
-  }
-
-  /** Releases them at the end of a block with `await using`. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release();
-  }
-}
-
-interface Piece {
-  readonly want: Want;
-  readonly resource: string;
-  readonly machine: Machine<Coordinated, AnyCommand, AnyOutcome>;
-  readonly name: string;
-}
 
 export async function tryTogether(
   runtime: Runtime,
@@ -171,33 +108,6 @@ export async function acquireAllTogether(
   }
 }
 
-function piecesOf(wants: readonly Want[], options: TogetherOptions): readonly Piece[] {
-  const problem = optionsProblem(options);
-  if (problem !== undefined) throw new Failure('invalid', problem);
-  if (!Array.isArray(wants)) throw new Failure('invalid', `what is wanted is ${shown(wants)}, not a list`);
-  if (wants.length === 0) throw new Failure('invalid', 'nothing was asked for: name at least one lock or semaphore');
-  if (wants.length > MOST_WANTS) {
-    throw new Failure('invalid', `${wants.length} are wanted at once; expected at most ${MOST_WANTS}`);
-  }
-  const pieces = wants.map((want): Piece => {
-    if (typeof want !== 'object' || want === null || 'lock' in want === 'semaphore' in want) {
-      throw new Failure('invalid', `${shown(want)} is wanted; expected { lock: NAME } or { semaphore: NAME }`);
-    }
-    const isLock = 'lock' in want;
-    const wrong = isLock
-      ? (nameProblem(want.lock, 'lock') ?? requestProblem({ mode: want.mode }))
-      : (nameProblem(want.semaphore, 'semaphore') ?? requestProblem({ capacity: want.capacity }));
-    if (wrong !== undefined) throw new Failure('invalid', wrong);
-    const machine = (isLock ? lockMachine : semaphoreMachine) as unknown as Piece['machine'];
-    const name = isLock ? want.lock : want.semaphore;
-    return { want, resource: `${machine.kind}/${name}`, machine, name };
-  });
-  pieces.sort((one, other) => (one.resource < other.resource ? -1 : 1));
-  const twice = pieces.find(({ resource }, place) => resource === pieces[place + 1]?.resource);
-  if (twice !== undefined) throw new Failure('invalid', `${shown(twice.resource)} was asked for twice; name it once`);
-  return pieces;
-}
-
 /** Takes all resources at once, or answers what is in the way. */
 async function attempt(
   runtime: Runtime,
@@ -220,7 +130,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
   readonly #session: Session;
   readonly #parts: Parts;
   readonly #pieces: readonly Piece[];
-  readonly #commands: readonly Command[];
+  readonly #commands: readonly AcquireCommand[];
   #races = 0;
   /** Frees stale holds that are too many for one write; the next read waits for it. */
   #clearing: Promise<unknown> | undefined;
@@ -254,7 +164,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     const at = runtime.moment(runtime.revision);
     const decided = acquireTogether(
       this.#pieces.map((piece, place) =>
-        partOf(piece, views[place] as Snapshot<Coordinated>, this.#commands[place] as Command),
+        partOf(piece, views[place] as Snapshot<Coordinated>, this.#commands[place] as AcquireCommand),
       ),
       at,
     );
@@ -309,7 +219,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
       decision.restsOnRecord = true;
     } else {
       decision.take(step as Step<Coordinated, AnyOutcome>);
-      decision.newcomers = [this.#commands[place] as Command];
+      decision.newcomers = [this.#commands[place] as AcquireCommand];
     }
     const { isClosed } = piece.machine;
     const keys = resourceKeys(piece.machine.kind, piece.name);
@@ -323,7 +233,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     const outcomes = new Map<string, AnyOutcome>();
     let isThere = false;
     for (const [place, { resource }] of this.#pieces.entries()) {
-      const { id, holder } = this.#commands[place] as Command;
+      const { id, holder } = this.#commands[place] as AcquireCommand;
       const holds = (views[place] as Snapshot<Coordinated>).state.record.holds as readonly Grant[];
       const own = holds.find((hold) => hold.id === id);
       const grown = holds.find((hold) => by(hold) === id);
@@ -359,7 +269,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
 
   #giveBack(): void {
     for (const [place, { resource }] of this.#pieces.entries()) {
-      const { id } = this.#commands[place] as Command;
+      const { id } = this.#commands[place] as AcquireCommand;
       this.#runtime.writerFor(resource).submit(new BackgroundCommand({ kind: 'cancel', id }));
     }
   }
@@ -375,7 +285,7 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     }
     for (const [place, { resource }] of this.#pieces.entries()) {
       const { hold } = outcomes.get(resource) as AnyOutcome;
-      const fault = hold && wrongGrant(resource, this.#commands[place] as Command, hold);
+      const fault = hold && wrongGrant(resource, this.#commands[place] as AcquireCommand, hold);
       if (fault === undefined) continue;
       this.#giveBack();
       throw fault;
@@ -405,9 +315,9 @@ function by(hold: Grant): string | undefined {
   return upgradedBy ?? grown?.by;
 }
 
-function refusedWith(
-  refusals: Extract<TogetherAttempt, { kind: 'refused' }>['refusals'],
-): NextStep<Views, TogetherAttempt> {
+type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
+
+function refusedWith(refusals: Refusals): NextStep<Views, TogetherAttempt> {
   return { kind: 'answer', answer: { ok: false, kind: 'refused', refusals } };
 }
 
@@ -415,8 +325,8 @@ function refusedWith(
 function restingOnNothing(
   runtime: Runtime,
   steps: readonly NamedStep[],
-  commands: readonly Command[],
-): Extract<TogetherAttempt, { kind: 'refused' }>['refusals'] {
+  commands: readonly AcquireCommand[],
+): Refusals {
   return steps.flatMap(({ name, step }) => {
     const { hold } = step.outcome as AnyOutcome;
     if (hold === undefined || commands.some(({ id }) => id === hold.id) || !runtime.isForsaken(hold)) return [];
@@ -425,8 +335,6 @@ function restingOnNothing(
     return [{ resource: name, refusal }];
   });
 }
-
-type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];
 
 /** Names the holders that were in the way at first: no request waits for all of them at once. */
 function timedOut(all: string, waitedMs: number, refusals: Refusals): NotAcquired {
@@ -438,18 +346,7 @@ function sessionLost(pieces: readonly Piece[]): NotAcquired {
   return new NotAcquired(pieces.map(({ resource }) => resource).join(', '), { kind: 'session-lost' });
 }
 
-type Command = Request & AnyCommand;
-
-function commandOf(piece: Piece, session: Session, id: string, options: RequestOptions): Command {
-  const fields = requestFields(id, session.id, options);
-  if ('lock' in piece.want) {
-    return { kind: 'acquire', ...fields, mode: piece.want.mode ?? 'exclusive', wait: false } as Command;
-  }
-  const { weight = 1, capacity } = piece.want;
-  return { kind: 'acquire', ...fields, weight, wait: false, ...(capacity !== undefined && { capacity }) } as Command;
-}
-
-function partOf(piece: Piece, view: Snapshot<Coordinated>, command: Command): Part {
+function partOf(piece: Piece, view: Snapshot<Coordinated>, command: AcquireCommand): Part {
   return { name: piece.resource, state: view.state, command } as unknown as Part;
 }
 
@@ -467,33 +364,4 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
     }
   }
   return views;
-}
-
-/** Merges the transactions of all resources. Letters to one process become one, because no key may be put twice. */
-function merge(transactions: readonly Transaction[]): Transaction {
-  const letters = new Map<string, Nested>();
-  const success: Operation[] = [];
-  for (const operation of transactions.flatMap((transaction) => transaction.success)) {
-    const put = operation.do === 'transaction' ? operation.success[0] : undefined;
-    if (operation.do !== 'transaction' || put?.do !== 'put') {
-      success.push(operation);
-      continue;
-    }
-    const [before] = letters.get(put.key)?.success ?? [];
-    const earlier = before?.do === 'put' ? (before.value.json as Letter) : undefined;
-    const letter = put.value.json as Letter;
-    const both: Letter = {
-      answers: [...(earlier?.answers ?? []), ...letter.answers],
-      losses: [...(earlier?.losses ?? []), ...letter.losses],
-      reports: [...(earlier?.reports ?? []), ...(letter.reports ?? [])],
-    };
-    letters.set(put.key, { ...operation, success: [{ ...put, value: encode(both) }] });
-  }
-  // Each transaction compares that our session is alive: once is enough.
-  const compare = new Map(transactions.flatMap((one) => one.compare.map((each) => [JSON.stringify(each), each])));
-  return {
-    compare: [...compare.values()],
-    success: [...success, ...letters.values()],
-    failure: [],
-  };
 }

@@ -14,7 +14,7 @@ import {
   type Report,
   type ShortRequest,
 } from '../layout.ts';
-import { recordProblem } from '../stored.ts';
+import { type Fields, isObject, recordProblem } from '../stored.ts';
 
 /** Acts on the parts of a letter. */
 export interface LetterRecipient {
@@ -45,12 +45,6 @@ export function readLetter(letter: unknown, revision: Revision, reader: LetterRe
     else reader.failed(answer.id, fault);
   }
   for (const notice of listIn(letter, 'losses')) if (isLoss(notice)) reader.lost(notice);
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null;
 }
 
 function listIn(letter: unknown, field: string): readonly unknown[] {

@@ -7,13 +7,18 @@ import { sentNow, Session } from './session.ts';
 const TTL_MS = 15_000;
 
 /** A session whose store is asked to renew at once, and whose process is stopped for so long while it is. */
-function renewedAtOnce(answer: boolean, stopMs = 0) {
+function renewedAtOnce(answer: boolean, stopMs = 0, earlyMs = 0) {
   const time = new TestClock();
   let stoppedMs = 0;
+  let woken = 0;
   const clock: Clock = {
     now: () => time.now() + stoppedMs,
     monotonic: () => time.monotonic() + stoppedMs,
-    timer: (delayMs, call) => time.timer(delayMs, call),
+    timer: (delayMs, call) =>
+      time.timer(Math.max(0, delayMs - earlyMs), () => {
+        woken++;
+        call();
+      }),
   };
   const asked = vi.fn(() => Promise.resolve({ id: '1', ttlMs: TTL_MS }));
   const onEnd = vi.fn();
@@ -25,7 +30,7 @@ function renewedAtOnce(answer: boolean, stopMs = 0) {
     },
   } as unknown as Store;
   const session = new Session(store, clock, 'a', { id: '1', ttlMs: TTL_MS }, sentNow(clock), onEnd);
-  return { time, session, asked, onEnd };
+  return { time, session, asked, onEnd, woken: () => woken };
 }
 
 describe('a session whose store renews at once', () => {
@@ -34,6 +39,13 @@ describe('a session whose store renews at once', () => {
     await time.advance(20 * TTL_MS);
     expect(session.isValid()).toBe(true);
     expect(asked).not.toHaveBeenCalled();
+  });
+
+  it('wakes its process once for each renewal, although timers fire some milliseconds early', async () => {
+    const { time, session, woken } = renewedAtOnce(true, 0, 8);
+    await time.advance(20 * TTL_MS);
+    expect(session.isValid()).toBe(true);
+    expect(woken()).toBeLessThanOrEqual(61);
   });
 
   it('asks and waits where its store cannot answer at once', async () => {

@@ -19,6 +19,8 @@ export const MARGIN = 0.1;
 /** The part of the lease's time after which it is renewed: there must be time for several attempts over a network. */
 const RENEWED_AFTER = 1 / 3;
 const SHORTEST_RETRY_MS = 50;
+/** The part of the lease's time by which a renewal may come early: Node's timers do, and waking up once more costs more. */
+const EARLY = 1 / 500;
 
 export class Session {
   readonly id: string;
@@ -81,7 +83,8 @@ export class Session {
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
     const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
-    if (this.#clock.monotonic() >= this.#renewAt || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
+    if (this.#clock.monotonic() >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt)))
+      this.#renew();
     return this.#ended === undefined;
   }
 

@@ -8,21 +8,17 @@ import {
   DETACHED_TTL_MS,
   documentProblem,
   type Ending,
-  hasTerms,
   type Json,
   LARGEST_DATA_BYTES,
   nameProblem,
   requestProblem,
   statusOf,
-  type Task,
   type TaskStatus,
-  type Terms,
   termsOf,
   type Token,
-  withTerms,
 } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import type { Revision, TransactionResult } from '../../store/index.ts';
+import type { Revision } from '../../store/index.ts';
 import type { Subscription } from '../subscription.ts';
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import { flag, refuseUnlessFunction, refuseWrongValues, shapeProblem, valuesProblem, wholeNumber } from '../options.ts';
@@ -44,22 +40,9 @@ import type { TaskHandler } from './notifier.ts';
 import { type ForgetOutcome, forgetTask, type RequeueOutcome, requeueTask } from './idle.ts';
 import { type ListOptions, listTasks } from './listing.ts';
 import { keepTime, type Retention } from './retention.ts';
-import { readTasks, taskIn, type TaskView, viewOf } from './reading.ts';
+import { dataToPublish, publishTask, type PublishOptions, type PublishOutcome } from './publishing.ts';
+import { type TaskView, viewOf } from './reading.ts';
 import type { TaskWaitOptions } from './task-waiters.ts';
-import { writeOnce } from '../write/write-once.ts';
-import { publishTransaction } from './writing.ts';
-
-/** The terms of a task: who may claim it, when, and how often. */
-export interface PublishOptions extends Partial<Terms> {
-  /** Who publishes the task; shown to people. */
-  readonly by?: string;
-}
-
-/** What `publish` answers. */
-export type PublishOutcome =
-  | { readonly kind: 'published'; readonly id: string }
-  /** A task of this id exists; it was not changed. */
-  | { readonly kind: 'exists'; readonly id: string; readonly status: TaskStatus };
 
 /** Who claims. */
 export interface ClaimOptions {
@@ -98,7 +81,6 @@ export type ForceOutcome =
 
 const CLAIM = ['holder', 'capabilities'];
 const WAIT = ['waitMs', 'signal'];
-const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by'];
 
 /** The tasks of a store, and the workers that claim them. `Data` and `Result`: the JSON that a task carries. */
 export class Tasks {
@@ -118,53 +100,7 @@ export class Tasks {
     options: PublishOptions = {},
   ): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
-    const { by, ...terms } = options;
-    const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ?? requestProblem({ holder: by });
-    if (problem !== undefined) throw new Failure('invalid', problem);
-    const whole = withTerms(data as Json, terms);
-    if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
-    if (termsOf(whole.data).terms.dependsOn.includes(id)) {
-      throw new Failure(
-        'invalid',
-        `${taskResource(id)}: dependsOn names the task itself, so it could never begin; leave it out`,
-      );
-    }
-    return this.#publish(id, whole.data, by);
-  }
-
-  async #publish(id: string, data: Json, by: string | undefined): Promise<PublishOutcome> {
-    const runtime = this.#runtime;
-    const at = runtime.clock.now();
-    const publication = runtime.options.newId();
-    const events = [{ type: 'task:published', at, holder: by ?? '' }];
-    const bookkeeping = {
-      attempts: 0,
-      publication,
-      publishedAt: at,
-      ...(by !== undefined && { publishedBy: by }),
-      events,
-    };
-    const transaction = publishTransaction(id, data, bookkeeping, !hasTerms(termsOf(data).terms));
-    const published: PublishOutcome = { kind: 'published', id };
-    return writeOnce<Task | undefined, PublishOutcome>(runtime, {
-      // The first pass reads nothing: the write compares that there is no such task.
-      read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
-      found: (task) => (task?.bookkeeping?.entry.publication === publication ? published : undefined),
-      decide: (task, doubt) => {
-        if (task?.data === undefined) {
-          const landed = ({ revision }: TransactionResult): PublishOutcome => {
-            this.#dispatch.waiters.wrote(revision);
-            return published;
-          };
-          return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
-        }
-        // A claim made without reading the task overwrites who published it, until the claim ends.
-        const isUnsigned = task.bookkeeping?.entry.publication === undefined && isSame(task.data.json, data);
-        if (doubt !== undefined && isUnsigned) throw inDoubt(id, doubt);
-        return { kind: 'answer', answer: { kind: 'exists', id, status: statusOf(task) } };
-      },
-      until: runtime.giveUpAt(),
-    });
+    return publishTask(this.#runtime, id, dataToPublish(id, data as Json, options), options.by, this.#wrote);
   }
 
   /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */
@@ -408,18 +344,6 @@ export class Tasks {
     }
     return id;
   }
-}
-
-function isSame(found: Json | undefined, data: Json): boolean {
-  return found !== undefined && JSON.stringify(found) === JSON.stringify(data);
-}
-
-function inDoubt(id: string, cause: unknown): Failure {
-  const what =
-    'the store did not answer the publication; a task with this id and data exists now and is already claimed';
-  return new Failure('outcome-unknown', `${taskResource(id)}: ${what}, so it may be this one or an earlier one`, {
-    cause,
-  });
 }
 
 function statusProblem(status: unknown): string | undefined {

@@ -10,11 +10,10 @@
  * One commit takes all commands that are pending. The writer uses callbacks instead of promises, so that on an engine that
  * answers at once an `acquire` reaches its hold without yielding.
  */
-import type { Answer, Loss, Moment } from '../../core/index.ts';
+import type { Answer, Loss } from '../../core/index.ts';
 import { always, type KeyValue, type Revision, type TransactionResult } from '../../store/index.ts';
 import {
   continues,
-  fitting,
   inTime,
   isOutdated,
   isRepeat,
@@ -23,6 +22,7 @@ import {
   waitingOf,
   withoutMarked,
 } from './batch.ts';
+import { Backlog } from './backlog.ts';
 import { type Commit, commitOf } from './commit.ts';
 import { Delegation, type DelegatingWriter } from './delegation.ts';
 import { decide } from './decide.ts';
@@ -36,6 +36,7 @@ import { type Attempt, Recovery } from './recovery.ts';
 import { type AnyCommand, type AnyOutcome, type PendingCommand, BackgroundCommand } from './pending-command.ts';
 import { recordOf, type Snapshot, writerOf } from './snapshot.ts';
 import { StateReader } from './state-reader.ts';
+import { Unserved } from './unserved.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
@@ -52,16 +53,13 @@ export class ResourceWriter<
   readonly #cached: CachedState<State>;
   readonly #reader: StateReader<State>;
   readonly #delegation: Delegation<Command, Outcome>;
-  /** How many commands were submitted so far: tells whether a read came before or after a command. */
-  #asked = 0;
-  #pending: PendingCommand<Command, Outcome>[] = [];
+  readonly #unserved: Unserved<State, Command, Outcome>;
+  readonly #backlog = new Backlog<Command, Outcome>();
   #busy = false;
   #onIdle: (() => void)[] = [];
   readonly #recovery: Recovery;
   /** A write got no answer: it may still land while the record has this mod revision. */
   #inDoubt: Revision | undefined;
-  /** Delegated commands that the keeper did not answer. */
-  readonly #returned: { batch: PendingCommand<Command, Outcome>[]; readonly error: unknown }[] = [];
 
   constructor(machine: Machine<State, Command, Outcome>, name: string, host: WriterHost) {
     this.#machine = machine;
@@ -71,18 +69,19 @@ export class ResourceWriter<
     this.#cached = new CachedState(machine, host);
     this.#reader = new StateReader(machine, this.keys, host, this.#cached);
     this.#delegation = new Delegation(this, host);
+    this.#unserved = new Unserved(machine, this.#cached, host);
     this.#recovery = new Recovery(host);
   }
 
   submit(pending: PendingCommand<Command, Outcome>): void {
-    this.#asked += 1;
-    pending.asked = this.#asked;
+    this.#backlog.asked += 1;
+    pending.asked = this.#backlog.asked;
     if (this.#busy) {
-      this.#pending.push(pending);
+      this.#backlog.add(pending);
     } else {
       this.#busy = true;
       if (this.#host.answersAtOnce) return this.#attempt([pending]);
-      this.#pending.push(pending);
+      this.#backlog.add(pending);
       this.#goOn();
     }
   }
@@ -110,7 +109,7 @@ export class ResourceWriter<
 
   /** Takes back delegated commands that the keeper did not answer. */
   returned(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
-    this.#returned.push({ batch, error });
+    this.#backlog.addReturned(batch, error);
     if (this.#busy) return;
     this.#busy = true;
     this.#next();
@@ -168,18 +167,12 @@ export class ResourceWriter<
 
   #next(): void {
     this.#takeOverReport();
-    const returned = this.#returned.shift();
+    const returned = this.#backlog.takeReturned();
     if (returned !== undefined) return this.#failed(returned.batch, returned.error);
-    const pending = this.#pending;
-    if (pending.length === 0) {
-      this.#busy = false;
-      this.checkIdle();
-      return;
-    }
-    const count = fitting(pending);
-    if (pending.length > count) return this.#attempt(pending.splice(0, count));
-    this.#pending = [];
-    this.#attempt(pending);
+    const batch = this.#backlog.take();
+    if (batch.length > 0) return this.#attempt(batch);
+    this.#busy = false;
+    this.checkIdle();
   }
 
   #attempt(batch: PendingCommand<Command, Outcome>[]): void {
@@ -206,7 +199,7 @@ export class ResourceWriter<
     let decision: Decision<State>;
     let commit: Commit | undefined;
     try {
-      decision = decide(this.#machine, snapshot.state, batch, this.#moment(SERVED), host.sender.id);
+      decision = decide(this.#machine, snapshot.state, batch, host.moment(host.revision, SERVED), host.sender.id);
       if (decision.state === snapshot.state && decision.withdrawn.length === 0) return this.#refuse(batch);
       const changesRecord = decision.state.record !== snapshot.state.record;
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
@@ -218,7 +211,7 @@ export class ResourceWriter<
     }
     if (commit === undefined) return this.#refresh(batch, true);
     const committed = commit;
-    const asked = this.#asked;
+    const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
     host.commit(
       committed.transaction,
@@ -250,7 +243,7 @@ export class ResourceWriter<
 
   #refresh(batch: PendingCommand<Command, Outcome>[], wholeQueue: boolean): void {
     const whole = wholeQueue || batch.some(needsWhole);
-    const asked = this.#asked;
+    const { asked } = this.#backlog;
     this.#reader.refresh(whole, {
       done: (snapshot) => {
         this.#recovery.read();
@@ -295,7 +288,6 @@ export class ResourceWriter<
     result: TransactionResult,
     asked: number,
   ): void {
-    const { snapshot } = this.#cached;
     const known = commit.changesRecord || decision.restsOnRecord;
     this.#cached.advance(decision, commit, result);
     if (commit.changesRecord) {
@@ -315,44 +307,16 @@ export class ResourceWriter<
       this.#host.answer(this.resource, decision.answers[i] as Answer<unknown>);
     }
     for (let i = 0; i < decision.losses.length; i++) this.#host.lose(decision.losses[i] as Loss);
-    const mayServeMore = known && !snapshot.complete && snapshot.state.waiting.length === 0;
-    const servedAll = decision.touched < SERVED;
-    // A new `onStale` may let requests past a stale hold, also requests that are not in the cached queue.
-    const isConfigured = commit.changesRecord && batch.some(({ command }) => command.kind === 'configure');
-    const isOpen = !this.#machine.isClosed(snapshot.state) || (isConfigured && this.#cached.mayBeStale());
-    if (!servedAll || (mayServeMore && isOpen)) this.settle();
-    else if (commit.queueAfter !== undefined && this.#couldServe(snapshot.state)) this.settle();
+    if (decision.touched >= SERVED || this.#unserved.areLeft(batch, commit, known)) this.settle();
     if (again === undefined) this.#goOn();
     else this.#attempt(again);
   }
 
-  /**
-   * The write changed only tickets, decided on a record that may have been old. If the record that it read lets a request in,
-   * this process has to serve it: no other process will.
-   */
+  /** Takes over the record that a write of tickets alone read. */
   #sawRecord({ results }: TransactionResult, commit: Commit): void {
     if (commit.record === undefined || !this.#cached.sawRecord(commit.record.in(results))) return;
     this.#resolveDoubt();
-    const { snapshot } = this.#cached;
-    const couldBeServed = (): boolean => this.#couldServe({ ...snapshot.state, waiting: commit.arriving });
-    if (this.#machine.isClosed(snapshot.state) && !this.#cached.mayBeStale()) {
-      // The hold for which the request waits may have ended, or changed, since the record on which it was decided.
-      if (couldBeServed()) this.settle();
-      return;
-    }
-    if (this.#cached.unknownLeases().length > 0) return this.settle();
-    // The write removed a dead request: the one behind it, known or not, may be next.
-    if (commit.arriving.length === 0) return this.settle();
-    if (couldBeServed()) this.settle();
-  }
-
-  #couldServe(state: State): boolean {
-    if (state.waiting.length === 0) return false;
-    return this.#machine.transition(state, this.#machine.settle, this.#moment()).state !== state;
-  }
-
-  #moment(most?: number): Moment {
-    return this.#host.moment(this.#host.revision, most);
+    if (this.#unserved.areLeftBy(commit)) this.settle();
   }
 
   /** Another process wrote first. */
@@ -389,6 +353,7 @@ export class ResourceWriter<
   #takeBack({ fallback }: Commit): void {
     const success = fallback.map((ticket) => ({ do: 'delete' as const, key: ticketKey(this.keys, ticket) }));
     // If this fails too, the tickets go with the session.
+    const ignore = (): void => undefined;
     this.#host.commit(always(success), ignore, ignore);
   }
 
@@ -409,20 +374,14 @@ export class ResourceWriter<
       isWanted: (error) => {
         const now = this.#host.monotonic();
         rest = inTime(rest, now, error);
-        // Commands that came meanwhile may run out of time before the store answers again.
-        this.#pending = inTime(this.#pending, now, error);
-        for (const returned of this.#returned) returned.batch = inTime(returned.batch, now, returned.error);
+        this.#backlog.failLate(now, error);
         if (rest.length > 0) return true;
         this.#next();
         return false;
       },
       look: (afterDoubt) => {
         if (afterDoubt) return this.#refresh(rest, true);
-        // Commands that came meanwhile join the batch.
-        const all = [...rest, ...this.#pending];
-        const count = Math.max(rest.length, fitting(all));
-        this.#pending = all.slice(count);
-        this.#refresh(all.slice(0, count), false);
+        this.#refresh(this.#backlog.takeAlong(rest), false);
       },
       failed: (error) => this.#fail(rest, error),
       keepsAlive: rest.some(
@@ -439,5 +398,3 @@ export class ResourceWriter<
     this.#next();
   }
 }
-
-function ignore(): void {}

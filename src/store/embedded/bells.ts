@@ -114,16 +114,17 @@ export class Listeners {
     this.#directory = directory;
   }
 
-  /** Rings for everyone who listens for something of this, except for `own`. */
-  announce(made: readonly Made[], version: number, own: string | undefined): void {
+  /** Rings for everyone who listens for something of this, except for `own`. False if it is not known who does. */
+  announce(made: readonly Made[], version: number, own: string | undefined): boolean {
     let concerned: Set<string>;
     try {
       concerned = this.concernedBy(made.flatMap(touchedBy), version);
     } catch {
       // What is announced is committed, whatever happens here; the process on duty rings again.
-      return;
+      return false;
     }
     for (const bell of concerned) if (bell !== own) this.ring(bell);
+    return true;
   }
 
   /** The bells to ring for changes of these keys. `version`: of the list, as the state of the store has it. */

@@ -118,7 +118,7 @@ export class Listening {
         break;
       }
     }
-    this.#listeners.announce(made, version, this.#bell?.name);
+    if (this.#listeners.announce(made, version, this.#bell?.name)) this.relay.rangFor(made);
   }
 
   /** Another process may have written. */

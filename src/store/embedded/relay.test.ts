@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Listeners } from './bells.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, Made } from './engine.ts';
 import { Relay } from './relay.ts';
 
 const [OURS, ONE, OTHER] = ['00000000000000aa', '00000000000000bb', '00000000000000cc'] as const;
@@ -34,12 +34,30 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
+function made(revision: number): Made {
+  return { revision, changes: [], lease: 1 };
+}
+
 describe('the process on duty', () => {
   it('rings again for what was written since, once, and only for those whom it concerns', () => {
     relay.ringAgain(OURS);
     expect(rung).toEqual([]);
     state.revision = 11;
     relay.ringAgain(OURS);
+    relay.ringAgain(OURS);
+    expect(rung).toEqual([ONE]);
+  });
+
+  it('does not ring again for what it has written and rung for itself', () => {
+    state.revision = 12;
+    relay.rangFor([made(11), made(12)]);
+    relay.ringAgain(OURS);
+    expect(rung).toEqual([]);
+  });
+
+  it('rings again for what others wrote before its own changes', () => {
+    state.revision = 12;
+    relay.rangFor([made(12)]);
     relay.ringAgain(OURS);
     expect(rung).toEqual([ONE]);
   });

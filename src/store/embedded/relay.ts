@@ -10,7 +10,7 @@ import { watch } from 'node:fs';
 import { join } from 'node:path';
 import type { Revision } from '../contract.ts';
 import type { Listeners } from './bells.ts';
-import type { Engine, State } from './engine.ts';
+import type { Engine, Made, State } from './engine.ts';
 
 /** History that is shorter than this is read in no time, however old it is. */
 const FEW_REVISIONS = 256;
@@ -55,6 +55,11 @@ export class Relay {
     this.#rungUpTo = state.revision;
     if (isAll) this.#allRungAt = state.revision;
     for (const bell of bells) if (bell !== own) this.#ring(bell);
+  }
+
+  /** The process on duty has rung for its own changes, as when it ends leases: hundreds of processes need no second ring. */
+  rangFor(made: readonly Made[]): void {
+    for (const { revision } of made) if (revision - 1 === this.#rungUpTo) this.#rungUpTo = revision;
   }
 
   /** Some processes have bells without a file watch here, so this process has to look. */

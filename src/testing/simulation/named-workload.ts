@@ -7,7 +7,8 @@ import { Failure } from '../../failure.ts';
 import type { Lock } from '../../runtime/holds/lock.ts';
 import type { Hold, LockHold } from '../../runtime/holds/public-hold.ts';
 import { HoldLost, NotAcquired } from '../../runtime/refusal.ts';
-import { CHANGED, type Held } from './checker.ts';
+import type { Held } from './checker.ts';
+import { CHANGED } from './store-checker.ts';
 import { isExpected, type Story, Thrown, User } from './user.ts';
 
 /** Few, so that the same one is at work in several processes. */
@@ -262,7 +263,7 @@ export class NamedWorker extends User {
       try {
         this.process.pause(this.random.pick([100, 1000, 4000, 8000]));
         await this.world.sleep(0, this.process);
-        wasLost = !this.checker.isStored(hold);
+        wasLost = !this.checker.store.isStored(hold);
         this.checker.touches(believer);
       } finally {
         this.checker.left(believer);

@@ -41,7 +41,7 @@ export class PipelineWorker extends User {
     const question = view?.blocked !== undefined && 'question' in view.blocked ? view.blocked.question : undefined;
     const decision = question === undefined ? {} : { decision: 'rerun' as const, question };
     const again = question === undefined && view?.state === 'failed' ? { from: 'build' } : {};
-    if (question !== undefined || view?.state === 'failed') this.checker.mayRunAgain(id);
+    if (question !== undefined || view?.state === 'failed') this.checker.phases.mayRunAgain(id);
     const standsBy = this.random.chance(0.3);
     const by = this.name;
     const options = {
@@ -83,7 +83,7 @@ export class PipelineWorker extends User {
       pipelines.look(id),
     ]);
     this.note(`${all.length} pipelines, ${logs.length} logs, ${JSON.stringify(state)}`);
-    if (this.random.chance(0.2)) await this.checker.forgets(id, () => pipelines.forget(id));
+    if (this.random.chance(0.2)) await this.checker.phases.forgets(id, () => pipelines.forget(id));
   }
 
   /** Three phases: each counts how often it runs, and nobody else may be at the same pipeline meanwhile. */
@@ -100,7 +100,7 @@ export class PipelineWorker extends User {
 
   #phase(isIdempotent: boolean): PhaseFunction {
     return async ({ pipeline, phase, signal, token, log }) => {
-      const leave = this.checker.phaseBegins(pipeline, phase, token, isIdempotent, this.process);
+      const leave = this.checker.phases.phaseBegins(pipeline, phase, token, isIdempotent, this.process);
       try {
         log('simulated');
         await this.pause(this.random.chance(0.1) ? 4000 : 200);

@@ -153,7 +153,7 @@ class Simulation {
       if (this.#progress(forgotten) === before) break;
     }
     if (forgotten.length > 0) {
-      for (const line of this.#checker.describe()) this.#world.note('', line);
+      for (const line of this.#checker.store.describe()) this.#world.note('', line);
       const told = forgotten.map(({ name, doing }) => `${name} ${doing}`).join('; ');
       this.#checker.fail(`forgotten: ${told}`);
     }
@@ -203,7 +203,7 @@ class Simulation {
   /** What the dead left behind ends with their leases; requests that are late arrive. */
   async #clearedUp(): Promise<void> {
     await this.#for(LATE_MS);
-    await this.#for(CALM_MS, () => this.#checker.isQuiet);
+    await this.#for(CALM_MS, () => this.#checker.store.isQuiet);
   }
 
   /** Ends early once `isOver`: all that would still happen is that sessions renew their leases. */
@@ -222,7 +222,7 @@ class Simulation {
   }
 
   async #observe(): Promise<void> {
-    await this.#watch({ key: ANCHORS, end: afterPrefix(RECORDS) }, (changes) => this.#checker.stored(changes));
+    await this.#watch({ key: ANCHORS, end: afterPrefix(RECORDS) }, (changes) => this.#checker.store.stored(changes));
     if (this.#workload === 'members')
       await this.#watch(prefixed(MEMBERS), (changes) => this.#checker.members.stored(changes));
     if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));

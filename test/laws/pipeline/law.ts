@@ -4,7 +4,8 @@
  */
 import type { GuardOutcome, OnFailure } from '../../../src/core/guard/index.ts';
 import type { Moment, Token } from '../../../src/core/machine.ts';
-import type { PipelineCommand, pipelineTransition, PipelineTransition } from '../../../src/core/pipeline/pipeline.ts';
+import type { PipelineCommand, PipelineTransition } from '../../../src/core/pipeline/command.ts';
+import type { pipelineTransition } from '../../../src/core/pipeline/pipeline.ts';
 import type { PipelineRecord } from '../../../src/core/pipeline/record.ts';
 import type { Phase, Runbook } from '../../../src/core/pipeline/runbook.ts';
 

@@ -1,5 +1,5 @@
 /** The account that the laws keep. */
-import type { PhaseResult, PipelineCommand } from '../../../src/core/pipeline/pipeline.ts';
+import type { PhaseResult, PipelineCommand } from '../../../src/core/pipeline/command.ts';
 import type { Runbook } from '../../../src/core/pipeline/runbook.ts';
 import {
   areOutputs,

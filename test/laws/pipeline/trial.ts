@@ -12,7 +12,7 @@ import type {
   PhaseResult,
   PipelineCommand,
   PipelineTransition,
-} from '../../../src/core/pipeline/pipeline.ts';
+} from '../../../src/core/pipeline/command.ts';
 import type { PipelineRecord } from '../../../src/core/pipeline/record.ts';
 import type { Phase, Runbook } from '../../../src/core/pipeline/runbook.ts';
 import type { Laws, Past, Seen, Transition } from './law.ts';

@@ -3,7 +3,7 @@ import type { Json } from '../../../core/index.ts';
 import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../../store/index.ts';
 import { ANCHORS, decode, MAINTAINER, processOf } from '../../layout.ts';
-import { type Malformed, readEach } from '../../stored.ts';
+import { isObject, type Malformed, readEach } from '../../stored.ts';
 
 /** A process that is present in the store. */
 export interface SurveyedSession {
@@ -81,6 +81,5 @@ function leaseOf({ key }: KeyValue): string {
 }
 
 function fieldsOf(about: Json | undefined): { readonly [key: string]: Json | undefined } {
-  const isObject = typeof about === 'object' && about !== null && !Array.isArray(about);
-  return isObject ? (about as { readonly [key: string]: Json | undefined }) : {};
+  return isObject(about) ? (about as { readonly [key: string]: Json | undefined }) : {};
 }

@@ -1,0 +1,19 @@
+/** `signalbox witness …`: the record of every change, and what shows that nobody has changed it. */
+import type { Command } from 'commander';
+import { addKey } from './witness/key.ts';
+import { addProof } from './witness/proof.ts';
+import { addVerify } from './witness/verify.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox witness verify record.jsonl.gz --anchor anchors.jsonl
+  signalbox witness proof create lock/main 17 --from record.jsonl > proof.json
+  signalbox witness proof check proof.json --key witness.key.pub
+  signalbox witness key create witness.key`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  addVerify(command.command('verify'));
+  addProof(command.command('proof'));
+  addKey(command.command('key'));
+}

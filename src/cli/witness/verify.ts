@@ -1,0 +1,91 @@
+/** `signalbox witness verify`: says whether a record is whole and unchanged, and if not, what is wrong first. */
+import type { Command } from 'commander';
+import { type Finding, type Verification, Verifier } from '../../core/index.ts';
+import { sha256 } from '../../host/index.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { interruptible } from '../interrupt.ts';
+import { print, printable, printJson, tell } from '../output.ts';
+import { isJson } from '../store.ts';
+import { linesOf } from './record-file.ts';
+import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
+
+/** How often a person at a terminal sees how far it is. */
+const PROGRESS_MS = 2000;
+/** Looking at the clock for each entry would take a part of the time. */
+const PROGRESS_ENTRIES = 4096;
+
+export function addVerify(command: Command): void {
+  addTrustOptions(command.description('check that a record is whole and unchanged'))
+    .argument('<file>', 'an export, packed with gzip or not; - is stdin')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox witness verify record.jsonl.gz
+  signalbox witness verify record.jsonl --key witness.key.pub --anchor anchors.jsonl
+  ssh build-1 signalbox witness export | signalbox witness verify - --json
+
+Opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or forked, and
+checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the record is
+compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
+Exit code 0 if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
+    )
+    .action((file: string, flags: TrustFlags) => verify(command, file, flags));
+}
+
+async function verify(command: Command, file: string, flags: TrustFlags): Promise<void> {
+  const verifier = new Verifier({ digest: sha256, ...(await trustOf(flags)) });
+  const result = await interruptible((signal) => readInto(verifier, file, signal));
+  tellResult(command, result);
+}
+
+/** Reads a record up to the first thing that is wrong. `seen` is called for every line. */
+export async function readInto(
+  verifier: Verifier,
+  file: string,
+  signal: AbortSignal,
+  seen?: (line: string) => void,
+): Promise<Verification> {
+  let next = Date.now() + PROGRESS_MS;
+  for await (const line of linesOf(file)) {
+    signal.throwIfAborted();
+    verifier.line(line);
+    seen?.(line);
+    if (verifier.isDecided) break;
+    if (verifier.entries % PROGRESS_ENTRIES !== 0 || Date.now() < next) continue;
+    tell(`verified ${verifier.entries.toLocaleString('en')} entries so far`);
+    next = Date.now() + PROGRESS_MS;
+  }
+  return verifier.finish();
+}
+
+/** Ends the command with 65 if something is wrong. */
+export function tellResult(command: Command, result: Verification): void {
+  const { finding } = result;
+  if (isJson(command)) printJson({ ok: finding === undefined, ...result });
+  if (finding !== undefined) throw new CliExit(EXIT.integrity, isJson(command) ? '' : printable(findingText(finding)));
+  if (!isJson(command)) for (const line of resultLines(result)) print(line);
+}
+
+/** `line 17: entry 5 of lock/main is missing: …`. */
+export function findingText({ kind, resource, seq, checkpoint, line, why }: Finding): string {
+  const entry = resource === undefined ? undefined : `entry ${seq} of ${resource}`;
+  const what = entry ?? (checkpoint === undefined ? 'the record' : `checkpoint ${checkpoint}`);
+  return `${line === undefined ? '' : `line ${line}: `}${what}: ${kind}: ${why}`;
+}
+
+function resultLines(result: Verification): readonly string[] {
+  const { entries, chains, checkpoints, signed, anchored, covered, trimmed } = result;
+  const some = (count: number, what: string): string =>
+    `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+  const vouched = [...(signed > 0 ? [`${signed} signed`] : []), ...(anchored > 0 ? [`${anchored} anchored`] : [])];
+  const open = entries - covered;
+  return [
+    `good: ${some(entries, 'entry').replace('entrys', 'entries')} in ${some(chains, 'chain')}`,
+    `${some(checkpoints, 'checkpoint')}${vouched.length === 0 ? '' : ` (${vouched.join(', ')})`}`,
+    ...(trimmed > 0 ? [`${trimmed.toLocaleString('en')} older entries were trimmed; a checkpoint covers them`] : []),
+    ...(open > 0
+      ? [`${open.toLocaleString('en')} entries came after the last checkpoint that covers their chain`]
+      : []),
+  ];
+}

@@ -1,0 +1,87 @@
+/**
+ * Canonical JSON (RFC 8785): one text for one value, so that its hash can be computed again anywhere. Keys are sorted by
+ * their UTF-16 code units, nothing is written between them, and strings and numbers are written as ECMAScript does.
+ */
+import type { Json } from '../machine.ts';
+import { shown } from '../shown.ts';
+
+/** Characters that a string cannot hold as they are: quotes, backslashes, control characters, and perhaps half a pair. */
+const NEEDS_CARE = /["\\\u0000-\u001f\ud800-\udfff]/;
+const HALF_PAIR = /\p{Cs}/u;
+const HALF_PAIRS = /\p{Cs}/gu;
+
+/** Throws a TypeError for what JSON cannot say: NaN, Infinity, half a surrogate pair, a function, something circular. */
+export function canonical(value: unknown): string {
+  return write(value, 0);
+}
+
+/** Deeper than any value that signalbox accepts, and far from the end of the stack. */
+const DEEPEST = 500;
+
+function write(value: unknown, depth: number): string {
+  if (typeof value === 'string') return canonicalString(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value);
+  if (typeof value === 'boolean') return value ? 'true' : 'false';
+  if (value === null) return 'null';
+  if (typeof value !== 'object') throw new TypeError(`${shown(value)} is no JSON`);
+  if (depth > DEEPEST) throw new TypeError(`a value is nested more than ${DEEPEST} deep`);
+  return Array.isArray(value) ? writeList(value, depth + 1) : writeFields(value as Fields, depth + 1);
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function writeList(values: readonly unknown[], depth: number): string {
+  let text = '[';
+  for (let i = 0; i < values.length; i++) {
+    if (i > 0) text += ',';
+    text += write(values[i], depth);
+  }
+  return `${text}]`;
+}
+
+function writeFields(fields: Fields, depth: number): string {
+  let text = '';
+  for (const key of Object.keys(fields).sort()) {
+    const value = fields[key];
+    if (value === undefined) continue;
+    text += `${text === '' ? '' : ','}${canonicalString(key)}:${write(value, depth)}`;
+  }
+  return `{${text}}`;
+}
+
+export function canonicalString(text: string): string {
+  if (!NEEDS_CARE.test(text)) return `"${text}"`;
+  if (HALF_PAIR.test(text)) throw new TypeError('half a surrogate pair is no text');
+  return JSON.stringify(text);
+}
+
+/**
+ * The value as JSON that has a canonical form: what JSON.stringify would leave out is left out, and half a surrogate pair
+ * becomes U+FFFD. The witness must not refuse what a lock accepts. Undefined if JSON.stringify says nothing of it.
+ */
+export function plain(value: unknown): Json | undefined {
+  const text = JSON.stringify(value) as string | undefined;
+  if (text === undefined) return undefined;
+  // JSON.stringify escapes half a pair, and only then is there `\ud` in lower case; an escaped backslash before it only
+  // makes the slow way be taken in vain.
+  return text.includes('\\ud') ? mended(JSON.parse(text) as Json) : (JSON.parse(text) as Json);
+}
+
+function mended(value: Json): Json {
+  if (typeof value === 'string') return wellFormed(value);
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(mended);
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [wellFormed(key), mended(field as Json)]));
+}
+
+/** Half a surrogate pair becomes U+FFFD. */
+export function wellFormed(text: string): string {
+  return HALF_PAIR.test(text) ? text.replace(HALF_PAIRS, '\ufffd') : text;
+}
+
+const encoder = new TextEncoder();
+
+/** In UTF-8. */
+export function bytesIn(text: string): number {
+  return /^[\x00-\x7f]*$/.test(text) ? text.length : encoder.encode(text).length;
+}

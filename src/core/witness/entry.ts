@@ -1,0 +1,252 @@
+/**
+ * The entries of the witness, one for each write. Each names the hash of the entry before it, so that the entries of a
+ * resource are a chain:
+ *
+ *     head { seq: 0, hash: 00… } ──▶ entry 1 { previous: 00…, hash: a1… } ──▶ entry 2 { previous: a1…, hash: b2… } ──▶ …
+ *
+ * The hash is the SHA-256 of the entry's canonical JSON without `hash`. docs/witness.md specifies all of it.
+ */
+import type { Json } from '../machine.ts';
+import { isRecord } from '../shape.ts';
+import { shown } from '../shown.ts';
+import { bytesIn, canonical, canonicalString, plain, wellFormed } from './canonical.ts';
+
+/** The SHA-256 of a text's UTF-8, in lower-case hex. The runtime has Node's own; the core has none. */
+export type Digest = (text: string) => string;
+
+/** One command of a write, as the witness keeps it. */
+export interface WitnessedCommand {
+  /** Who asked: the holder, the member, the user. */
+  readonly actor: string;
+  /** What asked: `lock`, `task`, `cli`, `server`, … */
+  readonly component: string;
+  /** The trace that it belongs to, if any. */
+  readonly trace?: string;
+  /** What was asked: `acquire`, `release`, … */
+  readonly command: string;
+  /** What became of it: `acquired`, `queued`, … */
+  readonly outcome: string;
+  /** The names of its events, in order. */
+  readonly events: readonly string[];
+  /** How long the request had waited when it was decided. */
+  readonly waitedMs?: number;
+  /** What else is known of it. Values that are large or sensitive are here as their hash; see `entered`. */
+  readonly detail?: { readonly [name: string]: Json };
+}
+
+/** One write of a resource, as the witness keeps it. */
+export interface WitnessEntry {
+  /** The version of the format: 1. */
+  readonly v: 1;
+  /** `lock/main`, `task/7`, … */
+  readonly resource: string;
+  /** The place in the chain of the resource, from 1. */
+  readonly seq: number;
+  /** The revision of the store that the write was decided on. */
+  readonly revision: number;
+  /** When, by the clock of the process that wrote it. In milliseconds since 1970. */
+  readonly time: number;
+  /** The hash of the entry before it; 64 zeros for the first. */
+  readonly previous: string;
+  /** The commands of the write, in order. */
+  readonly commands: readonly WitnessedCommand[];
+  /** The SHA-256 of the canonical JSON of all the rest, in hex. */
+  readonly hash: string;
+}
+
+/** Where the chain of a resource ends, and up to where it was trimmed. */
+export interface ChainHead {
+  readonly resource: string;
+  /** The last entry's; 0 before the first. */
+  readonly seq: number;
+  readonly hash: string;
+  /** The last entry that was trimmed, if any was. */
+  readonly trimmed?: { readonly seq: number; readonly hash: string };
+}
+
+/** What stands for a value that is large or sensitive. */
+export type HashedValue = {
+  /** Of the canonical JSON of the value, after the salt if there is one. */
+  readonly sha256: string;
+  /** The length of its canonical JSON in UTF-8. */
+  readonly bytes: number;
+  readonly salt?: string;
+};
+
+/** What a write adds to the chain. */
+export interface Witnessed {
+  readonly revision: number;
+  readonly time: number;
+  readonly commands: readonly WitnessedCommand[];
+}
+
+export interface NextEntry {
+  readonly entry: WitnessEntry;
+  /** Its canonical JSON: what is stored and exported. */
+  readonly text: string;
+  readonly head: ChainHead;
+}
+
+/** What the first entry of a chain names as the one before it. */
+export const NO_ENTRY = '0'.repeat(64);
+
+/** A larger value is entered as its hash. */
+export const LARGEST_VALUE_BYTES = 1024;
+
+/** The head of a chain without entries. */
+export function emptyChain(resource: string): ChainHead {
+  return { resource, seq: 0, hash: NO_ENTRY };
+}
+
+/** The entry of a write whose chain has this head. The write must compare the head, or the chain could fork. */
+export function nextEntry(head: ChainHead, { revision, time, commands }: Witnessed, digest: Digest): NextEntry {
+  const seq = head.seq + 1;
+  const unsealed = { v: 1, resource: head.resource, seq, revision, time, previous: head.hash, commands } as const;
+  const [before, after] = halves(unsealed);
+  const hash = digest(before + after);
+  const { trimmed } = head;
+  return {
+    entry: { ...unsealed, hash },
+    text: `${before}"hash":"${hash}",${after}`,
+    head: { resource: head.resource, seq, hash, ...(trimmed && { trimmed }) },
+  };
+}
+
+/** What the hash of an entry should be. */
+export function entryHash(entry: Omit<WitnessEntry, 'hash'>, digest: Digest): string {
+  const [before, after] = halves(entry);
+  return digest(before + after);
+}
+
+/** The canonical JSON of an entry, and of its line in an export, which has a `kind`. */
+export function entryText(entry: WitnessEntry, kind?: 'entry'): string {
+  const [before, after] = halves(entry);
+  return `${before}"hash":${canonicalString(entry.hash)},${kind === undefined ? '' : '"kind":"entry",'}${after}`;
+}
+
+/**
+ * The canonical JSON around the place where `hash` stands. Written field by field, because sorting the keys of every entry
+ * takes most of the time otherwise; a property test compares it with `canonical`.
+ */
+function halves(entry: Omit<WitnessEntry, 'hash'>): readonly [before: string, after: string] {
+  const { commands, previous, resource, revision, seq, time, v } = entry;
+  let before = '{"commands":[';
+  for (let i = 0; i < commands.length; i++) {
+    if (i > 0) before += ',';
+    before += commandText(commands[i] as WitnessedCommand);
+  }
+  const after =
+    `"previous":${canonicalString(previous)},"resource":${canonicalString(resource)},` +
+    `"revision":${canonical(revision)},"seq":${canonical(seq)},"time":${canonical(time)},"v":${canonical(v)}}`;
+  return [`${before}],`, after];
+}
+
+function commandText(command: WitnessedCommand): string {
+  const { actor, component, detail, events, outcome, trace, waitedMs } = command;
+  let names = '';
+  for (let i = 0; i < events.length; i++) names += `${i > 0 ? ',' : ''}${canonicalString(events[i] as string)}`;
+  return (
+    `{"actor":${canonicalString(actor)},"command":${canonicalString(command.command)},` +
+    `"component":${canonicalString(component)},${detail === undefined ? '' : `"detail":${canonical(detail)},`}` +
+    `"events":[${names}],"outcome":${canonicalString(outcome)}` +
+    `${trace === undefined ? '' : `,"trace":${canonicalString(trace)}`}` +
+    `${waitedMs === undefined ? '' : `,"waitedMs":${canonical(waitedMs)}`}}`
+  );
+}
+
+/**
+ * A value as it is entered: in full, or as its hash if it is larger than 1 KiB or has a salt, which is given for what is
+ * sensitive. Undefined for what JSON leaves out.
+ */
+export function entered(value: unknown, digest: Digest, salt?: string): Json | HashedValue | undefined {
+  const json = plain(value);
+  if (json === undefined) return undefined;
+  const text = canonical(json);
+  const bytes = bytesIn(text);
+  if (salt !== undefined) return { sha256: digest(salt + text), bytes, salt };
+  return bytes > LARGEST_VALUE_BYTES ? { sha256: digest(text), bytes } : json;
+}
+
+/** Makes what came from outside fit to be entered as an actor, a trace or another word of a command. */
+export function enteredText(text: string, longest = 1000): string {
+  return wellFormed(text.length > longest ? text.slice(0, longest) : text);
+}
+
+const LONGEST_RESOURCE = 2000;
+const HASH = /^[0-9a-f]{64}$/;
+
+const ENTRY_FIELDS = new Set(['v', 'resource', 'seq', 'revision', 'time', 'previous', 'commands', 'hash']);
+const COMMAND_FIELDS = new Set([
+  ...['actor', 'component', 'trace', 'command', 'outcome', 'events', 'waitedMs', 'detail'],
+]);
+
+/** What keeps a value from being an entry; undefined if nothing does. Its hash is another question. `isLine`: has a `kind`. */
+export function entryProblem(value: unknown, isLine = false): string | undefined {
+  if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
+  const { v, resource, seq, revision, time, previous, commands, hash } = value;
+  if (v !== 1) return `v is ${shown(v)}; this signalbox reads 1`;
+  const problem = resourceProblem(resource);
+  if (problem !== undefined) return problem;
+  if (!isCount(seq) || seq === 0) return `seq is ${shown(seq)}; expected a whole number of at least 1`;
+  if (!isCount(revision)) return `revision is ${shown(revision)}; expected a whole number`;
+  if (typeof time !== 'number') return `time is ${shown(time)}; expected milliseconds since 1970`;
+  // Of a line both are compared with hashes, which says more and costs less.
+  if (!isHash(previous, isLine)) return `previous is ${shown(previous)}; expected 64 hexadecimal digits`;
+  if (!isHash(hash, isLine)) return `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
+  if (!Array.isArray(commands)) return `commands is ${shown(commands)}; expected a list`;
+  for (const key in value)
+    if (!ENTRY_FIELDS.has(key) && !(isLine && key === 'kind')) return `${shown(key)} is no field of an entry`;
+  for (let i = 0; i < commands.length; i++) {
+    const wrong = commandProblem(commands[i]);
+    if (wrong !== undefined) return `commands[${i}]: ${wrong}`;
+  }
+  return undefined;
+}
+
+function commandProblem(value: unknown): string | undefined {
+  if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
+  const { actor, component, trace = '', command, outcome, events, waitedMs = 0, detail } = value;
+  if (typeof actor !== 'string') return `actor is ${shown(actor)}; expected text`;
+  if (typeof component !== 'string') return `component is ${shown(component)}; expected text`;
+  if (typeof trace !== 'string') return `trace is ${shown(trace)}; expected text`;
+  if (typeof command !== 'string') return `command is ${shown(command)}; expected text`;
+  if (typeof outcome !== 'string') return `outcome is ${shown(outcome)}; expected text`;
+  if (typeof waitedMs !== 'number') return `waitedMs is ${shown(waitedMs)}; expected milliseconds`;
+  if (!Array.isArray(events)) return `events is ${shown(events)}; expected a list of names`;
+  for (const name of events) if (typeof name !== 'string') return `events has ${shown(name)}; expected names`;
+  if (detail !== undefined && !isRecord(detail)) return `detail is ${shown(detail)}; expected an object`;
+  for (const key in value) if (!COMMAND_FIELDS.has(key)) return `${shown(key)} is no field of a command`;
+  return undefined;
+}
+
+/** What keeps a value from being the head of a chain; undefined if nothing does. */
+export function headProblem(value: unknown): string | undefined {
+  if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
+  const { resource, seq, hash, trimmed } = value;
+  const problem = resourceProblem(resource) ?? placeProblem({ seq, hash });
+  if (problem !== undefined || trimmed === undefined) return problem;
+  if (!isRecord(trimmed)) return `trimmed is ${shown(trimmed)}, not an object`;
+  const wrong = placeProblem(trimmed);
+  if (wrong !== undefined) return `trimmed: ${wrong}`;
+  return (trimmed['seq'] as number) > (seq as number) ? `trimmed.seq is ${shown(trimmed['seq'])}, over seq` : undefined;
+}
+
+/** Other programs name tasks too, so that it need not be a name that signalbox would give. */
+function resourceProblem(value: unknown): string | undefined {
+  const isAccepted = typeof value === 'string' && value.length > 0 && value.length <= LONGEST_RESOURCE;
+  return isAccepted ? undefined : `resource is ${shown(value)}; expected 1 to ${LONGEST_RESOURCE} characters`;
+}
+
+function placeProblem({ seq, hash }: Readonly<Record<string, unknown>>): string | undefined {
+  if (!isCount(seq)) return `seq is ${shown(seq)}; expected a whole number`;
+  return isHash(hash) ? undefined : `hash is ${shown(hash)}; expected 64 hexadecimal digits`;
+}
+
+/** `onlyLength`: whether its digits need no check. */
+export function isHash(value: unknown, onlyLength = false): value is string {
+  return typeof value === 'string' && (onlyLength ? value.length === 64 : HASH.test(value));
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

@@ -1,0 +1,138 @@
+/** What the end of a record shows: chains that were cut off, trimmed without a word, or made up. */
+import type { CheckpointCheck } from './checkpoint-check.ts';
+import { type ChainHead, NO_ENTRY } from './entry.ts';
+import type { ExportEnd } from './lines.ts';
+import type { Finding } from './verifier.ts';
+
+/** What was verified. */
+export interface VerifiedCounts {
+  /** Entries that were read. */
+  readonly entries: number;
+  /** Chains that had any. */
+  readonly chains: number;
+  /** Checkpoints that were read. */
+  readonly checkpoints: number;
+  /** Checkpoints that a given key has signed. */
+  readonly signed: number;
+  /** Checkpoints that were also found where they were anchored. */
+  readonly anchored: number;
+  /** Entries that a checkpoint covers; for the rest only their chain speaks. */
+  readonly covered: number;
+  /** Entries that had been trimmed, on the word of a checkpoint. */
+  readonly trimmed: number;
+}
+
+/** What became of a verification. */
+export interface Verification extends VerifiedCounts {
+  /** The first thing that is wrong, if anything is. */
+  readonly finding?: Finding;
+}
+
+/** What is kept of a chain once it has gone by. */
+export interface ClosedChain {
+  readonly first: number;
+  /** What its first entry names as the one before it. */
+  readonly before: string;
+  readonly seq: number;
+  readonly hash: string;
+}
+
+/** What a verifier has seen of a record. */
+export interface Seen {
+  readonly chains: ReadonlyMap<string, ClosedChain>;
+  readonly checkpoints: CheckpointCheck;
+  readonly entries: number;
+  readonly end: ExportEnd | undefined;
+  /** If the record was made of these resources only. */
+  readonly only: ReadonlySet<string> | undefined;
+}
+
+export function endFindingOf(seen: Seen): Finding | undefined {
+  const { end, chains, checkpoints, entries } = seen;
+  if (end === undefined) return cutOff(chains);
+  const ofCheckpoints = checkpoints.endFinding(end);
+  if (ofCheckpoints !== undefined) return ofCheckpoints;
+  for (const head of end.heads) {
+    const finding = headFinding(head, seen);
+    if (finding !== undefined) return finding;
+  }
+  const heads = new Map(end.heads.map((head) => [head.resource, head]));
+  for (const [resource, { first }] of chains) {
+    if (!heads.has(resource))
+      return { kind: 'inserted', resource, seq: first, why: 'the end of the record knows no such chain' };
+  }
+  const uncovered = coverFinding(heads, seen);
+  if (uncovered !== undefined || end.entries === entries) return uncovered;
+  return { kind: 'missing', why: `the record says it has ${end.entries} entries, and has ${entries}` };
+}
+
+function cutOff(chains: Seen['chains']): Finding {
+  const last = [...chains].at(-1);
+  const after = last === undefined ? 'before the first entry' : `after entry ${last[1].seq} of ${last[0]}`;
+  return {
+    kind: 'truncated',
+    why: `the record ends ${after}: its last line, with the heads of all chains, is missing`,
+  };
+}
+
+function headFinding(head: ChainHead, seen: Seen): Finding | undefined {
+  const { resource, seq, hash, trimmed = { seq: 0, hash: NO_ENTRY } } = head;
+  const chain = seen.chains.get(resource) ?? { first: trimmed.seq + 1, before: trimmed.hash, ...trimmed };
+  const { first, before } = chain;
+  const found = (kind: Finding['kind'], at: number, why: string): Finding => ({ kind, resource, seq: at, why });
+  if (first > trimmed.seq + 1) return found('missing', trimmed.seq + 1, `the chain begins with ${first}`);
+  if (chain.seq < seq)
+    return found('truncated', chain.seq + 1, `the chain had ${seq} entries, and ends with ${chain.seq}`);
+  if (chain.seq > seq) return found('inserted', seq + 1, `the chain had ${seq} entries, and goes on to ${chain.seq}`);
+  if (chain.hash !== hash) return found('changed', seq, 'the chain ended with another hash');
+  if (first === trimmed.seq + 1 && before !== trimmed.hash)
+    return found('changed', first, 'it follows another entry than the last that was trimmed');
+  return first === 1 ? undefined : trimFinding(resource, { seq: first - 1, hash: before }, seen.checkpoints);
+}
+
+/** What was trimmed must be vouched for: by a checkpoint that covers the last trimmed entry, or one after it. */
+function trimFinding(
+  resource: string,
+  last: { readonly seq: number; readonly hash: string },
+  { wanted }: CheckpointCheck,
+): Finding | undefined {
+  const said = wanted.get(resource);
+  const exact = said?.get(last.seq);
+  if (exact !== undefined && exact.hash !== last.hash)
+    return { kind: 'changed', resource, seq: last.seq, why: `checkpoint ${exact.number} has another hash for it` };
+  // A later one has been compared with the entry itself, and the chain leads there from here.
+  if (exact !== undefined || [...(said?.keys() ?? [])].some((seq) => seq > last.seq)) return undefined;
+  const why = 'the entries up to it were trimmed, and no checkpoint covers them';
+  return { kind: 'not-covered', resource, seq: last.seq, why };
+}
+
+/** What a checkpoint covers must be there, unless other resources were asked for. */
+function coverFinding(heads: ReadonlyMap<string, ChainHead>, { checkpoints, only }: Seen): Finding | undefined {
+  for (const [resource, said] of checkpoints.wanted) {
+    if (only !== undefined && !only.has(resource)) continue;
+    const most = heads.get(resource)?.seq ?? 0;
+    for (const [seq, { number }] of said) {
+      if (seq > most)
+        return {
+          kind: 'truncated',
+          resource,
+          seq,
+          why: `checkpoint ${number} covers it, and the record ends with ${most}`,
+        };
+    }
+  }
+  return undefined;
+}
+
+export function countsOf({ chains, checkpoints, entries, end }: Seen): VerifiedCounts {
+  let covered = 0;
+  let trimmed = 0;
+  for (const [resource, { first, seq }] of chains) {
+    trimmed += first - 1;
+    let last = 0;
+    for (const at of checkpoints.wanted.get(resource)?.keys() ?? []) if (at <= seq) last = Math.max(last, at);
+    covered += Math.max(0, last - first + 1);
+  }
+  for (const { resource, trimmed: gone } of end?.heads ?? []) if (!chains.has(resource)) trimmed += gone?.seq ?? 0;
+  return { entries, chains: chains.size, ...checkpoints.counts, covered, trimmed };
+}

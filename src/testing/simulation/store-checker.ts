@@ -1,0 +1,228 @@
+/**
+ * Checks every write of a lock or a semaphore, as an observer that no fault affects: one exclusive holder, no slot twice, growing
+ * tokens, first come first served within a priority, nothing left at the end.
+ */
+import {
+  type LockHold as LockGrant,
+  type LockRequest,
+  type SemaphoreHold as SemaphoreGrant,
+  slotNumbers,
+} from '../../core/index.ts';
+import {
+  ANCHORS,
+  decode,
+  type RecordDocument,
+  RECORDS,
+  resourceOfRecord,
+  resourceOfTicket,
+  type TicketDocument,
+  TICKETS,
+} from '../../runtime/layout.ts';
+import type { Changes } from '../../store/index.ts';
+import type { World } from './world.ts';
+
+/** What users make of metadata after they passed it on: it must not get into the store. */
+export const CHANGED = 'changed by its user';
+
+export type Grant = LockGrant & Partial<SemaphoreGrant>;
+type StoredRecord = { kind: string; token: number; capacity?: number; holds: readonly Grant[] };
+
+interface Ticket {
+  readonly request: LockRequest & { grows?: string };
+  readonly arrival: number;
+}
+
+/** The side of the users, which knows what they asked for. */
+interface Users {
+  fail(what: string): never;
+  /** A stored hold was changed: only as its holder asked. */
+  changed(resource: string, before: Grant | undefined, after: Grant): void;
+  /** An administrator took this hold. */
+  taken(id: string): void;
+}
+
+export class StoreChecker {
+  readonly #world: World;
+  readonly #users: Users;
+  readonly #records = new Map<string, StoredRecord>();
+  readonly #tickets = new Map<string, Map<string, Ticket>>();
+  readonly #highest = new Map<string, number>();
+  readonly #sized = new Set<number>();
+  readonly #alive = new Set<string>();
+
+  constructor(world: World, users: Users) {
+    this.#world = world;
+    this.#users = users;
+  }
+
+  stored({ revision, changes }: Changes): void {
+    const arrived: [string, string, Ticket][] = [];
+    const gone: [string, string][] = [];
+    const written: [string, StoredRecord | undefined, number][] = [];
+    for (const change of changes) {
+      const key = change.kind === 'put' ? change.pair.key : change.key;
+      if (key.startsWith(ANCHORS)) {
+        const lease = key.slice(ANCHORS.length);
+        if (change.kind === 'put') this.#alive.add(lease);
+        else this.#alive.delete(lease);
+      } else if (key.startsWith(RECORDS)) {
+        const resource = resourceOfRecord(key);
+        const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
+        for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
+        // One write may grant and resize, in any order.
+        const resized = events.flatMap(({ type, capacity }) =>
+          type === 'semaphore:resized' ? [Number(capacity)] : [],
+        );
+        written.push([resource, record, Math.max(0, ...resized)]);
+      } else if (!key.startsWith(TICKETS)) {
+        continue;
+      } else if (change.kind === 'put') {
+        const { request } = decode<TicketDocument<Ticket['request']>>(change.pair);
+        arrived.push([resourceOfTicket(key), request.id, { request, arrival: change.pair.createRevision }]);
+      } else {
+        gone.push([resourceOfTicket(key), key.slice(key.lastIndexOf('/') + 1)]);
+      }
+    }
+    const leaving = new Set(gone.map(([, id]) => id));
+    for (const [resource, record, largest] of written) this.#checkRecord(resource, record, largest, leaving);
+    for (const [resource, id] of gone) this.#queue(resource).delete(id);
+    for (const [resource, id, ticket] of arrived) this.#queue(resource).set(id, ticket);
+    if (!this.#world.isTraced) return;
+    const changed = new Set([...written, ...gone, ...arrived].map(([resource]) => resource));
+    for (const resource of changed) this.#world.note('store', `r${revision} ${this.#told(resource)}`);
+  }
+
+  /** `largest`: the largest capacity that it was given on the way. */
+  #checkRecord(
+    resource: string,
+    record: StoredRecord | undefined,
+    largest: number,
+    leaving: ReadonlySet<string>,
+  ): void {
+    const before = this.#records.get(resource);
+    if (record === undefined) {
+      if ((before?.holds.length ?? 0) > 0) this.#users.fail(`the record of ${resource} was deleted while it was held`);
+      this.#records.delete(resource);
+      return;
+    }
+    this.#records.set(resource, record);
+    const { holds } = record;
+    if (record.kind === 'lock' && holds.length > 1 && holds.some(({ mode }) => mode === 'exclusive')) {
+      this.#users.fail(`${resource} is stored as held by several, one of them exclusively`);
+    }
+    const slots = holds.flatMap((hold) => slotNumbers(hold.slots ?? []));
+    if (new Set(slots).size < slots.length)
+      this.#users.fail(`a slot of ${resource} was given out twice: ${slots.join(' ')}`);
+    if (resource === 'semaphore/sized' && record.capacity !== before?.capacity && record.capacity !== undefined) {
+      if (this.#sized.has(record.capacity)) this.#users.fail(`${resource} was resized to ${record.capacity} again`);
+      this.#sized.add(record.capacity);
+    }
+    const used = holds.reduce((sum, { weight = 0 }) => sum + weight, 0);
+    // Shrunk below what is in use, it waits until enough of them have left; then nobody gets in meanwhile.
+    const usedBefore = before?.holds.reduce((sum, { weight = 0 }) => sum + weight, 0) ?? 0;
+    const capacity = Math.max(record.capacity ?? used, before?.capacity ?? 0, largest);
+    if (used > capacity && used > usedBefore)
+      this.#users.fail(`${resource} has ${used} slots in use and a capacity of ${record.capacity}`);
+    if (used !== slots.length) this.#users.fail(`${resource} has ${used} slots in use, and these: ${slots.join(' ')}`);
+    for (const hold of holds)
+      this.#users.changed(
+        resource,
+        before?.holds.find(({ token }) => token === hold.token),
+        hold,
+      );
+    const known = new Set(before?.holds.map(({ token }) => token));
+    const fresh = holds.filter(({ token }) => !known.has(token));
+    for (const { token, id, lease } of fresh) {
+      if (!this.#alive.has(lease)) this.#users.fail(`${resource} was granted to ${id}, whose lease had ended`);
+      const highest = this.#highest.get(resource) ?? 0;
+      if (token <= highest) this.#users.fail(`${resource} was granted with #${token} after #${highest}`);
+      this.#highest.set(resource, token);
+    }
+    this.#checkOrder(
+      resource,
+      fresh.map(({ id }) => id),
+      leaving,
+    );
+  }
+
+  /** The holds of this holder are those that the administrator took: the record that tells of it has them no more. */
+  #wasTaken(resource: string, holder: string): void {
+    for (const hold of this.#records.get(resource)?.holds ?? []) {
+      if (hold.holder === holder) this.#users.taken(hold.id);
+    }
+  }
+
+  /** A granted request has waited longest of its priority, and no request of a higher priority keeps waiting. */
+  #checkOrder(resource: string, granted: readonly string[], leaving: ReadonlySet<string>): void {
+    const queue = this.#queue(resource);
+    for (const id of granted) {
+      const ticket = queue.get(id);
+      if (ticket === undefined) continue;
+      for (const [other, { request, arrival }] of queue) {
+        if (leaving.has(other) || request.upgrades !== undefined || ticket.request.upgrades !== undefined) continue;
+        if (request.priority === ticket.request.priority && arrival < ticket.arrival) {
+          this.#users.fail(`${resource} was granted to ${id} although ${other} of the same priority had waited longer`);
+        }
+      }
+    }
+  }
+
+  /** Every request that waits, with its resource. */
+  *waiting(): Iterable<readonly [resource: string, holder: string]> {
+    for (const [resource, queue] of this.#tickets) {
+      for (const { request } of queue.values()) yield [resource, request.holder];
+    }
+  }
+
+  /** Whether the store still has it as held. */
+  isStored({ resource, token }: { readonly resource: string; readonly token: number }): boolean {
+    return this.#records.get(resource)?.holds.some((hold) => hold.token === token) ?? false;
+  }
+
+  lookForChanged(): void {
+    for (const [resource, { holds }] of this.#records) {
+      const changed = holds.find(({ metadata }) => (metadata as { by?: string } | undefined)?.by === CHANGED);
+      if (changed !== undefined)
+        this.#users.fail(`${resource}: its holder changed the metadata of ${changed.id} in the store`);
+    }
+  }
+
+  #queue(resource: string): Map<string, Ticket> {
+    const queue = this.#tickets.get(resource) ?? new Map<string, Ticket>();
+    this.#tickets.set(resource, queue);
+    return queue;
+  }
+
+  /** What is stored, for people. */
+  describe(): readonly string[] {
+    const resources = new Set([...this.#records.keys(), ...this.#tickets.keys()]);
+    return [...resources].map((resource) => this.#told(resource));
+  }
+
+  #told(resource: string): string {
+    const holds = (this.#records.get(resource)?.holds ?? []).map(
+      ({ id, lease, token, weight }) => `${id} #${token}${weight === undefined ? '' : ` ×${weight}`} on ${lease}`,
+    );
+    const waiting = [...this.#queue(resource).keys()];
+    return `${resource}: ${holds.join(', ') || 'free'}${waiting.length === 0 ? '' : `; waiting: ${waiting.join(', ')}`}`;
+  }
+
+  /** Nothing is held, and nobody waits. */
+  get isQuiet(): boolean {
+    for (const { holds } of this.#records.values()) if (holds.length > 0) return false;
+    for (const queue of this.#tickets.values()) if (queue.size > 0) return false;
+    return true;
+  }
+
+  /** After all is over nothing may be held and no request may wait. */
+  atTheEnd(): void {
+    for (const [resource, { holds }] of this.#records) {
+      if (holds.length > 0)
+        this.#users.fail(`${resource} is still held by ${holds.map(({ holder }) => holder).join(', ')} at the end`);
+    }
+    for (const [resource, queue] of this.#tickets) {
+      if (queue.size > 0)
+        this.#users.fail(`${resource} is still waited for by ${[...queue.keys()].join(', ')} at the end`);
+    }
+  }
+}
