@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { nameProblem } from '../core/index.ts';
 import { shown } from '../failure.ts';
-import { parseDuration } from './duration.ts';
+import { parseDuration, SHORTEST_TTL_MS } from './duration.ts';
 
 export interface ResourceArgument {
   readonly kind: 'lock' | 'semaphore';
@@ -24,6 +24,13 @@ export function durationArgument(text: string): number {
   } catch (error) {
     throw new InvalidArgumentError(error instanceof Error ? `${error.message}.` : '');
   }
+}
+
+/** The time of a lease, or the limit of a hold. */
+export function limitArgument(text: string): number {
+  const ms = durationArgument(text);
+  if (ms < SHORTEST_TTL_MS) throw new InvalidArgumentError(`It is too short; expected ${SHORTEST_TTL_MS}ms and more.`);
+  return ms;
 }
 
 /** Checks only that it is a whole number; the library checks which numbers it accepts. */

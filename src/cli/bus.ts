@@ -1,18 +1,23 @@
-/** `signalbox bus get|put|watch`: plain keys of the store, which other programs can read and write too. */
+/** `signalbox bus get|put|delete|list|watch`: plain keys of the store, which other programs can read and write too. */
 import type { Command } from 'commander';
 import { timeLimit } from '../clock.ts';
+import type { BusPair } from '../runtime/bus/bus.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { durationArgument } from './arguments.ts';
 import { countArgument } from './events.ts';
+import { printList } from './listing.ts';
 import { look } from './looking.ts';
 import { paintFor, print, printable, printJson, printText, screen, tell } from './output.ts';
 import { isJson, withBox } from './store.ts';
+import { tableLines } from './table.ts';
 import { textArgument } from './task/arguments.ts';
 
 const EXAMPLES = `
 Examples:
   signalbox bus put config/colour red
   signalbox bus get config/colour
+  signalbox bus list config/
+  signalbox bus delete config/colour
   signalbox bus watch config/ --json
 
 On etcd these are just these keys, for any other program that uses it. What signalbox keeps for itself is
@@ -22,6 +27,8 @@ export function define(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   get(command.command('get'));
   put(command.command('put'));
+  remove(command.command('delete'));
+  list(command.command('list'));
   watch(command.command('watch'));
 }
 
@@ -39,7 +46,7 @@ function get(command: Command): void {
       if (found === null) throw new CliExit(EXIT.no, `there is no key ${printable(key)}`);
       const { value, modRevision, version } = found;
       if (isJson(command)) printJson({ key, value, revision: modRevision, version });
-      else if (screen().isTTY === true) print(printable(value));
+      else if (screen().isTTY === true) print(value.replace(/\n$/, ''));
       // As it is, for scripts: a line break after it would become part of a file.
       else printText(value);
     });
@@ -83,6 +90,48 @@ Exit code 1, and no change, if a condition does not hold.`,
           throw new CliExit(EXIT.no, `${printable(key)} ${is}; nothing was changed`, { key, value: now });
         }
         if (isJson(command)) printJson({ key, revision });
+      });
+    });
+}
+
+function remove(command: Command): void {
+  command
+    .description('delete a key')
+    .argument('<key>', 'which key')
+    .addHelpText('after', '\nExample:\n  signalbox bus delete config/colour\n\nExit code 1 if there is no such key.')
+    .action(async (key: string) => {
+      const { deleted } = await withBox(command, (box) => box.bus.delete(key));
+      if (deleted === 0) throw new CliExit(EXIT.no, `there is no key ${printable(key)}`, { key });
+      if (isJson(command)) printJson({ key, deleted: true });
+    });
+}
+
+function list(command: Command): void {
+  command
+    .description('list keys and their values')
+    .argument('[prefix]', 'only keys that begin with this', '')
+    .option('--names', 'print only the keys, one per line')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox bus list\n  signalbox bus list config/\n  signalbox bus list config/ --names\n\nThe keys of tasks are left out, unless the prefix asks for them: /tasks/.',
+    )
+    .action(async (prefix: string, { names }: { names?: true }) => {
+      const isWanted = ({ key }: BusPair): boolean => prefix.startsWith('/') || !key.startsWith('/tasks/');
+      await printList(command, {
+        names,
+        look: async (box) => (await box.bus.list(prefix)).filter(isWanted),
+        all: (found) => found,
+        name: ({ key }) => key,
+        json: (found) => ({
+          keys: found.map(({ key, value, modRevision, version }) => ({ key, value, revision: modRevision, version })),
+        }),
+        nothing: prefix === '' ? 'There are no keys.' : `No key begins with ${printable(prefix)}.`,
+        lines: (found, layout) =>
+          tableLines(
+            ['KEY', 'VALUE'],
+            found.map(({ key, value }) => ({ cells: [key, value] })),
+            layout,
+          ),
       });
     });
 }

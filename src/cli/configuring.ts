@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Limits, type OnStale, type Settings, spoken } from '../core/index.ts';
 import type { SettingsView } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given } from './arguments.ts';
+import { given, limitArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { print, printJson } from './output.ts';
 import { isJson, withBox } from './store.ts';
@@ -64,7 +64,7 @@ function limitOf(limit: number | 'none' | undefined): number | null | undefined 
 function durationOrNone(text: string): number | 'none' {
   if (text === 'none') return text;
   try {
-    return durationArgument(text);
+    return limitArgument(text);
   } catch (error) {
     throw new InvalidArgumentError(`${(error as Error).message} Or none, to remove the limit.`);
   }

@@ -2,6 +2,9 @@
 import { DURATIONS, durationMs, LONGEST_MS } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 
+/** A lease that is shorter could end between two renewals of a busy process. */
+export const SHORTEST_TTL_MS = 100;
+
 /** In milliseconds. */
 export function parseDuration(text: string): number {
   const ms = durationMs(text);

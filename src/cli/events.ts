@@ -18,6 +18,7 @@ Examples:
   signalbox events tail lock:released -n 1           until the next release of any lock
   signalbox events tail --since 10m                  what happened in the last ten minutes, and goes on
   signalbox events tail --since 1h --no-follow 'pipeline:*'
+  signalbox events tail --since 1d --no-follow -n 20  the last twenty
   signalbox events tail --json --for 1h >> events.jsonl
 
 Patterns: an event (lock:acquired), everything ('*'), or all of a kind:
@@ -29,7 +30,7 @@ export function define(command: Command): void {
   const tail = command.command('tail').description('print events as they happen, one per line');
   tail
     .argument('[pattern]', 'which events to print', '*')
-    .option('-n, --count <number>', 'stop after this many events', countArgument)
+    .option('-n, --count <number>', 'stop after this many events; with --since: the newest of them', countArgument)
     .option('--for <duration>', 'stop after this time', durationArgument)
     .option(
       '--since <duration>',
@@ -84,9 +85,10 @@ async function pastEvents(
       if (left <= 0) enough.abort();
     };
     const flush = (): void => {
-      const collected = past ?? [];
+      const collected = (past ?? []).sort((one, other) => one.at - other.at);
       past = undefined;
-      for (const event of collected.sort((one, other) => one.at - other.at)) print(event);
+      // Of a past with more events than were asked for, the newest.
+      for (const event of collected.slice(-Math.min(left, collected.length))) print(event);
       if (follow) tell('signalbox: waiting for events; Ctrl-C stops');
       else enough.abort();
     };

@@ -1,7 +1,6 @@
 /** The common part of `lock` and `sem`: detached holds, acquired, renewed and released by hand. */
 import type { Command } from 'commander';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import { NotAcquired } from '../runtime/refusal.ts';
 import type {
   ClaimReleaseOutcome,
   DetachedHold,
@@ -11,12 +10,12 @@ import type {
 } from '../runtime/holds/terms.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given, numberArgument } from './arguments.ts';
+import { durationArgument, given, limitArgument, numberArgument } from './arguments.ts';
 import { type Json, spoken } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
-import { currentWait, waitTold } from './waiting.ts';
+import { currentWait, refusalTold, waitTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
 
 export interface AcquireFlags {
@@ -40,11 +39,11 @@ export interface ClaimFlags {
 
 export function addAcquireOptions(command: Command): Command {
   return addWaitOptions(addHolder(command))
-    .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', durationArgument)
+    .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', limitArgument)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
-    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', durationArgument)
+    .option('--max-hold <duration>', 'the hold ends after this time, even if it is renewed', limitArgument)
     .option('--steal-stale', 'take a stale hold even if a person should decide (configure --on-stale alert)')
     .option('--force', 'take it from its holder, for administrators; needs --reason');
 }
@@ -120,14 +119,27 @@ function takingBy({ force, stealStale, reason }: AcquireFlags): 'force' | 'steal
   return force ? 'force' : stealStale ? 'steal-stale' : undefined;
 }
 
-/** Shows the time that the user gave. The library reports what was left of it when the wait began. */
-export async function patiently<T>(flags: AcquireFlags, acquiring: Promise<T>): Promise<T> {
+/** Says who holds it if it is refused. */
+export async function patiently<T>(
+  box: Signalbox,
+  want: Want,
+  holder: string,
+  { wait }: Pick<AcquireFlags, 'wait'>,
+  acquiring: Promise<T>,
+): Promise<T> {
   try {
     return await acquiring;
   } catch (error) {
-    if (!(error instanceof NotAcquired) || error.refusal.kind !== 'timed-out' || !flags.wait) throw error;
-    throw new NotAcquired(error.resource, { ...error.refusal, waitedMs: flags.wait });
+    throw await refusalTold(box, [want], holder, error, wait === false ? 0 : wait);
   }
+}
+
+/** The holder had it already: without this, nothing would say that no second hold was made. */
+export function tellKept({ resource, holder, outcome, ...hold }: DetachedHold & { readonly weight?: number }): void {
+  const slots = `${hold.weight} slot${hold.weight === 1 ? '' : 's'}`;
+  const told = { extended: 'held it already', 'already-held': `had ${slots} already`, increased: `now has ${slots}` };
+  const what = told[outcome as keyof typeof told];
+  if (what !== undefined) tell(printable(`signalbox: ${resource}: ${holder} ${what}; the same hold, renewed`));
 }
 
 /** Prints the token. If the output is closed, or we are interrupted, it releases the hold, which no one would know of. */
@@ -138,10 +150,10 @@ export async function handOut(
   signal: AbortSignal,
   release: (claim: HoldClaim) => Promise<unknown>,
 ): Promise<void> {
-  const { resource, holder, token, ttlMs, renewWithinMs, maxHoldMs } = hold;
+  const { resource, holder, token, outcome, ttlMs, renewWithinMs, maxHoldMs } = hold;
   try {
     signal.throwIfAborted();
-    const json = { resource, holder, token, ttlMs, renewWithinMs, ...given({ maxHoldMs }), ...details };
+    const json = { resource, holder, token, outcome, ttlMs, renewWithinMs, ...given({ maxHoldMs }), ...details };
     handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
     await release({ holder, token });

@@ -23,7 +23,7 @@ import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
 import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
 import { isJson, withBox } from './store.ts';
-import { lockJson } from './survey-json.ts';
+import { lockJson } from '../json/survey.ts';
 
 const LOCK: ResourceType<SurveyedLock> = {
   kind: 'lock',
@@ -127,8 +127,10 @@ the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 a
       await withBox(command, async (box, signal) => {
         const lock = box.lock(name);
         await refuseAttached(box, { kind: 'lock', name }, claim);
-        const options = { ...waitOptions(flags, box, { lock: name }, claim.holder), signal };
-        tellMode(command, lock.resource, claim, 'exclusive', await patiently(flags, lock.upgrade(claim, options)));
+        const want = { lock: name };
+        const options = { ...waitOptions(flags, box, want, claim.holder), signal };
+        const outcome = await patiently(box, want, claim.holder, flags, lock.upgrade(claim, options));
+        tellMode(command, lock.resource, claim, 'exclusive', outcome);
       });
     });
 }

@@ -7,7 +7,7 @@ import { refuseContradictions, refuseSwallowedOptions } from './option-values.ts
 import { complain, printText } from './output.ts';
 import { report } from './report.ts';
 import { refuseUnshared } from './shared-store.ts';
-import { usageProblem } from './usage.ts';
+import { unknownCommand, usageProblem } from './usage.ts';
 import { VERSION } from './version.ts';
 
 /** The options of every command, accepted before its name and after it. */
@@ -40,6 +40,7 @@ export async function runCommandLine(given: readonly string[]): Promise<void> {
     const program = newProgram();
     const wanted = COMMANDS.find(({ name }) => name === wantedName(args));
     for (const entry of COMMANDS) await addCommand(program, entry, entry === wanted);
+    refuseUnknownHelp(program, given);
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
     process.exitCode = report(error, wantsJson(args));
@@ -60,6 +61,20 @@ export function helpAsOption(args: readonly string[]): readonly string[] {
   if (first !== 'help') return args;
   const isKnown = words.length === 0 || COMMANDS.some(({ name }) => name === words[0]);
   return isKnown ? [...words, '--help'] : words;
+}
+
+/** `help lock acqire`: commander would print the help of `lock` and say nothing about the mistake. */
+function refuseUnknownHelp(program: Command, given: readonly string[]): void {
+  const [first, name, ...words] = given;
+  if (first !== 'help') return;
+  let command = program.commands.find((one) => one.name() === name);
+  for (const word of words) {
+    if (command === undefined || word.startsWith('-') || command.commands.length === 0) return;
+    const names = command.commands.map((one) => one.name());
+    const inner = command.commands.find((one) => one.name() === word);
+    if (inner === undefined) throw unknownCommand(command, word, names);
+    command = inner;
+  }
 }
 
 /** All commands with all their options, for completion and tests. */

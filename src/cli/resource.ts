@@ -9,7 +9,7 @@ import type {
 } from '../runtime/holds/terms.ts';
 import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { durationArgument, given, numberArgument, type ResourceArgument } from './arguments.ts';
+import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
 import {
   type AcquireFlags,
@@ -20,6 +20,7 @@ import {
   handOut,
   holderOf,
   patiently,
+  tellKept,
   type ReleaseClaim,
   tellReleased,
   tellRenewed,
@@ -64,7 +65,9 @@ export async function acquireByHand<One extends Resource, Hold extends DetachedH
   await withBox(command, async (box, signal) => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
-    const hold = await patiently(flags, acquire(one, detachedOptions(box, flags, want, signal)));
+    const options = detachedOptions(box, flags, want, signal);
+    const hold = await patiently(box, want, options.holder, flags, acquire(one, options));
+    tellKept(hold);
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
@@ -74,7 +77,7 @@ export async function acquireByHand<One extends Resource, Hold extends DetachedH
 /** Adds the options and the action of `renew`. */
 export function addRenewing(command: Command, { kind, of }: Kind, ttlHelp: string): Command {
   return addClaimOptions(command)
-    .option('--ttl <duration>', ttlHelp, durationArgument)
+    .option('--ttl <duration>', ttlHelp, limitArgument)
     .action(async (name: string, flags: ClaimFlags) => {
       await withBox(command, async (box) => {
         const claim = { holder: holderOf(flags), token: flags.token };

@@ -1,8 +1,13 @@
 /** `signalbox sem …`: slots of a semaphore by hand, for scripts and agents. */
 import type { Command } from 'commander';
+import { requestProblem } from '../core/index.ts';
+import { nearest } from '../core/nearest.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, numberArgument } from './arguments.ts';
 import { addBreaking } from './breaking.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { quoted } from './pipeline/words.ts';
 import { addConfiguring, hasRules, rulesTold } from './configuring.ts';
 import { type AcquireFlags, addAcquireOptions } from './holding.ts';
 import { semaphoreSummary } from './list-table.ts';
@@ -10,7 +15,7 @@ import { semaphoreName } from './names.ts';
 import { print, printJson } from './output.ts';
 import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
 import { isJson, withBox } from './store.ts';
-import { semaphoreJson } from './survey-json.ts';
+import { semaphoreJson } from '../json/survey.ts';
 
 const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
   kind: 'semaphore',
@@ -152,16 +157,30 @@ function resize(command: Command): void {
 Example:
   signalbox sem resize api --capacity 8
 
-If fewer than are in use, it takes effect as holders release.`,
+If fewer than are in use, it takes effect as holders release. Exit code 64 if there is no such semaphore: make it with\nsem configure --capacity.`,
     )
     .action(async (name: string, { capacity }: { capacity: number }) => {
       await withBox(command, async (box) => {
         const semaphore = box.semaphore(name);
+        await refuseUnknown(box, name, capacity);
         await semaphore.resize(capacity);
         if (isJson(command)) printJson({ resource: semaphore.resource, capacity });
         else print(`${semaphore.resource}: ${slotsTold(capacity)} from now on`);
       });
     });
+}
+
+/** Resizing would make the semaphore, and a misspelt name would go unnoticed. */
+async function refuseUnknown(box: Signalbox, name: string, capacity: number): Promise<void> {
+  const problem = requestProblem({ capacity });
+  if (problem !== undefined) throw new CliExit(EXIT.usage, `semaphore/${name}: ${problem}`);
+  const { semaphores } = await box.survey({ leases: false });
+  const names = semaphores.filter((one) => one.capacity > 0).map((one) => one.name);
+  if (names.includes(name)) return;
+  const near = nearest(name, names);
+  const hint = near === undefined ? '' : `; did you mean ${near}?`;
+  const make = `to make it: signalbox sem configure ${quoted(name)} --capacity ${capacity}`;
+  throw new CliExit(EXIT.usage, `semaphore/${name} does not exist${hint}\n  ${make}`);
 }
 
 function breakSemaphore(command: Command): void {

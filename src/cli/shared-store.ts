@@ -19,5 +19,6 @@ export function refuseUnshared(command: Command): void {
   const why = url.startsWith('memory:')
     ? ': it would end with this command, and no other process sees it (memory: is for the library)'
     : '';
-  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(withoutPassword(url))}${why}; ${ACCEPTED}`);
+  const hint = /^[./~]/.test(url) || (url !== '' && !url.includes(':')) ? `; a directory is written file:${url}` : '';
+  throw new CliExit(EXIT.usage, `${where}: the store is ${shown(withoutPassword(url))}${why}; ${ACCEPTED}${hint}`);
 }

@@ -1,5 +1,7 @@
 /** A mistake in the call: what was wrong, what is expected, and where to read more. */
 import type { Command, CommanderError } from 'commander';
+import { nearest } from '../core/nearest.ts';
+import { shown } from '../failure.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { withoutPassword } from '../store/index.ts';
 import { pathOf } from './option-values.ts';
@@ -12,6 +14,16 @@ export function usageProblem(command: Command, error: CommanderError): CliExit {
   const [what = '', ...hints] = withoutSecrets(error.message.replace(/^error: /, '')).split('\n');
   const hint = hints.map((line) => ` ${line.replace('(Did', '(did')}`).join('');
   return new CliExit(EXIT.usage, [what + hint, acceptedBy(command, error.code), help].join('\n  '));
+}
+
+/** In the words that commander has for it. */
+export function unknownCommand(command: Command, word: string, names: readonly string[]): CliExit {
+  const near = nearest(word, names);
+  const what = `unknown command ${shown(word).replaceAll('"', "'")}${near === undefined ? '' : ` (did you mean ${near}?)`}`;
+  return new CliExit(
+    EXIT.usage,
+    [what, `expected: ${names.join(', ')}`, `see: ${pathOf(command)} --help`].join('\n  '),
+  );
 }
 
 /** Hides the value of an unknown option, and the password of a URL in place of a command. */

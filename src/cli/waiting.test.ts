@@ -5,12 +5,12 @@ import { currentHolders, waitTold } from './waiting.ts';
 const held = { holder: 'agent:7', acquiredAt: 1000, reason: undefined, metadata: undefined, isStale: false };
 const wait = { resource: 'lock/main', place: 1, holders: [held], ahead: [] };
 
-describe('what somebody who waits is told', () => {
+describe('the message about a wait', () => {
   it('is for what, how long, the place in the queue, and who has it since when', () => {
     expect(waitTold(wait, 13_000, 4000)).toBe('waiting 4 s for lock/main, next in line; held by agent:7 for 12 s');
   });
 
-  it('is why the other one has it; if no reason was given, what that one runs', () => {
+  it('says why the holder has it; if it gave no reason, which command it runs', () => {
     const reason = { ...held, reason: 'deploying', metadata: { command: 'git' } };
     expect(waitTold({ ...wait, holders: [reason] }, 2000, 0)).toMatch(/held by agent:7 \(deploying\) for 1 s$/);
     const command = { ...held, metadata: { command: 'git' } };
@@ -22,7 +22,7 @@ describe('what somebody who waits is told', () => {
     expect([waitTold(wait, 2000), waitTold(wait, 60_000)]).toEqual([told, told]);
   });
 
-  it('is a few of many holders, and that one of them is stale', () => {
+  it('names a few of many holders, and says which is stale', () => {
     const holders = [{ ...held, isStale: true }, held, held, held];
     expect(waitTold({ ...wait, holders }, 2000, 0)).toMatch(
       /held by agent:7 for 1 s, stale, agent:7 for 1 s and 2 more$/,

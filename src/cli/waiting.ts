@@ -1,9 +1,11 @@
 /** Describes a wait, in the same words everywhere: for what, behind whom, and since when and why the holder has it. */
-import { type Json, spoken } from '../core/index.ts';
+import { type Json, type OnStale, spoken } from '../core/index.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { SurveyedHold, SurveyedLock, SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
-import { behindTold } from '../runtime/refusal.ts';
+import { behindTold, NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { quoted } from './pipeline/words.ts';
 
 export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
   Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans'>>;
@@ -17,6 +19,8 @@ export interface Wait {
   readonly ahead: readonly string[];
   /** There is room for us, but the first in line waits for more slots. */
   readonly behind?: { readonly holder: string; readonly weight: number; readonly free: number };
+  /** Under `alert` a stale hold is not given to the next in line. */
+  readonly onStale?: OnStale;
 }
 
 const MOST_NAMED = 2;
@@ -44,6 +48,7 @@ export async function currentWait(
       resource: found.resource,
       place: own.position,
       holders: found.holds,
+      onStale: found.onStale,
       ahead: ahead.map(({ holder }) => holder),
       ...(isHeldUp && { behind: { holder: first.holder, weight: first.weight ?? 1, free } }),
     };
@@ -66,15 +71,46 @@ export async function currentHolders(
     (one, other) => Number(resourceOf(other) === refused) - Number(resourceOf(one) === refused),
   );
   for (const want of first) {
-    const { resource, holds } = await surveyed(box, want);
+    const { resource, holds, onStale } = await surveyed(box, want);
     const holders = holds.filter(({ holder }) => holder !== own);
     const since = (at: number): string => `for ${spoken(now - at)}`;
-    if (holders.length > 0) return { resource, told: heldBy({ resource, place: 1, holders, ahead: [] }, since) };
+    if (holders.length > 0)
+      return { resource, told: heldBy({ resource, place: 1, holders, ahead: [], onStale }, since) };
   }
   return undefined;
 }
 
-type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting'> & {
+/**
+ * The refusal in the words of the command line: who holds it, since when and why, and what keeps it held. `waitMs`: the time
+ * that the user gave; the library reports what was left of it when the wait began.
+ */
+export async function refusalTold(
+  box: Signalbox,
+  wants: readonly Want[],
+  own: string,
+  error: unknown,
+  waitMs = 0,
+): Promise<unknown> {
+  if (!(error instanceof NotAcquired)) return error;
+  const { resource, refusal } = error;
+  const isTimedOut = refusal.kind === 'timed-out';
+  if (!isTimedOut && refusal.kind !== 'busy' && refusal.kind !== 'full') return error;
+  // If the store does not answer, the rest of the message is still true.
+  const who = await currentHolders(box, wants, resource, own).catch(() => undefined);
+  if (!isTimedOut && (who === undefined || ('behind' in refusal && refusal.behind !== undefined))) return error;
+  const what = isTimedOut
+    ? `not granted${waitMs === 0 ? '' : ` within ${spoken(waitMs)}`}`
+    : refusal.kind === 'full'
+      ? `only ${refusal.free} free`
+      : '';
+  const told = [what, who?.told ?? ''].filter((part) => part !== '').join('; ');
+  return new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
+    resource,
+    refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
+  });
+}
+
+type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting' | 'onStale'> & {
   readonly holds: readonly SurveyedHold[];
   readonly availableSlots?: number;
 };
@@ -105,7 +141,11 @@ export function waitTold(wait: Wait, now: number, sinceMs?: number): string {
   return `waiting${so} for ${resource}, ${line}; ${heldBy(wait, since, sinceMs === undefined)}`;
 }
 
-function heldBy({ holders, ahead, behind }: Wait, since: (at: number) => string, isLasting = false): string {
+function heldBy(
+  { resource, holders, ahead, behind, onStale }: Wait,
+  since: (at: number) => string,
+  isLasting = false,
+): string {
   if (behind !== undefined) return behindTold(behind, behind.free);
   if (holders.length === 0) return ahead.length === 0 ? 'about to be granted' : `behind ${ahead[0]}`;
   const named = holders.slice(0, MOST_NAMED).map((hold) => {
@@ -116,7 +156,15 @@ function heldBy({ holders, ahead, behind }: Wait, since: (at: number) => string,
   const more = holders.length - named.length;
   const gone = holders.find(({ health }) => health === 'process-gone');
   const end = gone === undefined ? '' : `; ${goneTold(gone, isLasting)}`;
-  return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}${end}`;
+  const decides = onStale === 'alert' && holders.some(({ isStale }) => isStale) ? `; ${personDecides(resource)}` : '';
+  return `held by ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}${end}${decides}`;
+}
+
+/** What to do about a stale hold that no process may take. */
+export function personDecides(resource: string): string {
+  const slash = resource.indexOf('/');
+  const command = resource.startsWith('lock/') ? 'lock' : 'sem';
+  return `a person decides: signalbox ${command} break ${quoted(resource.slice(slash + 1))} --reason WHY`;
 }
 
 /** Why a hold lasts although its process is gone. `isLasting`: leaves out what changes from second to second. */

@@ -16,7 +16,7 @@ import type { TaskView } from '../runtime/tasks/reading.ts';
 import { type Colour, printable } from './output.ts';
 import { wrapped } from './pipeline/columns.ts';
 import { cut, type Layout, type Row, tableLines } from './table.ts';
-import { commandIn, goneTold } from './waiting.ts';
+import { commandIn, goneTold, personDecides } from './waiting.ts';
 
 /** A space at which no line is broken. */
 const UNBROKEN = '\u00a0';
@@ -116,12 +116,14 @@ function taskGroup({ id, owner = '', claimedAt, token, attempts, isLeased }: Tas
 
 function entriesOf(one: Used): readonly Entry[] {
   const capacity = 'capacity' in one ? one.capacity : undefined;
-  return [...one.holds.map((hold) => holdEntry(hold, capacity)), ...one.waiting.map(waiterEntry)];
+  const decides = one.onStale === 'alert' ? personDecides(one.resource) : '';
+  return [...one.holds.map((hold) => holdEntry(hold, capacity, decides)), ...one.waiting.map(waiterEntry)];
 }
 
 type AnyHold = SurveyedHold & { mode?: string; weight?: number; slots?: readonly number[] };
 
-function holdEntry(hold: AnyHold, capacity: number | undefined): Entry {
+/** `decides`: what to do if the hold is stale and no process may take it. */
+function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string): Entry {
   const { slots: numbers = [] } = hold;
   const slots = numbers.length === 0 ? '' : `slot${numbers.length === 1 ? '' : 's'} ${slotRuns(numbers)}`;
   const isGone = hold.health === 'process-gone';
@@ -136,7 +138,7 @@ function holdEntry(hold: AnyHold, capacity: number | undefined): Entry {
     isWaiting: false,
     reason: hold.reason ?? '',
     facts: [slots, commandOf(hold.metadata), ...where, hold.isAttached ? '' : 'detached'],
-    trouble: isLeft ? goneTold(hold) : '',
+    trouble: [isLeft ? goneTold(hold) : '', hold.isStale ? decides : ''].filter(isSaid).join('; '),
     colour: COLOURS[hold.health],
   };
 }

@@ -15,6 +15,8 @@ export interface Hold {
   readonly acquiredAt: number;
   readonly reason?: string;
   readonly metadata?: Json;
+  /** Of a detached hold: what the process that took it said about itself. */
+  readonly from?: Json;
   /** Its staleness was announced: `…:stale` comes once per hold. */
   readonly warned?: true;
 }

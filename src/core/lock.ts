@@ -332,7 +332,8 @@ function newHold({ limits }: LockRecord, request: LockRequest, token: Token, at:
 }
 
 function requestOf(asked: Acquire<LockRequest>): LockRequest {
-  const { id, holder, lease, priority, mode, detached, ttlMs, maxHoldMs, reason, metadata, steal, within } = asked;
+  const { id, holder, lease, priority, mode, detached, ttlMs, maxHoldMs, reason, metadata, from, steal, within } =
+    asked;
   const request: LockRequest = { id, holder, lease, priority, mode };
   if (
     within === undefined &&
@@ -348,6 +349,7 @@ function requestOf(asked: Acquire<LockRequest>): LockRequest {
     ...(within !== undefined && { within }),
     ...(detached !== undefined && { detached }),
     ...(ttlMs !== undefined && { ttlMs }),
+    ...(from !== undefined && { from }),
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata }),

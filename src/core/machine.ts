@@ -95,6 +95,8 @@ export interface Request {
   /** Why it is wanted; shown to requests that wait behind it. */
   readonly reason?: string;
   readonly metadata?: Json;
+  /** Of a detached hold: what the process that asks says about itself. The hold outlives that process, and its lease. */
+  readonly from?: Json;
   /** Other holders who go on only once this request has been served and its hold is over. */
   readonly within?: readonly string[];
 }

@@ -29,6 +29,7 @@ export interface Sized {
   readonly slots?: Slots;
   readonly reason?: string;
   readonly metadata?: Json;
+  readonly from?: Json;
 }
 
 /** The refusal if `one` does not fit together with `others`; undefined if it does. */
@@ -65,8 +66,9 @@ const texts = new WeakMap<Sized, number>();
 function textBytes(one: Sized): number {
   const known = texts.get(one);
   if (known !== undefined) return known;
-  const { id, holder, lease, reason, metadata } = one;
-  const bytes = bytesOf(id) + bytesOf(holder) + bytesOf(lease) + jsonBytes(reason) + jsonBytes(metadata);
+  const { id, holder, lease, reason, metadata, from } = one;
+  const said = jsonBytes(reason) + jsonBytes(metadata) + jsonBytes(from);
+  const bytes = bytesOf(id) + bytesOf(holder) + bytesOf(lease) + said;
   texts.set(one, bytes);
   return bytes;
 }
@@ -79,8 +81,8 @@ function surelyFits(others: readonly Hold[], one: Sized): boolean {
 }
 
 function mostBytes(one: Sized): number {
-  const { id, holder, lease, reason, metadata } = one;
-  if (reason !== undefined || metadata !== undefined) return sizeOf(one);
+  const { id, holder, lease, reason, metadata, from } = one;
+  if (reason !== undefined || metadata !== undefined || from !== undefined) return sizeOf(one);
   return OVERHEAD + slotBytes(one) + 3 * (id.length + holder.length + lease.length);
 }
 

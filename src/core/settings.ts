@@ -68,7 +68,7 @@ export function shorter(one: number | undefined, other: number | undefined): num
 
 /** The hold with what was asked along with it, as far as the resource allows it. */
 export function describedBy<H extends Hold>(request: Request, hold: H, limits: Limits | undefined): H {
-  const { reason, metadata, detached } = request;
+  const { reason, metadata, detached, from } = request;
   const maxHoldMs = shorter(request.maxHoldMs, limits?.maxHoldMs);
   if (maxHoldMs === undefined && reason === undefined && metadata === undefined && detached === undefined) return hold;
   return {
@@ -77,5 +77,6 @@ export function describedBy<H extends Hold>(request: Request, hold: H, limits: L
     ...(maxHoldMs !== undefined && { maxHoldMs }),
     ...(reason !== undefined && { reason }),
     ...(metadata !== undefined && { metadata }),
+    ...(detached === true && from !== undefined && { from }),
   };
 }

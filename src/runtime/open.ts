@@ -183,7 +183,8 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;
     const wayOut =
-      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same)';
+      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
+      'have signalbox serve run outside, and use its HTTP API';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',

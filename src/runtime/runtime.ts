@@ -282,6 +282,7 @@ export class Runtime implements WriterHost {
   answer(resource: string, { id, outcome }: Answer<unknown>): void {
     const waiter = this.waiters.get(id);
     if (waiter !== undefined) return waiter.answered(outcome);
+    if (this.holdings.answeredParked(id, outcome)) return;
     const { hold } = outcome as AnyOutcome;
     if (hold?.id !== id || this.holdings.has(id) || processOf(id) !== this.sender.id) return;
     // The grant is for a request of this process that no longer waits: without a cancel, nobody would ever release it.

@@ -2,6 +2,7 @@
 
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventNames } from 'signalbox/core';
 import { isMissing } from '../support/programs.ts';
 import { CLI, Scratch, startProgram } from '../support/cli.ts';
 
@@ -69,7 +70,7 @@ const EXPECTED: readonly (readonly [string, readonly string[]])[] = [
 const LINES = EXPECTED.map(([line]) => line);
 
 describe.skipIf(isMissing('bash'))('bash', () => {
-  const OTHERS = ['pipeline run rel', 'lock show ', 'lock show docs:p', 'events tail lock:ac'] as const;
+  const OTHERS = ['pipeline run rel', 'lock show ', 'lock show docs:p', 'events tail lock:ac', 'events tail '] as const;
   let offers: ReadonlyMap<string, readonly string[]>;
   const offered = (line: (typeof OTHERS)[number]): readonly string[] => offers.get(`signalbox ${line}`) ?? [];
   beforeAll(async () => {
@@ -85,6 +86,10 @@ describe.skipIf(isMissing('bash'))('bash', () => {
 
   it.each(EXPECTED)('completes %j', (line, words) => {
     expect(offers.get(line)).toEqual(words);
+  });
+
+  it('completes every event', () => {
+    expect(offered('events tail ')).toEqual(expect.arrayContaining([...eventNames]));
   });
 
   it('completes files where a runbook is wanted', () => {

@@ -165,7 +165,7 @@ condition:
     const bad = 'all:\n  - lockfree: main\n  - command: {cmd: "touch ran"}\n  - branchMerged: {branch: x}\n';
     const { code, stdout, stderr } = await signalbox(['guard', 'check', '-'], { env, cwd: repo, input: bad });
     expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toMatch(/^<stdin>:2:5: "lockfree" is not a condition; did you mean lockFree\?/);
+    expect(stderr).toMatch(/^signalbox: <stdin>:2:5: "lockfree" is not a condition; did you mean lockFree\?/);
     expect(stderr).toContain('<stdin>:4:');
     expect((await guard('check', '-e', 'fileExists: ran')).code).toBe(1);
     for (const args of [[], ['guard.yaml', '-e', 'lockFree: x'], ['missing.yaml'], ['-e', '5'], ['-e', '[: {']]) {

@@ -328,7 +328,7 @@ describe.each(stores)('on $on', ({ kind }) => {
     });
 
     it('warns of stale holds, and says what to do', async () => {
-      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7', '--ttl', '50ms');
+      await scratch.run('lock', 'acquire', 'main', '--holder', 'agent:7', '--ttl', '100ms');
       // Long enough for a busy machine: it must not be stale too when `main` is.
       await scratch.run('lock', 'acquire', 'other', '--holder', 'agent:7', '--ttl', '1h');
       // etcd grants no lease as short as that, and notices the end of one a little later.

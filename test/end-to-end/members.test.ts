@@ -41,6 +41,28 @@ describe('signalbox members', () => {
       /\+agent {2}view \d+: 1 member, coordinator agent\n.* -agent {2}view \d+: 0 members/,
     );
   });
+
+  it('never runs beside the command of a member that was killed: when the lease has ended, that is ended first', async () => {
+    const work = `trap 'echo "end $$" >> marks; exit 0' TERM; echo "begin $$" >> marks; echo "pid $$"; while :; do sleep 0.05; done`;
+    const exclusive = ['--asset', 'shard/3', '--asset', 'shard/4', '--exclusive', '--ttl', '2s'];
+    const killed = cli('members', 'join', 'first', ...exclusive, '--', 'sh', '-c', work);
+    const orphan = await killed.pidOf();
+    killed.kill('SIGKILL');
+    await killed.exited;
+    await cli('events', 'tail', 'member:left', '-n', '1', '--since', '1m').ended;
+    const script = `echo "begin $$" >> marks; echo "pid $$"`;
+    const next = cli('members', 'join', 'second', '--asset', 'shard/3', '--exclusive', '--', 'sh', '-c', script);
+    const { code, stderr } = await next.ended;
+    expect([code, stderr]).toEqual([0, expect.stringMatching(/asset\/shard\/3: ending process.*left behind by first/)]);
+    expect(isAlive(orphan)).toBe(false);
+    expect(place.read('marks').trim().split('\n')).toEqual([
+      `begin ${orphan}`,
+      `end ${orphan}`,
+      `begin ${await next.pidOf()}`,
+    ]);
+    // Nothing is left for the next one to find.
+    expect((await cli('members', 'join', 'first', '--asset', 'shard/4', '--', 'true').ended).stderr).toBe('');
+  });
 });
 
 describe.each(stores)('signalbox lead on $on', ({ kind }) => {

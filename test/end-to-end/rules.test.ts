@@ -14,7 +14,7 @@ async function transcript(script: string): Promise<string> {
   const env = { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store };
   const prelude = 'signalbox() { "$NODE" "$CLI" "$@"; local code=$?; [ $code = 0 ] || echo "($code)"; return $code; }';
   const { stdout } = await startProgram('bash', ['-c', `${prelude}\nexec 2>&1\n${script}`], { env }).ended;
-  return stdout.replaceAll(/(?<="token":|tokens? )\d+(?:, \d+)*/g, 'N');
+  return stdout.replaceAll(/(?<="token":|tokens? )\d+(?:, \d+)*/g, 'N').replaceAll(/ for \d+ m?s(?=\n|,)/g, ' for T');
 }
 
 const lines = (...all: readonly string[]): string => `${all.join('\n')}\n`;
@@ -34,9 +34,9 @@ describe('from a shell', () => {
     expect(told).toBe(
       lines(
         'lock/main: held for at most 10 min; detached holds are stale after 20 s without a renewal; a person decides about stale holds',
-        '{"resource":"lock/main","holder":"a","token":N,"ttlMs":20000,"renewWithinMs":5000,"maxHoldMs":600000,"mode":"exclusive"}',
+        '{"resource":"lock/main","holder":"a","token":N,"outcome":"acquired","ttlMs":20000,"renewWithinMs":5000,"maxHoldMs":600000,"mode":"exclusive"}',
         '"metadata":{"ticket":"OPS-7"}',
-        'signalbox: lock/main: held by a',
+        'signalbox: lock/main: held by a for T',
         '(75)',
         'lock/main: released',
         'lock/main: held for at most 10 min; detached holds are stale after 20 s without a renewal; a person decides about stale holds',
@@ -88,13 +88,13 @@ describe('from a shell', () => {
       signalbox lock release docs --holder nobody`);
     expect(told).toBe(
       lines(
-        'signalbox: lock/docs: held by two',
+        'signalbox: lock/docs: held by two for T',
         '(75)',
         'lock/docs: released',
         'a larger token',
         'signalbox: lock/docs: one does not hold it with token N',
         '(77)',
-        'signalbox: lock/docs: held by one',
+        'signalbox: lock/docs: held by one for T',
         '(75)',
         'lock/docs: shared from now on',
         'both read',
@@ -117,10 +117,10 @@ describe('from a shell', () => {
       signalbox lock acquire prod --holder c --force --steal-stale --reason x`);
     expect(told).toBe(
       lines(
-        'signalbox: lock/prod: held by a',
+        'signalbox: lock/prod: held by a for T, stale; a person decides: signalbox lock break prod --reason WHY',
         '(75)',
         'b stole it',
-        'signalbox: lock/prod: not granted within 0 ms; held by b',
+        'signalbox: lock/prod: not granted; held by b for T',
         '(75)',
         'signalbox: --force needs --reason: the holder that loses it gets to see why',
         '(64)',

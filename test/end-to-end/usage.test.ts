@@ -30,6 +30,14 @@ describe.concurrent('a mistake in the call', () => {
     [['events', 'tail', '-n', '0'], 'at least 1', ''],
     [['completion', 'tcsh'], 'bash, zsh, fish', ''],
     [['export'], "missing required argument 'dir'", ''],
+    [['who', '--store', '/srv/store'], 'expected file:DIRECTORY', 'a directory is written file:/srv/store'],
+    [['help', 'lock', 'acqire'], "unknown command 'acqire' (did you mean acquire?)", 'see: signalbox lock --help'],
+    [['lock', 'configure', 'x', '--ttl', '0'], "'--ttl <duration>' argument '0'", 'expected 100ms and more'],
+    [['lock', 'acquire', 'x', '--holder', 'a', '--ttl', '1ms'], 'too short', 'expected 100ms and more'],
+    [['members', 'join', '--', 'true'], 'the id of the member is missing', 'members join ID [options] -- COMMAND'],
+    [['members', 'join', 'a'], 'the command is missing', 'after --'],
+    [['guard', 'check', '-e', 'nonsense'], 'signalbox: the guard is "nonsense"', 'lockFree'],
+    [['task', 'publish', 't', '--data', '"x"', '--retries', '3'], 'keeps its retries in its data', '{"value":"x"}'],
     [['who', '--store', 'carrier-pigeon:7'], 'the store is "carrier-pigeon:7"', 'expected'],
   ] as const)('is told with what is accepted, and nothing is done: %j', async (args, problem, hint) => {
     const { code, stdout, stderr } = await scratch.run(...args);

@@ -17,7 +17,7 @@ function leading(log: string[], name: string): (term: Term) => Promise<void> {
 }
 
 describe.each(transports)('lead on $transport', ({ atOnce }) => {
-  it('runs in one process at a time; when that one dies the next leads, with a larger epoch', async () => {
+  it('runs in one process at a time; when it dies the next one leads, with a larger epoch', async () => {
     const fleet = new Fleet(atOnce);
     const [one, other] = await fleet.startAll('one', 'other');
     const log: string[] = [];

@@ -18,6 +18,23 @@ describe.each(transports)('a long queue on $transport', ({ atOnce }) => {
     expect(order).toEqual(Array.from({ length: 1000 }, (_, place) => place));
   });
 
+  it('may share one signal of the caller, which Node does not take for a leak', async () => {
+    const warnings: Error[] = [];
+    const heard = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', heard);
+    const [one] = await new Fleet(atOnce).startAll('process');
+    const hold = await one!.box.lock('db').acquire();
+    const over = new AbortController();
+    const all = Array.from({ length: 20 }, () => one!.box.lock('db').acquire({ signal: over.signal }));
+    await settled();
+    over.abort();
+    await Promise.allSettled(all);
+    await hold.release();
+    await new Promise(setImmediate);
+    process.off('warning', heard);
+    expect(warnings).toEqual([]);
+  });
+
   it('of a thousand in four processes is served in the order in which they came', async () => {
     const fleet = new Fleet(atOnce);
     const processes = await fleet.startAll('one', 'two', 'three', 'four');

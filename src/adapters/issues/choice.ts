@@ -34,8 +34,8 @@ function choose(meant: string | undefined, { root, env, github }: ChoiceOptions)
   if (meant === undefined) {
     const usual = join(root, USUAL_TRACKER);
     if (existsSync(usual)) return openTracker(usual);
-    const ways = `set SIGNALBOX_ISSUES to github:OWNER/NAME or to the path of a local tracker, or make ${usual}`;
-    throw new Failure('not-found', `no issue tracker is set: ${ways}`);
+    const ways = `--issues github:OWNER/NAME, --issues FILE, SIGNALBOX_ISSUES with either, or ${usual}`;
+    throw new Failure('not-found', `it asks about issues, but no issue tracker is set up; name one with ${ways}`);
   }
   const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]+):(.*)$/is.exec(meant) ?? [];
   if (scheme === undefined) return openTracker(resolve(root, meant));

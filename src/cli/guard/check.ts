@@ -25,7 +25,7 @@ Examples:
   signalbox guard check - --json < guard.json | jq -r .verdict
 
 The answer is about now. To act on it, use signalbox run --guard: it checks while it holds the lock. Inside a
-run, what that run holds does not count.
+run, what that run holds does not count. Commands run only if everything else passes.
 ${CODES}`,
     )
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, checked));
@@ -40,6 +40,7 @@ Examples:
   signalbox guard explain before-merge.yaml
   signalbox guard explain -e 'any: [{taskDone: build}, {fileExists: SKIP}]'
 
+Commands run only if everything else passes.
 ${CODES}`,
     )
     .action((file: string | undefined, flags: GuardFlags) => show(command, file, flags, treeLines));
@@ -59,7 +60,7 @@ async function show(
   const adapters = await adaptersFor(flags);
   const { found } = await look(command, async (box, signal, url) => {
     const own = await ownHolders(box, url, process.env);
-    return box.explain(guard.condition, {}, { adapters, signal, own });
+    return box.explain(guard.condition, {}, { adapters, signal, own, commandsLast: true });
   });
   tellVerdict(command, guard, found, lines(found, paintFor(screen())));
 }

@@ -7,12 +7,13 @@ import { placed, readDocument, toldAll } from '../../document/index.ts';
 import { readBytes } from '../document-file.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { pathOf } from '../option-values.ts';
-import { complain, printable } from '../output.ts';
-import { isJson } from '../store.ts';
+import { printable } from '../output.ts';
 import { cut } from '../table.ts';
 
 /** Of a condition, in place of a name. */
 const LONGEST_NAME = 60;
+/** In messages, in place of the name of a file. */
+const THE_EXPRESSION = 'the guard';
 /** The name of a guard that has none. */
 export const UNNAMED = 'guard';
 
@@ -29,18 +30,18 @@ export async function readGuard(
       `${what}; expected FILE, - for stdin, or -e 'lockFree: main'\n  see: ${pathOf(command)} --help`,
     );
   }
-  const file = named === undefined ? '-e' : named === '-' ? '<stdin>' : named;
+  const file = named === undefined ? THE_EXPRESSION : named === '-' ? '<stdin>' : named;
   const text = named === undefined ? (expression ?? '') : await readBytes(named);
-  if (named !== undefined && typeof text === 'string') throw wrong(command, [`${file}: ${text}`]);
+  if (named !== undefined && typeof text === 'string') throw wrong([`${file}: ${text}`]);
   const read = await readDocument(text, file);
-  if (!read.ok) throw wrong(command, toldAll(file, read.problems));
+  if (!read.ok) throw wrong(toldAll(file, read.problems));
   const parsed = parseGuard(read.document.value, UNNAMED);
-  if (!parsed.ok) throw wrong(command, toldAll(file, placed(read.document, parsed.problems)));
+  if (!parsed.ok) throw wrong(toldAll(file, placed(read.document, parsed.problems)));
   const filled = conditionWithVariables(parsed.guard.condition, env);
   if (filled.ok) return { ...parsed.guard, condition: filled.condition };
   // Taken literally, the name would match nothing, and a guard that forbids something would pass.
   const names = filled.unknown.map((name) => `\${${name}}`).join(', ');
-  throw wrong(command, [`${file}: ${names} has no value: set it with --env NAME=VALUE, or write $\${ for a plain \${`]);
+  throw wrong([`${file}: ${names} has no value: set it with --env NAME=VALUE, or write $\${ for a plain \${`]);
 }
 
 /** `run --guard`: a file if there is one, else a condition if it looks like one. Messages name it by what was typed. */
@@ -57,9 +58,8 @@ export function readNamedGuard(
   return readGuard(command, isCondition ? undefined : text, isCondition ? text : undefined, env).then(named);
 }
 
-/** In the form that compilers use, so that editors find the places. */
-function wrong(command: Command, told: readonly string[]): CliExit {
-  if (isJson(command)) return new CliExit(EXIT.usage, told.join('\n'));
-  for (const line of told) complain(printable(line));
-  return new CliExit(EXIT.usage, '');
+/** With the place in a file as compilers write it, so that editors find it. An expression of one line needs no place. */
+function wrong(told: readonly string[]): CliExit {
+  const bare = new RegExp(`^${THE_EXPRESSION}:1:\\d+: `);
+  return new CliExit(EXIT.usage, told.map((line) => line.replace(bare, '')).join('\n  '));
 }

@@ -1,13 +1,15 @@
 /** `signalbox members join ID -- COMMAND`: a member for as long as the command runs. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Json, nameProblem } from '../../core/index.ts';
+import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
 import { open } from '../../runtime/open.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { durationArgument } from '../arguments.ts';
+import { durationArgument, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
+import { aroundDashes } from '../task/options.ts';
 
 interface Flags {
   readonly asset: readonly string[];
@@ -26,8 +28,7 @@ export function addJoin(command: Command): void {
   command
     .description('be a member for as long as a command runs')
     .usage('ID [options] -- COMMAND [ARGUMENT…]')
-    .argument('<member>', 'the id of the member', memberArgument)
-    .argument('<command...>', 'what to run, with its arguments')
+    .argument('<words...>', 'the id of the member, then -- and what to run')
     .option('--asset <id>', 'what the member owns (repeatable)', all, [])
     .option('--exclusive', 'no other member may own these assets')
     .option('--metadata <json>', 'what others are to know of it', jsonArgument)
@@ -40,7 +41,7 @@ export function addJoin(command: Command): void {
     .option(
       '--ttl <duration>',
       'how long the member outlives this process if it vanishes (default: 15s)',
-      durationArgument,
+      limitArgument,
     )
     .addHelpText(
       'after',
@@ -50,12 +51,14 @@ Examples:
   signalbox members join worker-3 --asset shard/3 --exclusive --metadata '{"host":"a"}' -- ./serve
 
 The command gets SIGNALBOX_MEMBER in its environment. If this process cannot renew its session in time, others see that
-the member left, and the command is stopped.
+the member left, and the command is stopped. If this process is killed and the command is still running when the
+lease ends, the next process that joins with this id, or with one of the exclusive assets, stops it first.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             64 usage · 69 store unreachable · 75 the id or an asset is another member's · 76 lost while running`,
     )
-    .action(async (id: string, argv: string[], flags: Flags) => {
+    .action(async (words: string[], flags: Flags) => {
+      const { id, argv } = memberAndCommand(words);
       const { store } = command.optsWithGlobals<GlobalOptions>();
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
@@ -87,7 +90,6 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
   }
   const { membership } = outcome;
   let leaving: Promise<{ kind: string }> | undefined;
-  const release = (): Promise<{ kind: string }> => (leaving ??= left(box, membership.isValid));
   return {
     what: `member/${id}`,
     environment: { SIGNALBOX_MEMBER: id },
@@ -95,21 +97,29 @@ async function joined(box: Signalbox, id: string, flags: Flags): Promise<Alongsi
       return membership.isValid;
     },
     signal: membership.signal,
-    release,
-    abandon: release,
+    release: () => (leaving ??= left(membership)),
+    // The notes of the command are deleted after the member has left, so the store is closed last.
+    abandon: () => box.close(),
+    noted: { box, grounds: groundsOf(membership, exclusive ? assets : []), ttlMs: flags.ttl ?? TTL_MS },
   };
 }
 
-/** Closing the store ends the session, and the member with it. */
-async function left(box: Signalbox, wasMember: boolean): Promise<{ kind: string }> {
-  await box.close();
+async function left(membership: Membership): Promise<{ kind: string }> {
+  const wasMember = membership.isValid;
+  await membership.leave();
   return { kind: wasMember ? 'released' : 'already-lost' };
 }
 
-function memberArgument(text: string): string {
-  const problem = nameProblem(text, 'member');
-  if (problem !== undefined) throw new InvalidArgumentError(`${problem}.`);
-  return text;
+function memberAndCommand(words: readonly string[]): { readonly id: string; readonly argv: readonly string[] } {
+  const { ids, command } = aroundDashes(words);
+  const [id, ...more] = ids;
+  const usage = 'signalbox members join ID [options] -- COMMAND';
+  if (id === undefined) throw new CliExit(EXIT.usage, `the id of the member is missing; write: ${usage}`);
+  if (more.length > 0 || command.length === 0)
+    throw new CliExit(EXIT.usage, `the command is missing; write it after --: ${usage}`);
+  const problem = nameProblem(id, 'member');
+  if (problem !== undefined) throw new CliExit(EXIT.usage, problem);
+  return { id, argv: command };
 }
 
 function jsonArgument(text: string): Json {

@@ -6,7 +6,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 
@@ -37,7 +37,7 @@ async function shown(
   hurrying: AbortSignal,
   work: Work,
 ): Promise<void> {
-  const show = showFor(command);
+  const show = showFor(command, asked.hasDecided === true);
   let record: PipelineRecord | undefined;
   // A failure to print stops the driver like Ctrl-C: thrown from here, it would leave the command running.
   const broken = new AbortController();
@@ -151,7 +151,11 @@ function refusalOf(id: string, outcome: Exclude<DriveOutcome, { kind: 'left' }>)
       return new CliExit(EXIT.no, message, { outcome: 'another-question', pipeline: id, question });
     }
     case 'not-reopened':
-      return new CliExit(EXIT.no, outcome.why, { outcome: 'not-reopened', pipeline: id });
+      // Of a pipeline that has failed, the phase is the mistake.
+      return new CliExit(outcome.record.state === 'failed' ? EXIT.usage : EXIT.no, outcome.why, {
+        outcome: 'not-reopened',
+        pipeline: id,
+      });
     case 'missing':
       return noSuchPipeline(id);
   }

@@ -59,7 +59,7 @@ never one that comes up later: if it was answered meanwhile, nothing is done, wi
 --from runs the named phase and all after it again; what earlier phases passed on is kept. If the driver was
 killed a moment ago, resume waits until its lease has ended, and says so.
 
-Exit codes: 0 done · 1 failed, cancelled, or not found · 69 store unreachable
+Exit codes: 0 done · 1 failed, cancelled, or not found · 64 usage, or --from names no such phase · 69 store unreachable
             75 it waits for a person, or another process drives it · 76 its driver's hold was lost · 130 Ctrl-C`,
     )
     .action(async (id: string, flags: Flags) => {

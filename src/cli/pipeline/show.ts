@@ -4,7 +4,7 @@ import type { PipelineRecord } from '../../core/index.ts';
 import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { withoutEscapes } from './columns.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 import { Live } from './live.ts';
 import { changesOf } from './words.ts';
 
@@ -18,11 +18,12 @@ export interface Show {
   over(record: PipelineRecord | undefined): void;
 }
 
-export function showFor(command: Command): Show {
+/** `hasDecided`: the user has answered the question that the pipeline waits for. */
+export function showFor(command: Command, hasDecided: boolean): Show {
   if (isJson(command)) return new JsonLines();
   const terminal = screen();
   const isLive = terminal.isTTY === true && process.env['TERM'] !== 'dumb';
-  return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true);
+  return isLive ? new Live(paintFor(terminal)) : new Lines(terminal.isTTY === true, '', hasDecided);
 }
 
 /** For one of several pipelines that a process drives: never a picture, and every line names the pipeline. */
@@ -37,18 +38,20 @@ class Lines implements Show {
   readonly #isTerminal: boolean;
   /** Before each line that does not name the pipeline itself. */
   readonly #prefix: string;
+  readonly #hasDecided: boolean;
   #record: PipelineRecord | undefined;
   readonly #open = new Map<string, string>();
 
-  constructor(isTerminal: boolean, prefix = '') {
+  constructor(isTerminal: boolean, prefix = '', hasDecided = false) {
     this.#isTerminal = isTerminal;
     this.#prefix = prefix;
+    this.#hasDecided = hasDecided;
   }
 
   changed(record: PipelineRecord): void {
     this.#flush();
     const own = `pipeline/${record.id}: `;
-    for (const line of changesOf(this.#record, record))
+    for (const line of changesOf(this.#record, record, this.#hasDecided))
       print(printable(line.startsWith(own) ? line : this.#prefix + line));
     this.#record = record;
   }

@@ -34,13 +34,20 @@ function wakeLines({ wakeOn, polled, pollMs, againMs }: Extract<Blocked, { on: '
 }
 
 /** One short line per change: `merge: done after 3 s`. */
-export function changesOf(before: PipelineRecord | undefined, after: PipelineRecord): readonly string[] {
+/** `hasDecided`: the user has just answered the question that the pipeline waits for, so it is not asked again. */
+export function changesOf(
+  before: PipelineRecord | undefined,
+  after: PipelineRecord,
+  hasDecided = false,
+): readonly string[] {
   const name = `pipeline/${after.id}`;
   if (before === undefined && after.state === 'pending') return [`${name}: started`];
   const taken = before === undefined ? [`${name}: driven from here, at ${placeOf(after)}`] : [];
   const phases = after.phases.flatMap((phase, at) => phaseChanges(before?.phases[at], phase, before === undefined));
   const current = currentPhase(after) ?? '';
-  return [...taken, ...phases, ...blockedChanges(before, after, current), ...endOf(before, after, name)];
+  const isAnswered = before === undefined && hasDecided && after.blocked?.on === 'person';
+  const blocked = isAnswered ? [] : blockedChanges(before, after, current);
+  return [...taken, ...phases, ...blocked, ...endOf(before, after, name)];
 }
 
 function placeOf(record: PipelineRecord): string {

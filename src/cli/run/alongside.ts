@@ -2,12 +2,14 @@
 import { GatedChild, randomHex } from '../../host/index.ts';
 import { MARK } from '../../host/mark.ts';
 import { Failure } from '../../failure.ts';
+import type { Ground } from '../../runtime/processes/children.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { attended } from './attended.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
 import { findProgram } from './program.ts';
-import { originalArgv } from './run.ts';
+import { begun, originalArgv } from './run.ts';
 import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Releasable, supervise, type Terms } from './supervise.ts';
@@ -23,6 +25,12 @@ export interface Alongside extends Releasable {
   readonly isValid: boolean;
   /** Aborts when it is lost. */
   readonly signal: AbortSignal;
+  /** Where the command is noted, so that the next holder ends it if this process is killed. */
+  readonly noted?: {
+    readonly box: Signalbox;
+    readonly grounds: readonly Omit<Ground, 'isValid'>[];
+    readonly ttlMs: number;
+  };
 }
 
 /** `hold`: gets what is held, or throws; `signals.leaving` ends its wait. */
@@ -47,6 +55,7 @@ export async function runAlongside(
     try {
       const gate = { leads: !sharesTerminal, mark, given: stillOpen(descriptors) };
       const child = await GatedChild.start(program, argv, environment, gate);
+      if (held.noted !== undefined) return await begunWithNotes(held, held.noted, terms, child, signals, voice);
       try {
         if (!held.isValid) throw new CliExit(EXIT.notAcquired, `${held.what}: lost before the command could begin`);
         return await supervise(terms, [held], child, signals, voice, held.signal);
@@ -57,4 +66,27 @@ export async function runAlongside(
       await held.abandon();
     }
   });
+}
+
+/** As of `run`: the command begins once it is noted and nothing of an earlier holder runs. */
+async function begunWithNotes(
+  held: Alongside,
+  { box, grounds, ttlMs }: NonNullable<Alongside['noted']>,
+  terms: Terms,
+  child: GatedChild,
+  signals: Signals,
+  voice: Voice,
+): Promise<RunEnded> {
+  const under = grounds.map((ground) => ({
+    ...ground,
+    get isValid() {
+      return held.isValid;
+    },
+    signal: held.signal,
+    release: held.release,
+  }));
+  const request = { ...terms, ttlMs };
+  const ended = await begun(box, request, under, {}, child, signals, voice, undefined, undefined);
+  if ('guard' in ended) throw new TypeError('there is no guard');
+  return ended;
 }

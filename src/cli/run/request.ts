@@ -2,7 +2,7 @@
 import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
-import { parseDuration } from '../duration.ts';
+import { parseDuration, SHORTEST_TTL_MS } from '../duration.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';
 
@@ -43,8 +43,6 @@ export interface RunOptions {
 }
 
 const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
-/** A shorter lease could end between two renewals of a busy process. */
-const SHORTEST_TTL_MS = 100;
 
 export function requestOf(argv: readonly string[], options: RunOptions): RunRequest {
   const [program, ...args] = argv;

@@ -33,7 +33,7 @@ import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Attention, type Releasable, supervise } from './supervise.ts';
 import type { Voice } from './voice.ts';
-import { currentHolders, currentWait, waitTold } from '../waiting.ts';
+import { currentWait, refusalTold, waitTold } from '../waiting.ts';
 
 export async function run(
   request: RunRequest,
@@ -112,17 +112,12 @@ async function acquired(
 
 /** Translates the library's names into the options of the command line. */
 async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest, holder: string): Promise<unknown> {
-  if (!(error instanceof NotAcquired)) return error;
-  const { resource, refusal } = error;
-  if (refusal.kind === 'timed-out') {
-    // If the store does not answer, the rest of the message is still true.
-    const who = await currentHolders(box, request.wants, resource, holder).catch(() => undefined);
-    const told = `${who?.resource ?? resource}: not granted${within(request)}`;
-    return new CliExit(EXIT.notAcquired, who === undefined ? told : `${told}; ${who.told}`);
-  }
-  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return error;
+  const told = await refusalTold(box, request.wants, holder, error, request.waitMs);
+  if (!(told instanceof NotAcquired)) return told;
+  const { resource, refusal } = told;
+  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   const name = resource.slice(resource.indexOf('/') + 1);
-  return new CliExit(EXIT.usage, `${error.message}: --sem ${name}=WEIGHT/CAPACITY`);
+  return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
 /** What a command works under. */

@@ -15,8 +15,6 @@ import type { JobTerms } from './job.ts';
 import type { CommandFlags } from './options.ts';
 
 const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
-/** As of `run`: a shorter lease could end between two renewals of a busy process. */
-const SHORTEST_TTL_MS = 100;
 
 export type Program = Pick<
   JobTerms,
@@ -30,8 +28,6 @@ export function programOf(command: Command, words: readonly string[], flags: Com
   const { onLost, ttl, grace } = flags;
   if (!ON_LOST.includes(onLost))
     throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
-  if (ttl < SHORTEST_TTL_MS)
-    throw new CliExit(EXIT.usage, `--ttl is too short; expected ${SHORTEST_TTL_MS}ms and more`);
   const given = stillOpen(givenDescriptors());
   const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);

@@ -79,6 +79,11 @@ class Crew {
       if (this.#running > 0)
         this.#say(`finishing ${this.#running === 1 ? '1 task' : `${this.#running} tasks`}; Ctrl-C again to give up`);
     });
+    // The worker that it killed cannot say so.
+    const lost = await this.#box.on('task:failed', (event) => {
+      if (event.type !== 'resync' && event.losses !== undefined)
+        this.#say(`${event.resource}: failed: ${event.reason}`);
+    });
     // One line that fails ends the others too: what it met, they would meet.
     const failed = new AbortController();
     const over = AbortSignal.any([closing, failed.signal]);
@@ -89,6 +94,7 @@ class Crew {
       }),
     );
     const results = await Promise.allSettled(lines);
+    lost.unsubscribe();
     const broken = results.find((result) => result.status === 'rejected');
     if (broken !== undefined) throw broken.reason;
   }

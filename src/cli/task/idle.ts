@@ -22,7 +22,7 @@ export function addIdle(command: Command): void {
 }
 
 function retry(command: Command): void {
-  withIds(command.description('have failed tasks tried again, with all their retries'))
+  withIds(command.description('try failed tasks again, with all their retries'))
     .option('--all', 'all tasks that have failed')
     .addHelpText(
       'after',
@@ -31,7 +31,8 @@ Examples:
   signalbox task retry build-7
   signalbox task retry --all
 
-A task that pauses before its next attempt is tried at once. Exit code 1 if one of them has not failed.`,
+The tasks are pending again, for any worker. A task that pauses before its next attempt can be claimed at once.
+Exit code 1 if one of them has not failed.`,
     )
     .action(async (ids: string[], flags: { all?: true }) => {
       await each(command, idsOf(ids, flags.all === true && 'failed'), (box, id) =>
@@ -41,7 +42,7 @@ A task that pauses before its next attempt is tried at once. Exit code 1 if one 
 }
 
 function requeue(command: Command): void {
-  withIds(command.description('have tasks done again, complete ones too'))
+  withIds(command.description('do tasks again, complete ones too'))
     .addHelpText(
       'after',
       `
@@ -66,8 +67,9 @@ Examples:
   signalbox task forget build-7
   signalbox task forget --status complete
 
-Their ids are free again. A task stays if others that are not complete depend on it, and so does one that
-a worker has (exit code 1). Finished tasks are deleted anyway after seven days; see docs/task.md.`,
+The ids can be used again. A task is not deleted while a worker has it, or while another task that is not complete
+depends on it (exit code 1). Finished tasks are deleted by themselves after seven days, unless task configure says
+otherwise.`,
     )
     .action(async (ids: string[], flags: { status?: 'pending' | 'complete' | 'failed' }) => {
       await each(command, idsOf(ids, flags.status ?? false), (box, id) => box.tasks.forget(id));

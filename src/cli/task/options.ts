@@ -1,6 +1,6 @@
 /** The options that `task run` and `task work` share. Loads nothing that runs a command: `--help` has to be fast. */
 import { type Command, Option } from 'commander';
-import { durationArgument } from '../arguments.ts';
+import { durationArgument, limitArgument } from '../arguments.ts';
 import { all, none } from './arguments.ts';
 
 export interface CommandFlags {
@@ -15,15 +15,23 @@ export function addCommandOptions(command: Command): Command {
   return command
     .option('--holder <id>', 'who claims it (default: $SIGNALBOX_HOLDER, or a new name)')
     .option('--capability <name>', 'what this worker can do (repeatable)', all, none)
-    .addOption(duration('--ttl', 'the lease: how long the claim outlives this process if it vanishes', 15_000, '15s'))
+    .addOption(
+      duration(
+        '--ttl',
+        'the lease: how long the claim outlives this process if it vanishes',
+        15_000,
+        '15s',
+        limitArgument,
+      ),
+    )
     .option('--on-lost <what>', 'when the claim is lost: term, kill or warn', 'term')
     .addOption(
       duration('--grace', 'time between TERM and KILL, and for processes that the command leaves behind', 5_000, '5s'),
     );
 }
 
-function duration(name: string, purpose: string, ms: number, written: string): Option {
-  return new Option(`${name} <duration>`, purpose).argParser(durationArgument).default(ms, written);
+function duration(name: string, purpose: string, ms: number, written: string, parse = durationArgument): Option {
+  return new Option(`${name} <duration>`, purpose).argParser(parse).default(ms, written);
 }
 
 /** What stands before `--` and after it; commander drops the dashes. */

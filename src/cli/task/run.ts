@@ -12,14 +12,15 @@ export interface RunFlags extends CommandFlags {
 const EXAMPLES = `
 Examples:
   signalbox task run build-7 -- make image                  this task
-  signalbox task run --capability gpu -- ./train.sh         the best one that this worker can do
+  signalbox task run --capability gpu -- ./train.sh         the next one that this worker can do
   signalbox task run -- sh -c 'jq -r .commit "$SIGNALBOX_TASK_FILE" | xargs git checkout'
 
-The claim is renewed for as long as the command runs. The command reads the data of the task on stdin,
-and finds it in the file $SIGNALBOX_TASK_FILE; $SIGNALBOX_TASK is its id, $SIGNALBOX_TASK_ATTEMPT
-counts from 1. Exit code 0 completes the task, and what the command printed is its result: JSON as it
-is, other text as {"output": …}. Any other exit code fails it, or has it tried again while it has
-retries. Ctrl-C gives it back. If the claim is lost, the command is ended.
+signalbox renews the claim while the command runs. The command gets the data of the task on stdin and in the file
+$SIGNALBOX_TASK_FILE, its id in $SIGNALBOX_TASK, and the number of the attempt, from 1, in $SIGNALBOX_TASK_ATTEMPT.
+
+If the command exits with 0, the task is complete, and its result is what the command printed: JSON as it is, other
+text as {"output": …}. With any other exit code the attempt has failed: the task is tried again while it has retries,
+and fails after the last. Ctrl-C gives the task back. If the claim is lost, signalbox stops the command.
 
 Exit codes: the command's own · 128+n ended by signal n · 126 not executable · 127 not found
             1 nothing to claim · 64 usage · 69 store unreachable · 75 taken or blocked · 76 lost while running`;
@@ -27,7 +28,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
 export function addTaskRun(command: Command): void {
   addCommandOptions(command.description('claim a task, run a command for it, and complete or fail it'))
     .usage('[options] [ID] -- COMMAND [ARGUMENT…]')
-    .argument('<command...>', 'the id of the task, if it matters which, then -- and what to run')
+    .argument('<command...>', 'the id of a task (default: the next one), then -- and what to run')
     .option('--wait <duration>', 'wait at most this long for a task (default: do not wait)', durationArgument)
     .addHelpText('after', EXAMPLES)
     .action(async (words: string[], flags: RunFlags) => {

@@ -13,12 +13,13 @@ const EXAMPLES = `
 Examples:
   signalbox task work -- ./build.sh                          one task after another, until Ctrl-C
   signalbox task work --jobs 4 --capability gpu -- ./train.sh
-  signalbox task work --exit-when-idle -- ./build.sh         ends when no task is left that it could do
+  signalbox task work --exit-when-idle -- ./build.sh         ends when no task is left for this worker
 
-For each task the command runs as with task run: data on stdin and in $SIGNALBOX_TASK_FILE, exit code 0
-completes the task, any other one fails it. Failed tasks are tried again while they have retries
-(task publish --retries N --backoff 5s). The first Ctrl-C finishes what runs; the second ends it and
-gives the tasks back.
+Each task runs as with task run: the command gets its data on stdin and in $SIGNALBOX_TASK_FILE, exit code 0 completes
+it, and any other exit code fails the attempt. The task is tried again while it has retries (task publish --retries 3
+--backoff 5s). If its workers die three times, the task fails; the workers that are left say so.
+
+After the first Ctrl-C the worker finishes the tasks that it has; after the second it stops them and gives them back.
 
 Exit codes: 0 idle, or done after the first Ctrl-C · 130 after the second · 126 not executable · 127 not found`;
 
@@ -27,7 +28,7 @@ export function addTaskWork(command: Command): void {
     .usage('[options] -- COMMAND [ARGUMENT…]')
     .argument('<command...>', 'what to run, with its arguments')
     .option('--jobs <number>', 'how many tasks at once', countArgument, 1)
-    .option('--exit-when-idle', 'end when there is no task left that this worker could do')
+    .option('--exit-when-idle', 'end when no task is left for this worker')
     .addHelpText('after', EXAMPLES)
     .action(async (words: string[], flags: WorkFlags) => {
       const { ids, command: argv } = aroundDashes(words);

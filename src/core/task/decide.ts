@@ -193,7 +193,7 @@ export function decideRepair(task: Task, now: number): TaskWrite | undefined {
   if (losses < task.data.terms.lossLimit) return pending({ ...before, losses, events: requeued(before, now) });
   const holder = claim?.holder ?? '';
   const reason = lostTold(losses, holder);
-  const events = [{ type: 'task:failed', at: now, holder, reason, attempts }];
+  const events = [{ type: 'task:failed', at: now, holder, reason, attempts, losses }];
   return finished('failed', { ...before, losses, reason, endedAt: now, events });
 }
 

@@ -89,7 +89,9 @@ export function withTerms(
 ): { readonly data: Json; readonly problem?: undefined } | { readonly problem: string } {
   const given = FIELDS.filter((field) => said[field] !== undefined);
   if (given.length > 0 && !isRecord(data)) {
-    return { problem: `data is ${shown(data)}; to carry ${given.join(', ')} it has to be an object` };
+    return {
+      problem: `data is ${shown(data)}; a task keeps its ${given.join(', ')} in its data, so the data has to be an object, such as {"value":${shown(data)}}`,
+    };
   }
   const twice = given.find((field) => isRecord(data) && data[field] !== undefined);
   if (twice !== undefined) return { problem: `${twice} is in the data and given separately too; give it once` };

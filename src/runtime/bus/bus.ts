@@ -3,8 +3,10 @@ import type { Clock } from '../../clock.ts';
 import { Failure, shown } from '../../failure.ts';
 import {
   type Compare,
+  type KeyValue,
   type Operation,
   type OperationResult,
+  readPages,
   type ReadResult,
   type Revision,
   type Store,
@@ -69,6 +71,8 @@ export type BusHealth =
 
 /** etcd accepts requests of 1.5 MiB. */
 const LARGEST_VALUE_BYTES = 1024 * 1024;
+/** Keys that are read at once. */
+const PAGE = 100;
 
 /** The store as a small bus: plain keys that other programs share. */
 export class Bus implements AsyncDisposable {
@@ -104,6 +108,15 @@ export class Bus implements AsyncDisposable {
   async delete(key: string): Promise<{ readonly deleted: number }> {
     const { results } = await this.transaction([], [{ do: 'delete', key }], []);
     return { deleted: (results[0] as { readonly deleted: number }).deleted };
+  }
+
+  /** The keys that begin with `prefix`, by key; all of them if it is empty. */
+  async list(prefix = ''): Promise<readonly BusPair[]> {
+    this.#refuseIfClosed();
+    const found: BusPair[] = [];
+    for await (const { pairs } of readPages(this.#store, plainRange(prefix), PAGE, this.#stopped))
+      found.push(...pairs.map(pairFrom));
+    return found;
   }
 
   /** Does `success` if every comparison holds, else `failure`; all or nothing. */
@@ -235,7 +248,9 @@ function resultOf(result: OperationResult): BusResult {
 }
 
 function pairOf({ pairs: [pair] }: ReadResult): BusPair | null {
-  if (pair === undefined) return null;
-  const { key, value, createRevision, modRevision, version } = pair;
+  return pair === undefined ? null : pairFrom(pair);
+}
+
+function pairFrom({ key, value, createRevision, modRevision, version }: KeyValue): BusPair {
   return { key: keyOf(key), value: value.text, createRevision, modRevision, version };
 }

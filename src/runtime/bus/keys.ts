@@ -21,7 +21,7 @@ export function keyOf(plain: string): string {
 
 /** All keys that begin with `prefix`, whatever it ends in. */
 export function plainRange(prefix: unknown): KeyRange & { readonly end: string } {
-  const key = plainKey(prefix);
+  const key = prefix === '' ? PLAIN : plainKey(prefix);
   const points = [...key];
   for (;;) {
     const last = points.pop()?.codePointAt(0) as number;

@@ -21,6 +21,7 @@ import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Waiter } from './waiters.ts';
+import { onAbort } from '../on-abort.ts';
 
 /** The writer of either machine. */
 export type AnyWriter = ResourceWriter<Coordinated, AnyCommand, AnyOutcome>;
@@ -60,6 +61,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #toldWaiting = false;
   /** Who held it when the request began to wait. */
   #holders: readonly Hold[] = [];
+  /** Set for a request whose caller does not wait here: once it is queued, it is left in the queue. */
+  parks: ((id: string, status: WaitStatus) => T) | undefined;
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
   /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
@@ -125,7 +128,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     }
     if (signal !== undefined) {
       this.#onAbort = () => this.#giveUp({ kind: 'aborted', reason: signal.reason as unknown }, true);
-      signal.addEventListener('abort', this.#onAbort, { once: true });
+      onAbort(signal, this.#onAbort);
     }
     if (waitMs !== undefined && waitMs > 0) {
       this.#timer = this.#runtime.clock.timer(waitMs, () => this.#timedOut(waitMs));
@@ -141,6 +144,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (outcome.kind !== 'queued') return this.answered(outcome);
     if (this.#end === 'given-up') return this.#withdraw();
     if (this.isOver) return;
+    if (this.parks !== undefined) return this.#park(this.parks, outcome as WaitStatus);
     if (!this.#isExpected) this.#expect();
     try {
       this.#holders = (outcome as WaitStatus).holders ?? [];
@@ -156,6 +160,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
   }
 
+  #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
+    const id = this.#ticketId;
+    this.#runtime.holdings.park(id);
+    this.#finish('answered');
+    if (this.holder !== this.command.id) this.#runtime.waitChanged();
+    this.#resolve(parks(id, status));
+  }
+
   override failed(error: unknown): void {
     if (this.isOver) return;
     this.#finish('answered');
@@ -167,6 +179,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
     const { id } = this.command;
+    const isParked = this.#end === 'answered' && this.#runtime.holdings.answeredParked(id ?? '', outcome);
+    if (isParked) return;
     if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.holdings.has(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;

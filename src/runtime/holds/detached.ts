@@ -1,5 +1,12 @@
 /** Detached holds have a lease of their own; any process that knows holder and token can renew and release them. */
-import { DETACHED_TTL_MS, type Hold as Grant, renewWithinMs, requestProblem, type Token } from '../../core/index.ts';
+import {
+  DETACHED_TTL_MS,
+  type Hold as Grant,
+  type Json,
+  renewWithinMs,
+  requestProblem,
+  type Token,
+} from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
@@ -7,7 +14,7 @@ import { NotAcquired } from '../refusal.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
 import { mayWait } from '../strategy.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
+import { UpgradeAcquisition, type WaitOptions, type WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';
 import { sessionWithin } from './session-in-time.ts';
 import type {
@@ -25,10 +32,31 @@ interface OwnLease {
   readonly ttlMs: number;
 }
 
-export async function acquireDetached(
+/** A request that was left in the queue: `id` is its ticket. */
+export interface Parked {
+  readonly id: string;
+  readonly status: WaitStatus;
+}
+
+interface Given {
+  readonly grant: Grant;
+  readonly detached: DetachedHold;
+}
+
+export async function acquireDetached(of: AnyResource, options: DetachedOptions<unknown>): Promise<Given> {
+  return (await acquired(of, options, undefined)) as Given;
+}
+
+/** Does not wait: a request that cannot be granted at once is left in the queue, on its own lease. */
+export function acquireOrPark(of: AnyResource, options: DetachedOptions<unknown>): Promise<Given | Parked> {
+  return acquired(of, options, (id, status) => ({ id, status }));
+}
+
+async function acquired(
   of: AnyResource,
   options: DetachedOptions<unknown>,
-): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
+  parks: ((id: string, status: WaitStatus) => Parked) | undefined,
+): Promise<Given | Parked> {
   const { runtime, resource } = of;
   const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
@@ -39,12 +67,17 @@ export async function acquireDetached(
   const renewing = renewWhileWaiting(of, lease, sent);
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
+    let kind = 'acquired';
     const collect = (outcome: AnyOutcome): Grant | undefined => {
+      kind = outcome.kind;
       if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id);
       return outcome.hold;
     };
-    const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }) };
-    const grant = await of.askUnder(session, left, wait, collect, own);
+    const from = placeOf(runtime.options.about);
+    const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }), from };
+    const answer = await of.askUnder<Grant | Parked, typeof left>(session, left, wait, collect, own, parks);
+    if ('status' in answer) return answer;
+    const grant = answer;
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const ttlMs =
       grant.lease === lease.name
@@ -52,7 +85,8 @@ export async function acquireDetached(
         : await heldBefore(of, session, grant, lease.leaseId);
     const { holder, token, id, maxHoldMs } = grant;
     const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-    return { grant, detached: { resource, holder, token, id, ...times } };
+    const outcome = kind as DetachedHold['outcome'];
+    return { grant, detached: { resource, holder, token, id, outcome, ...times } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -60,6 +94,13 @@ export async function acquireDetached(
     renewing.cancel();
     runtime.presence.forgetLease(lease.name);
   }
+}
+
+/** What helps a person who finds the hold when its lease has ended. The pid does not: a detached hold outlives its process. */
+function placeOf(about: unknown): Json {
+  const { host, user, directory } = (about ?? {}) as Readonly<Record<string, unknown>>;
+  const known = Object.entries({ host, user, directory }).filter(([, text]) => typeof text === 'string');
+  return Object.fromEntries(known) as Json;
 }
 
 /** Binds a new hold by the terms of its grant. The resource may allow another time than the lease has: then the hold moves. */
@@ -89,17 +130,44 @@ async function bound(
  * killed before it could bind the hold by its longest time, that time begins now.
  */
 async function heldBefore(of: AnyResource, session: Session, grant: Grant, leaseId: string): Promise<number> {
+  const ttlMs = await renewedAndLimited(of, session, grant);
+  if (ttlMs === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
+  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
+  return ttlMs;
+}
+
+/** Undefined if the hold is lost. */
+async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant): Promise<number | undefined> {
   const renewed = await renew(of, grant);
-  if (!('ttlMs' in renewed)) throw new NotAcquired(of.resource, { kind: 'lost' });
+  if (!('ttlMs' in renewed)) return undefined;
   const { holder, id, maxHoldMs } = grant;
   if (maxHoldMs !== undefined && grant.limit === undefined && renewed.kind === 'refreshed') {
     const limit = await of.runtime.anchorLease(session, maxHoldMs);
     of.runtime.presence.forgetLease(limit.name);
     const outcome = await of.submit({ kind: 'extend', holder, id, limit: limit.name });
-    if (outcome.kind !== 'refreshed') throw new NotAcquired(of.resource, { kind: 'lost' });
+    if (outcome.kind !== 'refreshed') return undefined;
   }
-  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
   return renewed.ttlMs;
+}
+
+/**
+ * Hands out a grant that was made while its caller was away: renews it, and binds it by the terms of the resource if no process
+ * has done so. Undefined if it is lost.
+ */
+export async function boundAgain(of: AnyResource, session: Session, grant: Grant): Promise<DetachedHold | undefined> {
+  const { clock, store } = of.runtime;
+  const sent = sentNow(clock);
+  let ttlMs = await renewedAndLimited(of, session, grant);
+  const { holder, token, id, maxHoldMs } = grant;
+  // The resource allows less than the lease of the ticket has. Stores round up to whole seconds.
+  if (ttlMs !== undefined && grant.ttlMs !== undefined && ttlMs >= grant.ttlMs + 1000) {
+    const shortened = await extend(of, { holder, token }, grant.ttlMs);
+    ttlMs = 'ttlMs' in shortened ? shortened.ttlMs : undefined;
+  }
+  // The answers may have taken so long that the lease has ended by now.
+  if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
+  const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */

@@ -30,6 +30,8 @@ interface Host {
 const LOOK_AGAIN_MS = 500;
 /** The most ids that are remembered, of those that may still be asked for. */
 const MOST_IDS = 10_000;
+/** The most tickets that are remembered; the grant of one that is forgotten goes back. */
+const MOST_PARKED = 100_000;
 
 export class Holdings {
   /** By the id of the request that was granted. */
@@ -38,6 +40,8 @@ export class Holdings {
   readonly reentries = new Map<string, Set<Held>>();
   readonly #host: Host;
   readonly #collected = new Set<string>();
+  /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
+  readonly #parked = new Map<string, unknown>();
   readonly #lostEarly = new Set<string>();
 
   constructor(host: Host) {
@@ -55,6 +59,30 @@ export class Holdings {
 
   has(id: string): boolean {
     return this.holds.has(id) || this.#collected.has(id);
+  }
+
+  /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
+  park(id: string): void {
+    this.#parked.set(id, undefined);
+    if (this.#parked.size <= MOST_PARKED) return;
+    const [oldest] = this.#parked.keys();
+    if (oldest !== undefined) this.#parked.delete(oldest);
+  }
+
+  /** Keeps the answer to a parked request; false if it is not parked. */
+  answeredParked(id: string, outcome: unknown): boolean {
+    if (!this.#parked.has(id)) return false;
+    this.#parked.set(id, outcome);
+    return true;
+  }
+
+  /** The answer that came while nobody waited for it. */
+  parkedAnswer(id: string): unknown {
+    return this.#parked.get(id);
+  }
+
+  unpark(id: string): void {
+    this.#parked.delete(id);
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */

@@ -88,12 +88,15 @@ export class Resource<
     wait: boolean,
     deliver: Deliver<T, Options>,
     own?: { readonly lease: string; readonly ttlMs?: number },
+    parks?: Acquisition<T, Options>['parks'],
   ): Promise<T> {
     const { runtime } = this;
     const asked = this.#askFor(runtime.nextId(session), session.id, options, wait);
     const command = own === undefined ? asked : { ...asked, ...own, detached: true as const };
     return new Promise((resolve, reject) => {
-      new Acquisition(runtime, this.anyWriter, command, session.id, options, deliver, resolve, reject).ask();
+      const one = new Acquisition(runtime, this.anyWriter, command, session.id, options, deliver, resolve, reject);
+      one.parks = parks;
+      one.ask();
     });
   }
 

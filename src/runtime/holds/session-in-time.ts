@@ -5,6 +5,7 @@ import { tellHolders } from './holders-now.ts';
 import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
+import { onAbort } from '../on-abort.ts';
 
 /** The session, and the options with the rest of the time. `isOne`: `resource` names a lock or a semaphore, and not several. */
 export async function sessionWithin<Options extends WaitOptions | undefined>(
@@ -27,7 +28,7 @@ export async function sessionWithin<Options extends WaitOptions | undefined>(
     const aborted = (): void =>
       reject(new NotAcquired(resource, { kind: 'aborted', reason: signal?.reason as unknown }));
     if (signal?.aborted === true) return aborted();
-    signal?.addEventListener('abort', aborted, { once: true });
+    if (signal !== undefined) onAbort(signal, aborted);
     const timer =
       waitMs === undefined || waitMs === 0
         ? undefined

@@ -46,6 +46,8 @@ export interface DetachedHold extends HoldClaim {
   readonly resource: string;
   /** The id of the hold, unique for all time. */
   readonly id: string;
+  /** Whether it is a new hold, or one that the holder had already: the same, or with more slots. */
+  readonly outcome: 'acquired' | 'reclaimed' | 'extended' | 'already-held' | 'increased';
   /** The hold is stale after this time without a renewal. */
   readonly ttlMs: number;
   /** Renew it within this time, and again within this time after each renewal. */

@@ -93,7 +93,7 @@ function urlOf(directory: string): string {
 /** Resolves links above the directory, but not the directory itself. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
+  return git === undefined ? join(userDirectory(environment), 'signalbox') : inRepository(git);
 }
 
 /**
@@ -118,6 +118,11 @@ function inRepository(git: string): string {
     `${directory} is a symbolic link, and the store of a repository has to be a directory in it: remove the link, or ` +
       `name the place that it leads to, if you trust it, in --store or SIGNALBOX_URL (file:DIRECTORY)`,
   );
+}
+
+/** Where this user keeps what belongs to no repository. */
+export function userDirectory(environment: Environment = process.env): string {
+  return withoutLinks(stateDirectory(environment));
 }
 
 function stateDirectory(environment: Environment): string {

@@ -5,14 +5,19 @@ import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { persistently, sendWitnessed } from '../write/write-once.ts';
 import type { OwnMembership } from './own-memberships.ts';
-import { memberKey } from './records.ts';
+import { membershipId, memberKey } from './records.ts';
 import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
+
+type Ground = Readonly<Record<'resource' | 'id' | 'holder' | 'lease', string>> & { readonly token: Revision };
 
 /** How assets are registered. */
 export interface AssetOptions {
   /** No other member may register these assets. If another one has, this registration is refused. */
   readonly exclusive?: boolean;
 }
+
+/** Users must not see it: see `groundsOf`. */
+let sessionOf: (membership: Membership) => string;
 
 /** The membership of this process. */
 export class Membership implements AsyncDisposable {
@@ -24,6 +29,10 @@ export class Membership implements AsyncDisposable {
   readonly incarnation: Revision;
   readonly #runtime: Runtime;
   readonly #own: OwnMembership;
+
+  static {
+    sessionOf = (membership) => membership.#own.session.id;
+  }
 
   /** @internal */
   constructor(runtime: Runtime, own: OwnMembership, metadata: Json | undefined) {
@@ -89,4 +98,16 @@ export class Membership implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.leave();
   }
+}
+
+/** What a child process of this member works under: its id, and the assets that no other member may have. */
+export function groundsOf(membership: Membership, exclusive: readonly string[]): readonly Ground[] {
+  const { id, incarnation } = membership;
+  return [`member/${id}`, ...exclusive.map((asset) => `asset/${asset}`)].map((resource) => ({
+    resource,
+    id: membershipId(id, incarnation),
+    token: incarnation,
+    holder: id,
+    lease: sessionOf(membership),
+  }));
 }

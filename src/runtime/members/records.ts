@@ -1,7 +1,7 @@
 /** The members in the store: one key each, on the lease of the session that joined, with all that the member registered. */
 import type { Asset, Event, Member, RecordedAsset, ToldEvent } from '../../core/index.ts';
 import { shown } from '../../failure.ts';
-import type { KeyValue, Value } from '../../store/index.ts';
+import type { KeyValue, Revision, Value } from '../../store/index.ts';
 import { corrupt, encode, type RecordDocument, resourceOfState, stateKey, STATES } from '../layout.ts';
 import { ownCopy } from '../own-copy.ts';
 import { checked, type Fields, isCount, isObject, isTime } from '../stored.ts';
@@ -49,6 +49,11 @@ export function assetsIn(pair: KeyValue): readonly Asset[] {
     isExclusive,
     since,
   }));
+}
+
+/** Tells a membership from all others, for all time. */
+export function membershipId(id: string, incarnation: Revision): string {
+  return `member/${id}@${incarnation}`;
 }
 
 export function idOf(key: string): string {

@@ -108,6 +108,8 @@ export interface TaskEvent
   extends EventFields<`task:${'claimed' | 'released' | 'requeued' | 'completed' | 'failed'}`>, Partial<WithToken> {
   /** How often the task was claimed. */
   readonly attempts?: number;
+  /** It failed because this number of workers died, or lost their claim, while they worked on it. */
+  readonly losses?: number;
   /** It was taken from its worker by force. */
   readonly forced?: boolean;
   /** Who took it by force. */

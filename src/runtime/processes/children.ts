@@ -13,7 +13,7 @@
  * A child that is started inside another child also works under what that child holds, and has a note there too: if the
  * parents of both are killed, the next holder of the outer resource has to find it.
  */
-import { claimEntryOf, type Hold as Grant, type Token, unpublished } from '../../core/index.ts';
+import { claimEntryOf, type Hold as Grant, type Member, type Token, unpublished } from '../../core/index.ts';
 import { isProvenGone, type Offspring, thisProcess } from '../../host/index.ts';
 import {
   always,
@@ -26,15 +26,17 @@ import {
 import { type ChildNote, noteIn } from '../child-note.ts';
 import { aliveOf, holdsIn, type HoldTold, keysOf, stillHeld } from '../holds/held-records.ts';
 import { encode } from '../layout.ts';
+import { memberIn, memberKey, MEMBERS, membershipId } from '../members/records.ts';
+import { readEach } from '../stored.ts';
 import { taskKeys } from '../tasks/keys.ts';
 import { withPart } from '../tasks/reading.ts';
 import { unlessStopped } from '../write/write-once.ts';
 import type { Runtime } from '../runtime.ts';
 import { isOfOneMachine } from '../session/session.ts';
 
-/** What a child works under: a hold of a lock or a semaphore, or the claim of a task. */
+/** What a child works under: a hold of a lock or a semaphore, the claim of a task, a membership or an asset of a member. */
 export interface Ground {
-  /** `lock/main-branch`, `task/build-7`. */
+  /** `lock/main-branch`, `task/build-7`, `member/agent-7`, `asset/shard/3`. */
   readonly resource: string;
   readonly id: string;
   readonly token: Token;
@@ -233,8 +235,30 @@ function readUnder(operations: Operations, resource: string): UnderRead {
   const notes = operations.read(prefixed(children));
   const [, task] = /^task\/(.*)$/s.exec(resource) ?? [];
   if (task !== undefined) return readClaim(operations, task, notes);
+  const [, member] = /^member\/(.*)$/s.exec(resource) ?? [];
+  if (member !== undefined) return readMemberships(operations.read({ key: memberKey(member) }), notes, () => true);
+  const [, asset] = /^asset\/(.*)$/s.exec(resource) ?? [];
+  if (asset !== undefined) {
+    const isOwner = ({ assets }: Member): boolean => assets.some(({ id }) => id === asset);
+    return readMemberships(operations.read(prefixed(MEMBERS)), notes, isOwner);
+  }
   const recordRead = operations.read({ key: record });
   return { in: (results) => ({ notes: notes.in(results).pairs, holds: holdsIn(recordRead.in(results)) }) };
+}
+
+function readMemberships(
+  members: ReturnType<Operations['read']>,
+  notes: ReturnType<Operations['read']>,
+  isHolder: (member: Member) => boolean,
+): UnderRead {
+  return {
+    in: (results) => ({
+      notes: notes.in(results).pairs,
+      holds: readEach(members.in(results).pairs, memberIn)
+        .filter(isHolder)
+        .map(({ id, incarnation }) => ({ id: membershipId(id, incarnation) })),
+    }),
+  };
 }
 
 function readClaim(operations: Operations, id: string, notes: ReturnType<Operations['read']>): UnderRead {

@@ -285,7 +285,11 @@ export async function endClaim(
             await cleanUp(runtime, task, ending);
             return outcomeOf(task, decided.bookkeeping);
           },
-          overtaken: ({ results }) => ({ task: taskIn(id, results), isFresh: true }),
+          overtaken: ({ results }) => {
+            // This one did not land; one without an answer may have.
+            if (doubt === undefined) backoff.isSent = false;
+            return { task: taskIn(id, results), isFresh: true };
+          },
         };
       }
       if (!isFresh) return { kind: 'look' };
@@ -299,6 +303,10 @@ export async function endClaim(
   });
   try {
     return await ended;
+  } catch (error) {
+    // The store has certainly refused it, so no task rests on the lease.
+    if (!Failure.is(error, 'outcome-unknown')) backoff.isSent = false;
+    throw error;
   } finally {
     await backoff.drop();
   }

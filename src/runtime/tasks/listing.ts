@@ -3,7 +3,7 @@ import { statusOf, type Task, type TaskStatus } from '../../core/index.ts';
 import { readPages } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { ALL_TASKS, partOf, taskKeys } from './keys.ts';
-import { readAllTasks, readTasks, type TaskView, viewOf } from './reading.ts';
+import { readAllTasks, readTasks, shownStatusOf, type TaskView, viewOf } from './reading.ts';
 
 /** Which tasks to list. */
 export interface ListOptions {
@@ -20,7 +20,7 @@ const READ_AT_ONCE = 30;
 
 export async function listTasks(runtime: Runtime, options: ListOptions): Promise<readonly TaskView[]> {
   const isWanted = (task: Task): boolean =>
-    task.data !== undefined && (options.status === undefined || statusOf(task) === options.status);
+    task.data !== undefined && (options.status === undefined || shownStatusOf(task) === options.status);
   if (options.limit !== undefined || options.after !== undefined) return pageOfTasks(runtime, options, isWanted);
   const tasks = await readAllTasks(runtime);
   return [...tasks.values()]

@@ -8,6 +8,7 @@ import {
   type Blocker,
   blockersOf,
   claimEntryOf,
+  decideRepair,
   type Event,
   isBackingOff,
   isOwned,
@@ -19,6 +20,7 @@ import {
   type TaskBookkeeping,
   type TaskData,
   type TaskStatus,
+  type TaskWrite,
   type Terms,
   termsOf,
   type Token,
@@ -280,12 +282,24 @@ export interface TaskView<Data = Json, Result = Json> {
   readonly endedAt: number | undefined;
 }
 
+/** As users see it: a task that has lost its last worker has failed, even if no process has written that down yet. */
+export function shownStatusOf(task: Task): TaskStatus {
+  return lostTooOften(task) === undefined ? statusOf(task) : 'failed';
+}
+
+/** What is going to be written down about a task that has lost too many workers. */
+function lostTooOften(task: Task): TaskWrite['bookkeeping'] | undefined {
+  const repair = decideRepair(task, task.bookkeeping?.entry.claim?.at ?? 0);
+  return repair?.status === 'failed' ? repair.bookkeeping : undefined;
+}
+
 /** `status`: of the tasks that this one depends on. */
 export function viewOf(task: Task, status: (id: string) => TaskStatus | undefined): TaskView {
   const { data, owner, bookkeeping } = task;
-  const now = statusOf(task);
+  const lost = lostTooOften(task);
+  const now = lost === undefined ? statusOf(task) : 'failed';
   const { capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = data?.terms ?? NO_TERMS;
-  const entry = bookkeeping?.entry;
+  const entry = lost ?? bookkeeping?.entry;
   const isRunning = now === 'running';
   return {
     id: task.id,
@@ -310,6 +324,6 @@ export function viewOf(task: Task, status: (id: string) => TaskStatus | undefine
     publishedAt: entry?.publishedAt,
     publishedBy: entry?.publishedBy,
     claimedAt: claimEntryOf(task)?.at,
-    endedAt: isRunning ? undefined : entry?.endedAt,
+    endedAt: isRunning || lost !== undefined ? undefined : entry?.endedAt,
   };
 }

@@ -7,6 +7,7 @@ import type { Attempt } from './claiming.ts';
 import { taskResource } from './keys.ts';
 import type { TaskCache } from './task-cache.ts';
 import { type Worker, Workers } from './workers.ts';
+import { onAbort } from '../on-abort.ts';
 
 /** How long to wait for a task. */
 export interface TaskWaitOptions {
@@ -219,7 +220,7 @@ class WaitDeadline {
     // A rejection that nothing awaits must not end the process.
     this.over.catch(() => undefined);
     if (signal?.aborted === true) aborted();
-    else signal?.addEventListener('abort', aborted, { once: true });
+    else if (signal !== undefined) onAbort(signal, aborted);
   }
 
   end(refusal: Refusal): void {

@@ -62,7 +62,7 @@ export class Chunk {
     }
     const cleared = entries.length - kept;
     entries.length = kept;
-    // What was cleared at the front belongs to the chunk before again: a range that ends there lies in that one alone.
+    // What was cleared at the front belongs to the chunk before again: a range that ends there lies in the chunk before alone.
     if (kept > 0 && this.low !== '') this.low = (entries[0] as Entry).key;
     this.version++;
     return cleared;

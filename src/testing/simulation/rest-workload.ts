@@ -146,6 +146,8 @@ export class RestWorker extends User {
       throw new Thrown('simulated: the handler failed');
     });
     await bus.put(key, 'something');
+    if (!(await bus.list('of/')).some((pair) => pair.key === key))
+      this.fail('the bus does not list a key that was put');
     await bus.delete(key);
     await this.pause(100);
     bus.unwatch(id);

@@ -42,16 +42,7 @@ export class Anchored {
   /** The process of a session, or the one that made a detached lease. */
   session(lease: string): SurveyedSession | undefined {
     const about = this.#told.get(lease);
-    if (about === undefined) return undefined;
-    const { host, pid, user, directory } = fieldsOf(about);
-    return {
-      id: lease,
-      host: textOf(host),
-      user: textOf(user),
-      directory: textOf(directory),
-      pid: typeof pid === 'number' ? pid : undefined,
-      about,
-    };
+    return about === undefined ? undefined : sessionOf(lease, about);
   }
 
   /** The identity of the process, if it wrote one. */
@@ -70,6 +61,19 @@ export class Anchored {
     const told = this.#told.get(MAINTAINER);
     return typeof told === 'string' ? told : undefined;
   }
+}
+
+/** `lease`: of the session, or of the hold that the process took. */
+export function sessionOf(lease: string, about: Json): SurveyedSession {
+  const { host, pid, user, directory } = fieldsOf(about);
+  return {
+    id: lease,
+    host: textOf(host),
+    user: textOf(user),
+    directory: textOf(directory),
+    pid: typeof pid === 'number' ? pid : undefined,
+    about,
+  };
 }
 
 function textOf(value: Json | undefined): string | undefined {

@@ -37,7 +37,7 @@ import { aName, anObject, flag, oneOf, refuseWrongValues } from '../../options.t
 import { ownCopy } from '../../own-copy.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Malformed } from '../../stored.ts';
-import { Anchored, type SurveyedSession } from './anchored.ts';
+import { Anchored, sessionOf, type SurveyedSession } from './anchored.ts';
 import { freshnessOf, type Freshness, type HoldHealth, healthOf } from './health.ts';
 import { type Found, foundIn } from './found.ts';
 import { orphansOf } from './orphans.ts';
@@ -194,7 +194,8 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       maxHoldMs: grant.maxHoldMs,
       isAttached,
       session,
-      takenBy: anchored.session(grant.lease),
+      takenBy:
+        anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),
       orphans: health === 'process-gone' || health === 'silent' ? orphansOf(grant.id, notes.pairs) : [],
       health,
       isStale: isStale(grant, { now: at, revision: result.revision, gone: hasEnded }),

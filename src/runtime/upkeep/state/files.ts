@@ -1,7 +1,7 @@
 /** Reads and writes the files. A reader sees the old files or the new ones, never a half-written one. */
 import { randomHex } from '../../../host/index.ts';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { Failure } from '../../../failure.ts';
 import { emptyFile, rendered, type SavedState, STATE_FILES } from './document.ts';
 import { parseLocks, parseSemaphores } from './parse.ts';
@@ -11,7 +11,7 @@ const KINDS = Object.keys(STATE_FILES) as readonly (keyof SavedState)[];
 
 /** Writes all under other names first, and renames them once they are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {
-  await told(dir, mkdir(dir, { recursive: true, mode: 0o700 }));
+  await told(dir, makeDirectory(resolve(dir)));
   const mark = randomHex(4);
   const files = KINDS.map((kind) => {
     const name = STATE_FILES[kind];
@@ -35,7 +35,7 @@ export async function readState(dir: string): Promise<SavedState> {
     // Locks and semaphores must be there: a missing file would look like a state in which nothing is held. Earlier
     // versions wrote only these two.
     const isNeeded = kind === 'locks' || kind === 'semaphores';
-    const text = await told(path, readFile(path, 'utf8')).catch((error: unknown) => {
+    const text = await told(path, readFile(path, 'utf8'), NOT_EXPORTED).catch((error: unknown) => {
       if (isNeeded || (error as { cause?: { code?: string } }).cause?.code !== 'ENOENT') throw error;
       return emptyFile(kind);
     });
@@ -50,6 +50,24 @@ export async function readState(dir: string): Promise<SavedState> {
     pipelines: parsePipelines(place('pipelines'), texts.pipelines),
     keys: parseKeys(place('keys'), texts.keys),
   };
+}
+
+/**
+ * Each directory on its own: a recursive `mkdir` of Node never ends where a directory exists in which none can be made, as
+ * in /proc. Answers once there is a directory.
+ */
+async function makeDirectory(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const there = await stat(dir).catch(() => undefined);
+    if (there?.isDirectory() === true) return;
+    const parent = dirname(dir);
+    if (code !== 'ENOENT' || parent === dir || (await stat(parent).catch(() => undefined)) !== undefined) throw error;
+    await makeDirectory(parent);
+    await mkdir(dir, { mode: 0o700 });
+  }
 }
 
 /** For its owner alone: tasks, logs and keys may contain secrets. */
@@ -70,12 +88,28 @@ async function sync(dir: string): Promise<void> {
   await handle?.close();
 }
 
-async function told<T>(path: string, done: Promise<T>): Promise<T> {
+/** What is wrong with a path that was given, and what to give instead. */
+const MISTAKES: Readonly<Record<string, string>> = {
+  ENOENT: 'it does not exist, and cannot be made; name another directory',
+  ENOTDIR: 'a part of this path is a file; name a directory',
+  EEXIST: 'this is a file; name a directory',
+  EISDIR: 'this is a directory where a file should be',
+};
+
+/** The same of a file that is to be read. */
+const NOT_EXPORTED: typeof MISTAKES = {
+  ...MISTAKES,
+  ENOENT: 'there is no such file; name a directory that export wrote',
+};
+
+async function told<T>(path: string, done: Promise<T>, mistakes = MISTAKES): Promise<T> {
   try {
     return await done;
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     if (code === undefined) throw cause;
-    throw new Failure(code === 'ENOENT' ? 'invalid' : 'unavailable', `${path}: ${message}`, { cause });
+    const mistake = mistakes[code];
+    if (mistake === undefined) throw new Failure('unavailable', `${path}: ${message}`, { cause });
+    throw new Failure('invalid', `${path}: ${mistake}`, { cause });
   }
 }

@@ -1,0 +1,151 @@
+// What new users ran into: each answer says what is the matter, and what to type next.
+
+import { existsSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CLI, Scratch, startProgram } from '../support/cli.ts';
+
+let scratch: Scratch;
+beforeAll(() => void (scratch = new Scratch()));
+afterAll(() => scratch.remove());
+
+/** What the commands print, on stderr too, and their exit codes where they fail; `signalbox` is written `s`. */
+async function transcript(script: string): Promise<string> {
+  const env = { NODE: process.execPath, CLI, SIGNALBOX_URL: scratch.store };
+  const prelude = 's() { "$NODE" "$CLI" "$@"; local code=$?; [ $code = 0 ] || echo "($code)"; return $code; }';
+  const options = { env, cwd: scratch.dir };
+  return (await startProgram('bash', ['-c', `${prelude}\nexec 2>&1\n${script}`], options).ended).stdout;
+}
+
+describe('from a shell', () => {
+  it('a stale hold that no process may take says that a person decides, and how, to those who wait and to those who look', async () => {
+    const told = await transcript(`
+      s lock configure prod --on-stale alert > /dev/null
+      s lock acquire prod --holder agent:7 --ttl 100ms --reason deploying > token
+      until s who prod | grep -q 'silent'; do :; done
+      s who prod
+      s lock acquire prod --holder b --no-wait
+      s run --lock prod --wait 1ms -- true
+      s lock break prod --reason 'switched off'`);
+    const decides = 'a person decides: signalbox lock break prod --reason WHY';
+    const [, , note, busy, busyCode, late, lateCode] = told.split('\n');
+    // The lease has ended, and with it what the process said about itself there: the hold keeps who took it, and where.
+    expect(note).toMatch(new RegExp(`^  ${decides} · deploying · \\S+ in ${scratch.dir} · on \\S+ · detached$`));
+    expect(busy).toMatch(
+      new RegExp(`^signalbox: lock/prod: held by agent:7 \\(deploying\\) for .*, stale; ${decides}$`),
+    );
+    expect(late).toMatch(new RegExp(`^signalbox: lock/prod: not granted within 1 ms; held by .*, stale; ${decides}$`));
+    expect([busyCode, lateCode]).toEqual(['(75)', '(75)']);
+  });
+
+  it('files in place of directories, and directories that are not there, are mistakes of the call', async () => {
+    const told = await transcript(`
+      touch file; s export file; s export file/in/it; s export /proc/nothing/here; s import nowhere; s import file
+      s export made/for/it`);
+    expect(told.replaceAll(scratch.dir, 'HERE').trim().split('\n')).toEqual([
+      'signalbox: file: this is a file; name a directory',
+      '(64)',
+      'signalbox: file/in/it: a part of this path is a file; name a directory',
+      '(64)',
+      'signalbox: /proc/nothing/here: it does not exist, and cannot be made; name another directory',
+      '(64)',
+      'signalbox: nowhere/locks.json: there is no such file; name a directory that export wrote',
+      '(64)',
+      'signalbox: file/locks.json: a part of this path is a file; name a directory',
+      '(64)',
+      expect.stringMatching(/^wrote .* to made\/for\/it$/),
+    ]);
+  });
+
+  it('a semaphore that does not exist is not made by resize, and a holder that asks for more hears what it has', async () => {
+    const told = await transcript(`
+      s sem acquire builds --capacity 4 --holder a > token
+      s sem resize build --capacity 8
+      s sem acquire builds --weight 2 --holder a --json | grep -o '"outcome":"[a-z-]*"'
+      s sem acquire builds --weight 2 --holder a --json | grep -o '"outcome":"[a-z-]*"'
+      script -qec '"$NODE" "$CLI" sem acquire builds --weight 3 --holder a' /dev/null | tr -d '\\r'
+      s sem list --names`);
+    expect(told.trim().split('\n')).toEqual([
+      'signalbox: semaphore/build does not exist; did you mean builds?',
+      '  to make it: signalbox sem configure build --capacity 8',
+      '(64)',
+      '"outcome":"increased"',
+      '"outcome":"already-held"',
+      'signalbox: semaphore/builds: a now has 3 slots; the same hold, renewed',
+      expect.stringMatching(/^\d+$/),
+      'builds',
+    ]);
+  });
+
+  it('keys of the bus are listed and deleted', async () => {
+    const told = await transcript(`
+      s bus put app/colour red; s bus put app/size 7; s bus put other x
+      s bus list app/; s bus list --names; s bus delete app/size; s bus delete app/size
+      s bus list app/ --json | grep -o '"key":"[^"]*","value":"[^"]*"'; s bus list nothing`);
+    expect(told.trim().split('\n')).toEqual([
+      'KEY         VALUE',
+      'app/colour  red',
+      'app/size    7',
+      ...['app/colour', 'app/size', 'other'],
+      'signalbox: there is no key app/size',
+      '(1)',
+      '"key":"app/colour","value":"red"',
+      'No key begins with nothing.',
+    ]);
+  });
+
+  it('the newest events of the past are printed, of more than were asked for', async () => {
+    const told = await transcript(`
+      for n in 1 2 3; do s lock acquire n$n --holder a > token; done
+      s events tail lock:acquired --since 1h --no-follow -n 2 | grep -o 'lock/n.'`);
+    expect(told).toBe('lock/n2\nlock/n3\n');
+  });
+
+  it('a command of a guard does not run while the rest of the guard fails already', async () => {
+    const told = await transcript(`
+      s guard explain -e '{all: [{fileExists: nix}, {command: {cmd: [touch, ran]}}]}'
+      s guard check -e 'issueStatus: {id: "7", expected: done}'`);
+    expect(told).toMatch(
+      /^✗ all of\n {2}✗ file "nix" does not exist\n {2}\? command: .*everything else has to pass first\n\(1\)\n/,
+    );
+    expect(told).toMatch(/no issue tracker is set up; name one with --issues github:OWNER\/NAME.*\n\(69\)\n$/);
+    expect(existsSync(scratch.path('ran'))).toBe(false);
+  });
+
+  it('a task that has lost its last worker is shown as failed, with the reason, before any process has written that down', async () => {
+    const told = await transcript(`
+      s task publish deadly --data '{}' > /dev/null
+      for n in 1 2 3; do s task run deadly --ttl 200ms --wait 1h -- sh -c 'kill -9 $PPID' > /dev/null; done
+      until s task show deadly | grep -q '^status *failed'; do :; done
+      s task show deadly | grep -E '^(status|reason)'; s task list --status failed | grep -o '3 workers.*claim'`);
+    expect(told.trim().split('\n').slice(-3)).toEqual([
+      'status      failed',
+      expect.stringMatching(/^reason +3 workers died or lost the claim while working on it, the last one run:/),
+      '3 workers died or lost the claim',
+    ]);
+  });
+
+  it('a standing worker says why a task failed whose workers died', async () => {
+    const told = await transcript(`
+      s task publish deadly2 --data '{"lossLimit":1}' > /dev/null
+      s task run deadly2 --ttl 200ms -- sh -c 'kill -9 $PPID' > /dev/null
+      "$NODE" "$CLI" task work -- true > said 2>&1 & worker=$!
+      until grep -q deadly2 said; do sleep 0.1; done; kill $worker; wait $worker; cat said`);
+    expect(told).toContain('signalbox: task/deadly2: failed: its worker died or lost the claim while working on it');
+  });
+
+  it('resume with an answer does not ask again, and a phase that does not exist is a mistake of the call', async () => {
+    const told = await transcript(`
+      printf '%s\n' 'name: r' 'phases:' '  - name: build' '    run: test -e ok && exit 0; kill -9 $PPID; sleep 60' > r.yaml
+      printf '%s\n' 'name: f' 'phases:' '  - name: test' '    run: exit 3' > f.yaml
+      s pipeline run f.yaml --id f > /dev/null; s pipeline resume f --from tests
+      s pipeline run r.yaml --id r > /dev/null; touch ok
+      s pipeline resume r > /dev/null; s pipeline resume r --rerun`);
+    const lines = told.trim().split('\n');
+    expect(lines.slice(lines.indexOf('(1)') + 1).slice(0, 2)).toEqual([
+      'signalbox: pipeline/f: there is no phase "tests"; it can start again from test',
+      '(64)',
+    ]);
+    const resumed = lines.slice(lines.lastIndexOf('pipeline/r: driven from here, at build') + 1);
+    expect(resumed.slice(0, 2)).toEqual(['build: continues', 'build: begins (run 2)']);
+  });
+});
