@@ -103,7 +103,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const demanded = options.witness ?? (isStore(urlOrStore) ? undefined : witnessIn(urlOrStore));
   const witness = {
-    isOn: demanded ?? store.isLasting === true,
+    isOn: demanded ?? false,
     isDemanded: demanded !== undefined,
     component: options.component,
     trace: traceFrom(options.traceId, process.env),

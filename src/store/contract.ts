@@ -265,8 +265,6 @@ export interface Store {
    * maintenance.
    */
   readonly historyIsShared?: boolean;
-  /** What is written outlives this process: the witness is on here, unless it is switched off. */
-  readonly isLasting?: boolean;
   /** Answers if the store works, and throws if it does not. */
   health(signal?: AbortSignal): Promise<Health>;
   /** Ends watches, without an error, and refuses further calls with `closed`. Leases run on until they end. */

@@ -37,7 +37,7 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       server = await startEtcd();
       url = `etcd://127.0.0.1:${server.port}`;
     }
-    box = await open(url, { requestTimeoutMs: 20_000, maintains: false });
+    box = await open(url, { requestTimeoutMs: 20_000, maintains: false, witness: true });
   });
 
   afterAll(async () => {

@@ -18,7 +18,7 @@ async function opening(url: string, options: Parameters<typeof open>[1] = {}): P
 
 const places = {
   memory: () => opening('memory:', { witness: true }),
-  'a file': () => opening(`file:${join(directory, `s${++count}`)}`),
+  'a file': () => opening(`file:${join(directory, `s${++count}`)}`, { witness: true }),
 };
 
 afterEach(async () => {
@@ -126,4 +126,20 @@ it('a process that is opened with the other setting is refused, and one without 
   const other = await opening(url);
   await (await other.lock('main').acquire()).release();
   expect(await story(box, 'lock/main')).toEqual([]);
+});
+
+it('it is off unless somebody asks for it, and cannot be switched on beside processes that do not know of it', async () => {
+  const url = `file:${join(directory, 'later')}`;
+  const box = await opening(url);
+  await (await box.lock('main').acquire()).release();
+  await expect(open(`${url}?witness=on`)).rejects.toThrow('when no other process is at work');
+  await box.close();
+  const on = await opening(`${url}?witness=on`);
+  const follows = await opening(url);
+  await (await follows.lock('main').acquire({ holder: 'a' })).release();
+  expect(await story(on, 'lock/main')).toEqual([
+    'a acquire acquired lock:acquired',
+    'a release released lock:released',
+  ]);
+  expect((await on.witness.verify()).finding).toBeUndefined();
 });

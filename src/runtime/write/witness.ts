@@ -7,8 +7,8 @@
  * A write compares the document that names the last entry, so two writes cannot both follow the same entry: no chain forks. A
  * resource without a document has the last entry in `witness.head/…`, which is compared in its place.
  *
- * Whether the witness is on is a property of the store: the first process that writes decides it, and all others follow. So no
- * process leaves a gap because it was started with another setting.
+ * Whether the witness is on is a property of the store: the first process that asks for it decides, while no other is at work,
+ * and all others follow. So no process leaves a gap because it was started with another setting.
  */
 import { NONE } from '../../core/index.ts';
 import { nextEntry, type WitnessedCommand } from '../../core/witness/index.ts';
@@ -20,13 +20,24 @@ import {
   type Operation,
   Operations,
   pairIn,
+  prefixed,
   type Put,
   type Revision,
   type Transaction,
   type TransactionResult,
   Value,
 } from '../../store/index.ts';
-import { chainPath, decode, encode, entryKey, type Head, headKey, HORIZON, WITNESS_SETTING } from '../layout.ts';
+import {
+  ANCHORS,
+  chainPath,
+  decode,
+  encode,
+  entryKey,
+  type Head,
+  headKey,
+  HORIZON,
+  WITNESS_SETTING,
+} from '../layout.ts';
 import { isCount, isObject } from '../stored.ts';
 import { type ChainEnd, ChainEnds, NO_CHAIN } from './chain-ends.ts';
 
@@ -95,10 +106,14 @@ export class Witness {
   /** Adds to a transaction what decides or finds out whether the witness is on. `told` takes its result. */
   ask(operations: Operations): void {
     const { isOn, isDemanded } = this.#settings;
-    // Where it is off by default, nothing is written unless somebody wants it.
-    if (isOn || isDemanded) {
+    // It is off by default, and nothing is written unless somebody wants it.
+    if (isDemanded) {
       operations.nest({
-        compare: [{ key: WITNESS_SETTING, target: 'version', is: '=', than: 0 }],
+        // Processes that are at work already have asked, and go on as if it were off.
+        compare: [
+          { key: WITNESS_SETTING, target: 'version', is: '=', than: 0 },
+          { ...prefixed(ANCHORS), target: 'version', is: '=', than: 0 },
+        ],
         success: [{ do: 'put', key: WITNESS_SETTING, value: encode({ on: isOn, since: this.#host.clock.now() }) }],
         failure: [],
       });
@@ -116,7 +131,8 @@ export class Witness {
       throw new Failure(
         'invalid',
         `the witness of this store is ${is}, and it was opened with witness ${wanted}. All processes on a store have the ` +
-          'same setting, or the record would have gaps: leave the setting out, or use another store',
+          'same setting, or the record would have gaps: leave the setting out, or use another store' +
+          (wanted === 'on' && found === undefined ? ', or try again when no other process is at work on this one' : ''),
       );
     }
     this.#isOn = stored;

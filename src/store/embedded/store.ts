@@ -45,7 +45,6 @@ export interface EmbeddedSettings {
 
 export class EmbeddedStore implements Store {
   readonly isOfSeveralUsers: boolean;
-  readonly isLasting = true;
   readonly #connection: Connection;
   readonly #engine: Engine;
   readonly #turns: Turns;

@@ -35,8 +35,6 @@ const NO_KEY = '\0';
 export class EtcdStore implements Store {
   /** Whether other programs use the same history. */
   readonly historyIsShared: boolean;
-  /** What is written outlives this process. */
-  readonly isLasting = true;
   readonly #calls: Calls;
   readonly #keyspace: Keyspace;
   readonly #watchdog: Watchdog;
