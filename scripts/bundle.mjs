@@ -26,6 +26,9 @@ const IMPORTED = [
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
+/** Programs, and what only the command line imports. */
+const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
+
 /** Their licences want to be where their code is. */
 const INCLUDED = [
   ...['commander', 'protobufjs', 'yaml', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
@@ -76,6 +79,13 @@ async function bundleLibrary() {
     dir: dist,
     format: 'esm',
     entryFileNames: '[name].js',
+    // What everything needs (core, store, host), and what is small, is one file.
+    codeSplitting: {
+      groups: [
+        { name: 'shared', test: /src\/runtime\/witness\/(?!log)/ },
+        { name: 'github', test: /src\/github\/(octokit-client|github-client)/ },
+      ],
+    },
     chunkFileNames: 'chunks/[name]-[hash].js',
     comments: false,
     // The names of functions, classes and members stay, so that a stack trace can be read.
@@ -122,7 +132,7 @@ function settleDeclarations() {
     writeFileSync(file, text.replace(named, '$1$2.js'));
   };
   // `signalbox serve` imports the server by its path, and nobody else does.
-  for (const name of IMPORTED) if (name !== 'server/index') reach(join(dist, `${name}.d.ts`));
+  for (const name of IMPORTED) if (!NOT_DECLARED.includes(name)) reach(join(dist, `${name}.d.ts`));
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);
