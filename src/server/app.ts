@@ -152,6 +152,8 @@ class App implements Server {
       refuseUnlessRole(caller, operation);
       const answer = await this.#run(operation, context, caller);
       response = answer instanceof Response ? answer : responseOf(answer);
+      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      if (context.req.raw.method === 'HEAD') await response.body?.cancel();
     } catch (error) {
       response = responseOf(answerOf(error));
     }
@@ -191,7 +193,7 @@ class App implements Server {
       });
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
-    const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${JSON.stringify(body ?? {})}`;
+    const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
     return onceOnly(this.#box, { key, caller, content }, run as () => Promise<Answer>);
   }
 

@@ -73,6 +73,16 @@ export class EventStream implements EventReader {
       { highWaterMark: 16 },
     );
     over.addEventListener('abort', () => this.#close(), { once: true });
+    try {
+      await this.#begin(hub, since, over);
+    } catch (error) {
+      this.#over.abort();
+      throw error;
+    }
+    return body;
+  }
+
+  async #begin(hub: EventHub, since: ReaderPlace | undefined, over: AbortSignal): Promise<void> {
     this.#heartbeat = setInterval(() => this.#send(': alive\n\n'), this.#settings.heartbeatMs);
     this.#send(': signalbox events\nretry: 1000\n\n');
     if (since === undefined) {
@@ -83,7 +93,6 @@ export class EventStream implements EventReader {
     this.#send(`id: ${placeTold(this.#place)}\nevent: open\ndata: {}\n\n`);
     const { records, tasks } = this.#place;
     await hub.read(this, { records: sinceOf(records), tasks: sinceOf(tasks) }, over);
-    return body;
   }
 
   told(source: EventSource, revision: Revision, events: readonly SignalboxEvent[]): void {

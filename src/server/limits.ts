@@ -56,7 +56,11 @@ export async function readBody(request: Request, most: number): Promise<string> 
     if (size > most) throw tooLarge(most);
     chunks.push(chunk);
   }
-  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch {
+    throw new Problem('invalid-input', 'the body is not UTF-8; expected JSON in UTF-8');
+  }
 }
 
 function tooLarge(most: number): Problem {

@@ -26,7 +26,7 @@ export async function onceOnly(
 ): Promise<Answer> {
   refuseUnlessKey(key);
   // Each token has keys of its own: nobody learns of the requests of others.
-  const begun = await box.once.begin(hash(`${caller.id}\n${key}`), hash(content), RUNNING_MS, KEPT_MS);
+  const begun = await box.once.begin(hash(`${caller.id}\n${key}`), hash(content), RUNNING_MS);
   switch (begun.kind) {
     case 'other-content':
       throw new Problem('key-reused', `${KEY_HEADER} was used for another request; use a new one for each`);
@@ -44,8 +44,14 @@ export async function onceOnly(
   const answer = await run().catch(answerOf);
   // What did not reach the store may be sent again. What may have reached it too: the repeat finds what became of it.
   if (isPassing(answer.status)) await begun.failed();
-  else await begun.done({ status: answer.status, body: answer.body as Json }).catch(() => undefined);
+  else await begun.done({ status: answer.status, body: answer.body as Json }, keptMs(answer)).catch(() => undefined);
   return answer;
+}
+
+/** The answer that gives a hold or a claim is true for as long as its lease: afterwards it may be another's. */
+function keptMs({ body }: Answer): number {
+  const { ttlMs } = Object(body) as { readonly ttlMs?: unknown };
+  return typeof ttlMs === 'number' ? Math.min(ttlMs, KEPT_MS) : KEPT_MS;
 }
 
 function hash(text: string): string {

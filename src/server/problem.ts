@@ -22,7 +22,8 @@ const REFUSALS = {
   full: 409,
   'too-large': 409,
   'timed-out': 409,
-  aborted: 409,
+  // The server stops, or the time limit of a request is over: the client may ask again.
+  aborted: 503,
   deadlock: 409,
   'upgrade-conflict': 409,
   impossible: 422,

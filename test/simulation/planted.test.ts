@@ -25,6 +25,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'a change without its entry in the same transaction leaves a gap in the witness',
     shownBy: 1,
+    workload: 'witness',
     file: 'runtime/write/commit.ts',
     right: 'const success = link === undefined ? [put] : [put, link.put];',
     wrong: 'const success = [put];',
@@ -32,6 +33,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'an entry that follows a stale end breaks the chain',
     shownBy: 1,
+    workload: 'witness',
     file: 'runtime/write/cached-state.ts',
     right: 'if (commit.link !== undefined) snapshot.chain =',
     wrong: 'if (commit.link !== undefined && commit.link.head.seq % 3 !== 0) snapshot.chain =',

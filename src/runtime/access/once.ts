@@ -30,7 +30,7 @@ export type OnceOutcome =
   /** It is the first: carry it out, then call `done`, or `failed` if it did nothing. */
   | {
       readonly kind: 'first';
-      readonly done: (answer: KeptAnswer) => Promise<void>;
+      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<void>;
       readonly failed: () => Promise<void>;
     }
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
@@ -56,7 +56,7 @@ export class OnceKeys {
   }
 
   /** `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made. */
-  async begin(key: string, content: string, runningMs: number, keptMs: number): Promise<OnceOutcome> {
+  async begin(key: string, content: string, runningMs: number): Promise<OnceOutcome> {
     const { store, stopped } = this.#runtime;
     const at = ONCE + key;
     const lease = await store.grantLease(runningMs, stopped);
@@ -68,7 +68,9 @@ export class OnceKeys {
     });
     const drop = (): Promise<void> => store.revokeLease(lease.id).catch(() => undefined);
     if (succeeded) {
-      return { kind: 'first', done: (answer) => this.#done(at, revision, content, answer, keptMs, drop), failed: drop };
+      const done = (answer: KeptAnswer, keptMs: number): Promise<void> =>
+        this.#done(at, revision, content, answer, keptMs, drop);
+      return { kind: 'first', done, failed: drop };
     }
     await drop();
     const pair = pairIn(results, at);

@@ -162,7 +162,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
     const id = this.#ticketId;
-    this.#runtime.holdings.park(id);
+    this.#runtime.holdings.park(id, this.writer.resource, this.holder);
     this.#finish('answered');
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
     this.#resolve(parks(id, status));

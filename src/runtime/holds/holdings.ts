@@ -41,7 +41,7 @@ export class Holdings {
   readonly #host: Host;
   readonly #collected = new Set<string>();
   /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
-  readonly #parked = new Map<string, unknown>();
+  readonly #parked = new Map<string, { readonly owner: string; answer?: unknown }>();
   readonly #lostEarly = new Set<string>();
 
   constructor(host: Host) {
@@ -62,8 +62,8 @@ export class Holdings {
   }
 
   /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
-  park(id: string): void {
-    this.#parked.set(id, undefined);
+  park(id: string, resource: string, holder: string): void {
+    this.#parked.set(id, { owner: ownerOf(resource, holder) });
     if (this.#parked.size <= MOST_PARKED) return;
     const [oldest] = this.#parked.keys();
     if (oldest !== undefined) this.#parked.delete(oldest);
@@ -71,18 +71,24 @@ export class Holdings {
 
   /** Keeps the answer to a parked request; false if it is not parked. */
   answeredParked(id: string, outcome: unknown): boolean {
-    if (!this.#parked.has(id)) return false;
-    this.#parked.set(id, outcome);
+    const parked = this.#parked.get(id);
+    if (parked === undefined) return false;
+    parked.answer = outcome;
     return true;
   }
 
-  /** The answer that came while nobody waited for it. */
-  parkedAnswer(id: string): unknown {
-    return this.#parked.get(id);
+  /** Whether this holder left this request: ids can be guessed, so the id alone is no proof. */
+  isParked(id: string, resource: string, holder: string): boolean {
+    return this.#parked.get(id)?.owner === ownerOf(resource, holder);
   }
 
-  unpark(id: string): void {
-    this.#parked.delete(id);
+  /** The answer that came while nobody waited for it. */
+  parkedAnswer(id: string, resource: string, holder: string): unknown {
+    return this.isParked(id, resource, holder) ? this.#parked.get(id)?.answer : undefined;
+  }
+
+  unpark(id: string, resource: string, holder: string): void {
+    if (this.isParked(id, resource, holder)) this.#parked.delete(id);
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */
@@ -132,6 +138,10 @@ export class Holdings {
     const outcome = await outcomeOf(writer, command, Number.POSITIVE_INFINITY).catch(() => undefined);
     if (outcome !== undefined && outcome.kind !== 'refreshed') this.holds.get(id)?.lose({ why: 'reclaimed' });
   }
+}
+
+function ownerOf(resource: string, holder: string): string {
+  return JSON.stringify([resource, holder]);
 }
 
 function remember(ids: Set<string>, id: string): void {

@@ -93,6 +93,9 @@ export async function collect(
   const { runtime } = of;
   const session = await runtime.ready();
   const until = runtime.clock.monotonic() + waitMs;
+  // Nothing is done for a ticket that is not this holder's: its id may have been guessed.
+  const isOwn = runtime.holdings.isParked(claim.ticket, of.resource, claim.holder);
+  if (!isOwn && (await look(of, claim)).kind === 'gone') return { kind: 'gone' };
   const wake = new TicketWaiter(of, claim);
   const isRegistered = runtime.waiters.get(claim.ticket) === undefined;
   if (isRegistered) runtime.waiters.add(claim.ticket, wake);
@@ -106,13 +109,13 @@ export async function collect(
       const found = await look(of, claim);
       if (found.kind === 'granted') {
         runtime.holdings.collected(found.grant.id);
-        runtime.holdings.unpark(claim.ticket);
+        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
         const detached = await boundAgain(of, session, found.grant);
         return detached === undefined ? { kind: 'gone' } : { kind: 'acquired', hold: { grant: found.grant, detached } };
       }
-      const refusal = refusalIn(wake.outcome ?? runtime.holdings.parkedAnswer(claim.ticket));
+      const refusal = refusalIn(wake.outcome ?? runtime.holdings.parkedAnswer(claim.ticket, of.resource, claim.holder));
       if (refusal !== undefined) {
-        runtime.holdings.unpark(claim.ticket);
+        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
         throw new NotAcquired(of.resource, refusal);
       }
       if (found.kind === 'gone') return found;
@@ -138,7 +141,7 @@ export async function collect(
 export async function withdraw(of: AnyResource, claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
   refuseUnlessTicket(of, claim);
   const found = await look(of, claim);
-  of.runtime.holdings.unpark(claim.ticket);
+  of.runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
   if (found.kind === 'gone') return found;
   if (found.kind === 'granted') {
     const { holder, token } = found.grant;

@@ -190,7 +190,9 @@ export class Members {
           command: 'join',
           outcome: 'joined',
           events: events.map(({ type }) => type),
-          detail: joinDetail(record, adds),
+          get detail() {
+            return joinDetail(record, adds);
+          },
           isLeased: true,
         },
       ],

@@ -143,10 +143,15 @@ function assetDeed(
   assets: readonly string[],
   more: { [name: string]: Json } = {},
 ): Deed {
-  const detail: { [name: string]: Json } = { ...more };
-  said(detail, { data: assets });
   const outcome = command === 'register' ? 'registered' : command === 'unregister' ? 'unregistered' : 'moved';
-  return { resource: `member/${member}`, actor: member, command, outcome, detail, isLeased: true };
+  return {
+    ...{ resource: `member/${member}`, actor: member, command, outcome, isLeased: true },
+    get detail() {
+      const detail: { [name: string]: Json } = { ...more };
+      said(detail, { data: assets });
+      return detail;
+    },
+  };
 }
 
 /** The record is as it was read, so its member is still there. */

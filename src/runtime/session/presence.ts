@@ -258,7 +258,8 @@ export class Presence {
       { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
     );
     const listed = registering.read(prefixed(ANCHORS));
-    if (!witness.isKnown) witness.ask(registering);
+    // Also if it was off: it may have been switched on while this process had no session.
+    if (!witness.isOn) witness.ask(registering);
     const result = await store.transaction(
       {
         compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
@@ -269,7 +270,7 @@ export class Presence {
     );
     if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.#host.refuseIfClosed();
-    if (!witness.isKnown) witness.told(result);
+    if (!witness.isOn) witness.told(result);
     this.#host.saw(result.revision);
     runAtOnce(anchors.list(listed.in(result.results).pairs, result.revision));
     const session = new Session(store, clock, id, lease, sent, (ended, why) => {

@@ -22,12 +22,6 @@ export function taskDeeds(
   { actor, command, outcome, events = [], detail, reason, data, component }: Told,
 ): readonly Deed[] {
   const { trace, sensitive, head } = bookkeeping?.entry ?? {};
-  const whole: { [name: string]: Json } = { ...detail };
-  said(whole, {
-    ...(reason !== undefined && { reason }),
-    ...(data !== undefined && { data }),
-    ...(sensitive && { sensitive }),
-  });
   return [
     {
       resource: taskResource(id),
@@ -35,7 +29,16 @@ export function taskDeeds(
       command,
       outcome,
       events: events.map(({ type }) => type),
-      detail: whole,
+      // Only read if the witness is on: to hash the data costs more than the rest of the write.
+      get detail() {
+        const whole: { [name: string]: Json } = { ...detail };
+        said(whole, {
+          ...(reason !== undefined && { reason }),
+          ...(data !== undefined && { data }),
+          ...(sensitive && { sensitive }),
+        });
+        return whole;
+      },
       trace,
       component,
       carrier: taskKeys(id).signalbox,

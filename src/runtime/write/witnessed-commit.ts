@@ -99,11 +99,16 @@ function attempt(
         isNew = true;
       }
       // The end of a chain was another one: the rest of the write may be right.
-      if (isNew) return attempt(host, transaction, deeds, done, failed);
+      // Not with what a document carried along: any client may have put that document again.
+      if (isNew) return attempt(host, transaction, deeds.map(withoutCarried), done, failed);
       done({ ...result, results: results.slice(0, transaction.failure.length) });
     },
     failed,
   );
+}
+
+function withoutCarried({ carried: _carried, ...deed }: Deed): Deed {
+  return deed;
 }
 
 function carry(operations: Operation[], carrier: string, head: Head): void {

@@ -1,8 +1,10 @@
-/** Plain keys of the store over HTTP. */
+/**
+ * Plain keys of the store over HTTP, for administrators only: tasks are claimed by such keys, and on etcd they may be anything
+ * that lies beside the store, other stores and their tokens included.
+ */
 import { z } from 'zod';
 import type { BusCompare, BusOperation, BusPair } from '../../runtime/bus/bus.ts';
-import { refuseUnlessAdministrator } from '../acting.ts';
-import { type Caller, ok, type Operation, operation } from '../operation.ts';
+import { ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
 
 const tag = 'bus';
@@ -35,12 +37,9 @@ const step = z.union([
   z.strictObject({ do: z.literal('get'), key }),
 ]);
 
-/** Keys by which tasks are claimed: a worker that may write them could take the tasks of others. */
-const TASK_KEYS = '/tasks/';
-
 export const bus: readonly Operation[] = [
   operation({
-    ...{ id: 'bus.get', method: 'get', path, tag, role: 'viewer', params },
+    ...{ id: 'bus.get', method: 'get', path, tag, role: 'administrator', params },
     summary: 'Read a key',
     description: 'Its value and its revisions.',
     answers: { 200: { description: 'The key.', schema: pair } },
@@ -52,14 +51,13 @@ export const bus: readonly Operation[] = [
     },
   }),
   operation({
-    ...{ id: 'bus.put', method: 'put', path, tag, role: 'worker', params },
+    ...{ id: 'bus.put', method: 'put', path, tag, role: 'administrator', params },
     summary: 'Write a key',
     description: 'With `ifAbsent` or `ifValue` only if that is so: compare and swap.',
     body: z.strictObject({ value, ifAbsent: z.literal(true).optional(), ifValue: z.string().optional() }),
     answers: { 200: { description: 'Written.', schema: written } },
     problems: ['condition-failed'],
     async run({ box, caller, params: { key: which }, body: { value: text, ifAbsent, ifValue } }) {
-      refuseTaskKeys(caller, [which]);
       const compares: BusCompare[] = [
         ...(ifAbsent === true ? [{ key: which, target: 'version', is: '=', than: 0 } as const] : []),
         ...(ifValue === undefined ? [] : [{ key: which, target: 'value', is: '=', than: ifValue } as const]),
@@ -71,17 +69,16 @@ export const bus: readonly Operation[] = [
     },
   }),
   operation({
-    ...{ id: 'bus.delete', method: 'delete', path, tag, role: 'worker', params },
+    ...{ id: 'bus.delete', method: 'delete', path, tag, role: 'administrator', params },
     summary: 'Delete a key',
     description: 'Answers how many keys there were: 0 or 1.',
     answers: { 200: { description: 'Deleted.', schema: z.object({ key: z.string(), deleted: z.int() }) } },
     async run({ box, caller, params: { key: which } }) {
-      refuseTaskKeys(caller, [which]);
       return ok({ key: which, ...(await box.bus.delete(which)) });
     },
   }),
   operation({
-    ...{ id: 'bus.transaction', method: 'post', path: '/v1/bus', tag, role: 'worker' },
+    ...{ id: 'bus.transaction', method: 'post', path: '/v1/bus', tag, role: 'administrator' },
     summary: 'Compare, then write',
     description: 'Does `success` if every comparison holds, else `failure`; all or nothing.',
     body: z.strictObject({
@@ -101,10 +98,6 @@ export const bus: readonly Operation[] = [
     },
     async run({ box, caller, body }) {
       const steps = [...body.success, ...(body.failure ?? [])].filter((one) => one.do !== 'get');
-      refuseTaskKeys(
-        caller,
-        steps.map((one) => one.key),
-      );
       return ok(await box.bus.transaction(body.compare, body.success, body.failure));
     },
   }),
@@ -113,9 +106,4 @@ export const bus: readonly Operation[] = [
 async function readPair(box: Parameters<Operation['run']>[0]['box'], which: string): Promise<BusPair | null> {
   const [read] = (await box.bus.transaction([], [{ do: 'get', key: which }])).results;
   return read?.do === 'get' ? read.pair : null;
-}
-
-function refuseTaskKeys(caller: Caller, keys: readonly string[]): void {
-  if (keys.some((one) => one.startsWith(TASK_KEYS)))
-    refuseUnlessAdministrator(caller, `writing keys under ${TASK_KEYS}`);
 }

@@ -70,7 +70,7 @@ export async function acquire<H extends DetachedHold>(
   refuseForeign(caller, who);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
   if (strategy === 'force' && (asked.reason ?? '') === '') {
-    throw new Problem('wrong-state', 'strategy force needs a reason: the holder that loses it gets to see why');
+    throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');
   }
   const { resource } = of;
   const options = given({ ...asked, strategy: wait ? strategy : (strategy ?? 'fail-fast') });

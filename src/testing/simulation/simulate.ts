@@ -15,9 +15,6 @@ import { ANCHORS, encode, RECORDS, WITNESS_SETTING } from '../../runtime/layout.
 import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, Violation } from './checker.ts';
 import { EVERYTHING, WitnessChecker } from './witness-checker.ts';
-// What maintenance loads when it is needed, so that nothing takes real time.
-import '../../runtime/witness/observed.ts';
-import '../../runtime/witness/proving.ts';
 import { Faults } from './faults.ts';
 import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
@@ -141,9 +138,7 @@ class Simulation {
 
   async run(): Promise<void> {
     await this.#observe();
-    // The witness is on, as all processes find out by themselves.
-    const on: Operation = { do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) };
-    await this.#store.transaction(always([on]));
+    if (kindOf(this.#workload).isWitnessed === true) await this.#witness();
     for (let started = this.#random.whole(2, 4); started > 0; started--) void this.#start();
     this.#trouble();
     this.#lookAround();
@@ -230,11 +225,18 @@ class Simulation {
 
   async #observe(): Promise<void> {
     await this.#watch({ key: ANCHORS, end: afterPrefix(RECORDS) }, (changes) => this.#checker.store.stored(changes));
-    const witness = new WitnessChecker((what) => this.#checker.fail(what));
-    await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
     if (this.#workload === 'members')
       await this.#watch(prefixed(MEMBERS), (changes) => this.#checker.members.stored(changes));
     if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));
+  }
+
+  async #witness(): Promise<void> {
+    const witness = new WitnessChecker((what) => this.#checker.fail(what));
+    await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
+    // Loaded when it is needed, which would take real time.
+    await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/proving.ts')]);
+    const on: Operation = { do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) };
+    await this.#store.transaction(always([on]));
   }
 
   async #watch(range: KeyRange, see: (changes: Changes) => void): Promise<void> {
