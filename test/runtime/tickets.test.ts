@@ -60,6 +60,22 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])('a ticket on %s'
     expect(await lock.collect({ ticket: second.ticket, holder: 'c' })).toMatchObject({ kind: 'acquired' });
   });
 
+  it('is of no use to another holder, who has guessed it, and not lost by that', async () => {
+    const box = await another();
+    const lock = box.lock('main');
+    const held = await lock.acquireDetached({ holder: 'a' });
+    const asked = await lock.askDetached({ holder: 'b' });
+    if (asked.kind !== 'waiting') throw new Error('it should wait');
+    const { ticket } = asked;
+    for (const foreign of [lock, box.lock('other')]) {
+      expect(await foreign.withdraw({ ticket, holder: 'c' })).toEqual({ kind: 'gone' });
+      expect(await foreign.collect({ ticket, holder: 'c' }, { waitMs: 60_000 })).toEqual({ kind: 'gone' });
+    }
+    expect(await box.lock('other').withdraw({ ticket, holder: 'b' })).toEqual({ kind: 'gone' });
+    await lock.release(held);
+    expect(await lock.collect({ ticket, holder: 'b' }, { waitMs: 60_000 })).toMatchObject({ kind: 'acquired' });
+  });
+
   it('outlives the process that made it: another one goes on with it, and hears of the grant', async () => {
     const [one, two] = [await another(), await another()];
     const held = await two.lock('main').acquireDetached({ holder: 'a' });
