@@ -1,5 +1,6 @@
 /** Decides a batch of commands on a state, one after another, and gives each command its outcome. */
-import { type Moment, NONE, type Request } from '../../core/index.ts';
+import { type Answer, type Moment, NONE, type Request } from '../../core/index.ts';
+import { requestIn } from './batch.ts';
 import { Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import type { Coordinated, Machine } from './machines.ts';
@@ -21,6 +22,13 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
     const pending = batch[i] as PendingCommand<Command, Outcome>;
     const { command } = pending;
     const before = decision.state;
+    const answer = decision.answers.length === 0 ? undefined : answerTo(command, decision);
+    if (answer !== undefined) {
+      // It was sent again, and served from the queue in this very write: decided once more, it would queue behind itself.
+      pending.outcome = answer.outcome as Outcome;
+      pending.effective = false;
+      continue;
+    }
     const left = most - decision.touched;
     if (left <= 0) {
       // This write is full: the rest of the batch is decided again after it.
@@ -57,6 +65,11 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   }
   if (decision.answers.length > 0) decision.countNewcomers(batch);
   return decision;
+}
+
+function answerTo(command: AnyCommand, { answers }: Pick<Decision<never>, 'answers'>): Answer<unknown> | undefined {
+  const request = requestIn(command);
+  return request === undefined ? undefined : answers.find(({ id }) => id === request);
 }
 
 /** A re-entry passes no waiter: its holder has the resource already. */
