@@ -12,7 +12,7 @@ function decided(state: typeof lockMachine.unused, ...commands: readonly LockCom
 }
 
 const asked = (id: string): LockCommand =>
-  ({ kind: 'acquire', id, holder: id, lease: 'P', priority: 0, wait: true }) as LockCommand;
+  ({ kind: 'acquire', id, holder: id, lease: 'P', priority: 0, mode: 'exclusive', wait: true }) as LockCommand;
 const released = (id: string): LockCommand => ({ kind: 'release', holder: id, id }) as LockCommand;
 
 it('a request that is sent again in the write that serves it from the queue does not queue once more', () => {
