@@ -84,14 +84,6 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     wrong: '',
   },
   {
-    name: 'a writer that asked to read goes on writing until the answer comes',
-    workload: 'names',
-    shownBy: 992,
-    file: 'runtime/holds/lock.ts',
-    right: "this.changed({ ...this.grant, mode: 'shared' });",
-    wrong: '',
-  },
-  {
     name: 'a driver that lost its hold while it stood still begins a phase',
     workload: 'pipelines',
     shownBy: 601,
@@ -116,5 +108,17 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     file: 'runtime/holds/resource.ts',
     right: 'metadata: frozenCopy(metadata as Json)',
     wrong: 'metadata: metadata as Json',
+  },
+];
+
+/** No seed from 1 to 2,000 shows it that would not also fail without it. */
+export const unseenRows: readonly Mutant[] = [
+  {
+    name: 'a writer that asked to read goes on writing until the answer comes',
+    workload: 'names',
+    shownBy: 992,
+    file: 'runtime/holds/lock.ts',
+    right: "this.changed({ ...this.grant, mode: 'shared' });",
+    wrong: '',
   },
 ];
