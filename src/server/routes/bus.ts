@@ -57,7 +57,7 @@ export const bus: readonly Operation[] = [
     body: z.strictObject({ value, ifAbsent: z.literal(true).optional(), ifValue: z.string().optional() }),
     answers: { 200: { description: 'Written.', schema: written } },
     problems: ['condition-failed'],
-    async run({ box, caller, params: { key: which }, body: { value: text, ifAbsent, ifValue } }) {
+    async run({ box, params: { key: which }, body: { value: text, ifAbsent, ifValue } }) {
       const compares: BusCompare[] = [
         ...(ifAbsent === true ? [{ key: which, target: 'version', is: '=', than: 0 } as const] : []),
         ...(ifValue === undefined ? [] : [{ key: which, target: 'value', is: '=', than: ifValue } as const]),
@@ -73,7 +73,7 @@ export const bus: readonly Operation[] = [
     summary: 'Delete a key',
     description: 'Answers how many keys there were: 0 or 1.',
     answers: { 200: { description: 'Deleted.', schema: z.object({ key: z.string(), deleted: z.int() }) } },
-    async run({ box, caller, params: { key: which } }) {
+    async run({ box, params: { key: which } }) {
       return ok({ key: which, ...(await box.bus.delete(which)) });
     },
   }),
@@ -96,8 +96,7 @@ export const bus: readonly Operation[] = [
         }),
       },
     },
-    async run({ box, caller, body }) {
-      const steps = [...body.success, ...(body.failure ?? [])].filter((one) => one.do !== 'get');
+    async run({ box, body }) {
       return ok(await box.bus.transaction(body.compare, body.success, body.failure));
     },
   }),
