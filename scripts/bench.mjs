@@ -2,21 +2,30 @@
 // npm run bench -- [NAME…] [--OPTION…]: the files directly in bench/, or those named, one after the other. Each has a
 // process of its own, so that none inherits another's heap or compiled code. Options go to every one of them.
 
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { ensure, root, run } from './ensure.mjs';
 import { ensurePackages, FOR_BENCHES } from './packages.mjs';
+import { argumentsFor } from './usage.mjs';
 
-const args = process.argv.slice(2);
+const folder = join(root, 'bench');
+const all = readdirSync(folder)
+  .filter((file) => file.endsWith('.mjs'))
+  .map((file) => basename(file, '.mjs'))
+  .sort();
+
+const USAGE = `Usage: npm run bench -- [--quick] [NAME…]
+Runs all benches one after the other, which takes ten minutes, or those that are named.
+
+  --quick               shorter, and less exact, where a bench can be
+${all.map((name) => `  ${name.padEnd(20)}  ${questionOf(name)}`).join('\n')}
+
+Example: npm run bench -- --quick etcd-tasks death`;
+
+const nameIn = (/** @type {string} */ arg) => basename(arg, '.mjs');
+const args = argumentsFor(USAGE, (arg) => arg === '--quick' || all.includes(nameIn(arg)));
 const options = args.filter((arg) => arg.startsWith('-'));
-const named = args.filter((arg) => !arg.startsWith('-')).map((arg) => basename(arg, '.mjs'));
-
-const all = benchNames();
-const unknown = named.filter((name) => !all.includes(name));
-if (unknown.length > 0) {
-  console.error(`no such bench: ${unknown.join(', ')}; there are: ${all.join(', ') || 'none'}`);
-  process.exit(64);
-}
+const named = args.filter((arg) => !arg.startsWith('-')).map(nameIn);
 
 ensure();
 ensurePackages(FOR_BENCHES);
@@ -29,13 +38,14 @@ if (failed.length > 0) {
   process.exit(1);
 }
 
-function benchNames() {
-  const folder = join(root, 'bench');
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((file) => file.endsWith('.mjs'))
-    .map((file) => basename(file, '.mjs'))
-    .sort();
+/** Each bench begins with the question that it answers. */
+function questionOf(/** @type {string} */ name) {
+  const source = readFileSync(join(folder, `${name}.mjs`), 'utf8');
+  const comment = source.slice(0, source.indexOf('*/')).replaceAll(/^[\s/*]+/gm, ' ');
+  return comment
+    .slice(0, comment.indexOf('?') + 1)
+    .replaceAll(/\s+/g, ' ')
+    .trim();
 }
 
 function passes(/** @type {string} */ name) {

@@ -2,7 +2,7 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -22,9 +22,12 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
+
+/** Programs, and what only the command line imports. */
+const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
@@ -76,8 +79,17 @@ async function bundleLibrary() {
     dir: dist,
     format: 'esm',
     entryFileNames: '[name].js',
+    // What everything needs (core, store, host), and what is small, is one file.
+    codeSplitting: {
+      groups: [
+        { name: 'shared', test: /src\/runtime\/witness\/(?!log)/ },
+        { name: 'github', test: /src\/github\/(octokit-client|github-client)/ },
+      ],
+    },
     chunkFileNames: 'chunks/[name]-[hash].js',
     comments: false,
+    // The names of functions, classes and members stay, so that a stack trace can be read.
+    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
   });
   await made.close();
 }
@@ -119,7 +131,8 @@ function settleDeclarations() {
     for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
     writeFileSync(file, text.replace(named, '$1$2.js'));
   };
-  for (const name of IMPORTED) reach(join(dist, `${name}.d.ts`));
+  // `signalbox serve` imports the server by its path, and nobody else does.
+  for (const name of IMPORTED) if (!NOT_DECLARED.includes(name)) reach(join(dist, `${name}.d.ts`));
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { ensure, isMain, root, tool } from './ensure.mjs';
 import { ensureNode, ensureNpm, MAJORS } from './nodes.mjs';
+import { argumentsFor } from './usage.mjs';
 
 /** @typedef {import('./nodes.mjs').Major} Major */
 /** @typedef {{ readonly status: number, readonly stdout: string, readonly stderr: string, readonly seconds: number }} Ended */
@@ -19,7 +20,11 @@ const MOST_BYTES = 1_000_000;
 const MOST_FILES = 400;
 
 const programs = join(root, 'test', 'install');
-const quick = process.argv.includes('--quick');
+const USAGE = `Usage: npm run test:install -- [--quick]
+Packs the package and installs it in every way, on every Node that it is for, which takes minutes.
+
+  --quick   one old and one new Node, as npm test does`;
+const quick = argumentsFor(USAGE, (argument) => argument === '--quick').length > 0;
 
 /** Node before 22 cannot run npm 12. */
 const CELLS = quick

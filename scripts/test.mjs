@@ -1,7 +1,5 @@
 // @ts-check
-// npm test: everything that must hold before a change is shared.
-// npm test -- --changed [REVISION]: for daily work, what a change since REVISION (HEAD) touches, in about a minute.
-// npm test -- ARGS…: only the tests, with ARGS for vitest (a path, -t NAME).
+// npm test: everything that must hold before a change is shared. USAGE says what else there is.
 
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -21,10 +19,20 @@ import { ensureOtherNode } from './nodes.mjs';
 import { ensurePackages, FOR_TESTS, isHere } from './packages.mjs';
 import { simulations } from './simulate.mjs';
 import { runTasks } from './tasks.mjs';
+import { argumentsFor } from './usage.mjs';
+
+const USAGE = `Usage: npm test                            everything: format, lint, types, build, tests, a thousand simulated runs
+       npm test -- --changed [REVISION]   what a change since REVISION (HEAD) touches, in about a minute: format, lint, types,
+                                          and the tests that depend on it, without the slow ones, which it lists
+       npm test -- ARGS…                  only the tests, with ARGS for vitest: a path, -t NAME (npx vitest --help)
+
+Examples: npm test -- src/core/lock.test.ts
+          npm test -- -t 'slept past its lease'
+          npm test -- --changed main`;
 
 const SIMULATED_SEEDS = 1000;
 
-/** Real processes, servers and leases: what takes long, and is rarely what a change breaks unseen. */
+/** Real processes, servers and leases, or a great many of something: what takes long, and is rarely what a change breaks unseen. */
 const SLOW = [
   'end-to-end',
   'docs',
@@ -36,10 +44,21 @@ const SLOW = [
   'differential',
   'simulation',
   'security',
+  'runtime/queue.test.ts',
+  'runtime/maintenance.test.ts',
+  'runtime/forgotten-records.test.ts',
+  'runtime/guards-waking.test.ts',
+  'runtime/slices.test.ts',
 ];
 
-/** Likewise, but a change of what they are about is not tested without them: of src/github, src/adapters, src/grpc. */
-const SLOW_UNLESS_CHANGED = ['github', 'adapters', 'grpc'];
+/** Likewise, but a change of what they are about, which is in these folders, is not tested without them. */
+const SLOW_UNLESS_CHANGED = {
+  github: 'github',
+  adapters: 'adapters',
+  grpc: 'grpc',
+  contract: 'store',
+  members: 'members',
+};
 
 /** What is to hold on both drivers of SQLite. */
 const ON_BOTH_DRIVERS = [
@@ -67,7 +86,7 @@ const PROGRAMS = /** @type {const} */ ({
 
 const BUILD = /** @type {const} */ ([process.execPath, 'scripts/ensure.mjs', '--build']);
 
-const args = process.argv.slice(2);
+const args = argumentsFor(USAGE, () => true);
 if (args[0] === '--changed') exitUnlessZero(await testChanged(args[1] ?? 'HEAD', args.slice(2)));
 else if (args.length > 0) testSome();
 else exitUnlessZero(await testAll());
@@ -151,10 +170,14 @@ async function testChanged(/** @type {string} */ since, /** @type {readonly stri
     return 0;
   }
   const isUntouched = (/** @type {string} */ folder) => !files.some((file) => file.includes(`${folder}/`));
-  const slow = [...SLOW, ...SLOW_UNLESS_CHANGED.filter(isUntouched)];
-  const left = slow.flatMap((folder) => ['--exclude', `test/${folder}/**`]);
+  const untouched = Object.entries(SLOW_UNLESS_CHANGED).filter(([, folder]) => isUntouched(folder));
+  const slow = [...SLOW, ...untouched.map(([tests]) => tests)]
+    // A test that was itself changed is what its author wants to see.
+    .filter((tests) => !files.includes(`test/${tests}`));
+  const left = slow.flatMap((tests) => ['--exclude', tests.endsWith('.ts') ? `test/${tests}` : `test/${tests}/**`]);
   console.log(
-    `Left to npm test: ${slow.map((folder) => `test/${folder}`).join(', ')}, what is told on etcd, and the simulation.`,
+    `Left to npm test: ${slow.map((tests) => `test/${tests}`).join(', ')}; what needs etcd; the simulation; ` +
+      'and six of seven runs of each law.',
   );
   process.env['WITHOUT_SERVERS'] = 'true';
   return runTasks([

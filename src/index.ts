@@ -77,10 +77,12 @@ export {
   type LockMode,
   type LossReason,
   type OnStale,
+  type Role,
   type Settings,
   type Slots,
   type TaskStatus,
   type Token,
+  type TokenEntry,
 } from './core/index.ts';
 export { Failure, type FailureCode } from './failure.ts';
 export type { WaitOptions, WaitStatus } from './runtime/holds/acquisition.ts';
@@ -95,9 +97,13 @@ export type {
 } from './runtime/bus/bus.ts';
 export { connect, type ConnectOptions } from './runtime/bus/connect.ts';
 export type { BusEvent, BusHandler } from './runtime/bus/watcher.ts';
+export type { KeptAnswer, OnceKeys, OnceOutcome } from './runtime/access/once.ts';
+export type { AccessTokens, TokenTerms, TokenView } from './runtime/access/tokens.ts';
+export type { EventLog, EventLogListener } from './runtime/observe/event-log.ts';
+export type { EventSource } from './runtime/observe/events.ts';
 export type { Denials } from './runtime/observe/denials.ts';
 export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
-export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/trace.ts';
+export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/tracer.ts';
 export type {
   DeadlockEvent,
   EventFields,
@@ -129,6 +135,7 @@ export type {
   TaskEvent,
   TaskPublishedEvent,
 } from './runtime/observe/event-types.ts';
+export type { Collected, CollectOptions, TicketAnswer, TicketClaim, Waiting } from './runtime/holds/tickets.ts';
 export type { Strategy } from './core/strategy.ts';
 export type { Subscription } from './runtime/subscription.ts';
 export type { CheckOptions, GuardExecutor, WatchOptions } from './runtime/guards/executor.ts';

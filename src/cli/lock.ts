@@ -23,7 +23,7 @@ import { lockName } from './names.ts';
 import { print, printJson } from './output.ts';
 import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
 import { isJson, withBox } from './store.ts';
-import { lockJson } from './survey-json.ts';
+import { lockJson } from '../json/survey.ts';
 
 const LOCK: ResourceType<SurveyedLock> = {
   kind: 'lock',

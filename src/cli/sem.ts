@@ -15,7 +15,7 @@ import { semaphoreName } from './names.ts';
 import { print, printJson } from './output.ts';
 import { acquireByHand, addListing, addReleasing, addRenewing, addShowing, type ResourceType } from './resource.ts';
 import { isJson, withBox } from './store.ts';
-import { semaphoreJson } from './survey-json.ts';
+import { semaphoreJson } from '../json/survey.ts';
 
 const SEMAPHORE: ResourceType<SurveyedSemaphore> = {
   kind: 'semaphore',

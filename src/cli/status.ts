@@ -1,22 +1,18 @@
 /** `signalbox status`: locks, slots, tasks, pipelines and members on one screen. */
 import type { Command } from 'commander';
 import { hasEnded } from '../core/index.ts';
-import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { ListedPipeline } from '../runtime/pipelines/terms.ts';
-import type { Signalbox } from '../runtime/signalbox.ts';
-import type { Malformed } from '../runtime/stored.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { look } from './looking.ts';
 import { warnOf } from './malformed.ts';
-import { type Crew, crewJson, crewOf, leaderLines } from './members/crew.ts';
+import { countsOf, type Everything, lookAtEverything, statusJson } from '../json/status.ts';
+import { leaderLines } from './members/crew.ts';
 import { memberLines } from './members/looking.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
-import { pipelineJson } from './pipeline/json.ts';
 import { listLines as pipelineLines } from './pipeline/looking.ts';
 import { isJson } from './store.ts';
-import { surveyJson } from './survey-json.ts';
 import { type Layout, layoutFor } from './table.ts';
-import { listLines as taskLines, taskJson } from './task/looking.ts';
+import { listLines as taskLines } from './task/looking.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 
@@ -33,21 +29,13 @@ const INDENT = '  ';
 /** Longer lists have commands of their own. */
 const MOST_LISTED = 10;
 
-interface Found {
-  readonly survey: Survey;
-  readonly tasks: readonly TaskView[];
-  readonly pipelines: readonly ListedPipeline[];
-  readonly crew: Crew;
-  readonly malformed: readonly Malformed[];
-}
-
 export function define(command: Command): void {
   command
     .option('-w, --watch', 'show it again whenever it changes, until Ctrl-C')
     .addHelpText('after', EXAMPLES)
     .action(async ({ watch }: { watch?: true }) => {
-      if (watch) return watched(command, async (box) => shownOf(await found(box)));
-      const { found: all, missing } = await look(command, found);
+      if (watch) return watched(command, async (box) => shownOf(await lookAtEverything(box)));
+      const { found: all, missing } = await look(command, lookAtEverything);
       if (isJson(command)) return printJson(shownOf(all).json());
       warnOf(all.malformed);
       if (missing !== undefined) return print(printable(`${missing} There are no locks, tasks, pipelines or members.`));
@@ -55,24 +43,12 @@ export function define(command: Command): void {
     });
 }
 
-async function found(box: Signalbox): Promise<Found> {
-  const malformed: Malformed[] = [];
-  const onMalformed = (one: Malformed): void => void malformed.push(one);
-  const [survey, tasks, pipelines, crew] = await Promise.all([
-    box.survey(),
-    box.tasks.list(),
-    box.pipelines.list({ onMalformed }),
-    crewOf(box, onMalformed),
-  ]);
-  return { survey, tasks, pipelines, crew, malformed: [...survey.malformed, ...malformed] };
-}
-
-function shownOf(all: Found): Shown {
-  return { lines: (layout) => linesOf(all, layout), json: () => jsonOf(all) };
+function shownOf(all: Everything): Shown {
+  return { lines: (layout) => linesOf(all, layout), json: () => statusJson(all) };
 }
 
 /** One part for each kind of thing. A part about nothing is a line. */
-function linesOf({ survey, tasks, pipelines, crew }: Found, whole: Layout): readonly string[] {
+function linesOf({ survey, tasks, pipelines, crew }: Everything, whole: Layout): readonly string[] {
   const layout = { ...whole, width: whole.width - INDENT.length };
   const open = pipelines.filter(({ state }) => state !== 'done' && state !== 'cancelled');
   const notable = tasks.filter(({ status }) => status === 'running' || status === 'failed');
@@ -114,12 +90,6 @@ function some<T>(all: readonly T[], lines: (few: readonly T[]) => readonly strin
 
 const STATUSES = ['pending', 'running', 'complete', 'failed'] as const;
 
-function countsOf(tasks: readonly TaskView[]): Readonly<Record<TaskView['status'], number>> {
-  const counts = { pending: 0, running: 0, complete: 0, failed: 0 };
-  for (const { status } of tasks) counts[status] += 1;
-  return counts;
-}
-
 function countsTold(tasks: readonly TaskView[]): string {
   const counts = countsOf(tasks);
   const told = STATUSES.filter((status) => counts[status] > 0).map((status) => `${counts[status]} ${status}`);
@@ -132,19 +102,4 @@ function endedTold(pipelines: readonly ListedPipeline[]): string {
   const failed = pipelines.filter(({ state }) => state === 'failed').length;
   const told = [`${going} under way`, `${done} done`, `${failed} failed`].filter((text) => !text.startsWith('0 '));
   return told.length === 0 ? '' : `: ${told.join(', ')}`;
-}
-
-/** Fields are only ever added; docs/cli.md lists them. */
-function jsonOf({ survey, tasks, pipelines, crew, malformed }: Found): object {
-  return {
-    ...surveyJson(survey),
-    tasks: {
-      counts: countsOf(tasks),
-      running: tasks.filter(({ status }) => status === 'running').map(taskJson),
-      failed: tasks.filter(({ status }) => status === 'failed').map(taskJson),
-    },
-    pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
-    ...crewJson(crew),
-    malformed,
-  };
 }

@@ -8,7 +8,7 @@ import type { GlobalOptions } from './program.ts';
 /** Commands are short-lived, so they leave maintenance to long-lived processes. */
 export function openBox(command: Command, options: OpenOptions = {}): Promise<Signalbox> {
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  return open(store, { maintains: false, ...options });
+  return open(store, { maintains: false, component: 'cli', ...options });
 }
 
 /** Aborts the signal of `work` on Ctrl-C, so that its waits end, and then closes the store. */

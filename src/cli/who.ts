@@ -7,13 +7,14 @@ import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { TaskView } from '../runtime/tasks/reading.ts';
 import { resourceArgument } from './arguments.ts';
 import { look } from './looking.ts';
-import { type Crew, crewJson, crewLines, crewOf } from './members/crew.ts';
+import { type Crew, crewJson, crewOf } from '../json/member.ts';
+import { crewLines } from './members/crew.ts';
 import { warnOf } from './malformed.ts';
 import { paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson } from './store.ts';
-import { surveyJson } from './survey-json.ts';
+import { surveyJson } from '../json/survey.ts';
 import { layoutFor } from './table.ts';
-import { taskJson } from './task/looking.ts';
+import { taskJson } from '../json/task.ts';
 import { type Shown, watched } from './watch.ts';
 import { whoLines } from './who-table.ts';
 

@@ -1,5 +1,15 @@
 /** The pure machines: everything that is decided is decided here, and nothing here touches a clock, a store or chance. */
 
+export {
+  allows,
+  fitsPattern,
+  isExpired,
+  mayActFor,
+  type Role,
+  ROLES,
+  type TokenEntry,
+  tokenProblem,
+} from './access/index.ts';
 export { UNUSED } from './capacity.ts';
 export { type Deadlock, deadlockSearch, findDeadlocks, needsLook, type Resource } from './deadlock/index.ts';
 export { eventNames, patternProblem } from './event-names.ts';

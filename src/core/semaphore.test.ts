@@ -234,7 +234,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'a denied growth reports success',
-    run: 304,
+    run: 403,
     breaks: 'whoever is told that it has as much as it asked for does',
     planted(semaphore, command, at) {
       const step = semaphoreTransition(semaphore, command, at);
@@ -264,7 +264,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'only the last stale holder is reclaimed',
-    run: 691,
+    run: 792,
     breaks: 'whoever reclaims reclaims every stale hold',
     planted(semaphore, command, at) {
       const step = semaphoreTransition(semaphore, command, at);
@@ -285,7 +285,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'a waiter is granted although its lease is gone',
-    run: 53,
+    run: 81,
     breaks: 'nothing is granted to the dead',
     planted(semaphore, command, at) {
       const isHeld = (lease: string): boolean =>
@@ -313,6 +313,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'an acquire reclaims what a person should decide about',
+    run: 94,
     breaks: 'where a person must decide, only one who steals or forces takes a stale hold',
     planted(semaphore, command, at) {
       if (command.kind !== 'acquire') return semaphoreTransition(semaphore, command, at);
@@ -331,7 +332,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'a renewal revives a stale hold',
-    run: 53,
+    run: 94,
     breaks: 'a stale holder cannot revive',
     planted(semaphore, command, at) {
       const isRenewal = command.kind === 'heartbeat' || command.kind === 'extend';
@@ -376,7 +377,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'growth passes those who wait',
-    run: 39,
+    run: 191,
     breaks: 'the queue is served in order, and no newcomer before one who could have it',
     planted(semaphore, command, at) {
       const grows =
@@ -396,7 +397,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'being passed is forgotten',
-    run: 103,
+    run: 2024,
     breaks: 'the queue is served in order, and no newcomer before one who could have it',
     planted: (semaphore, command, at) => asIf(semaphore, { passed: null }, command, at),
   },
@@ -543,7 +544,7 @@ const BUGS: readonly Bug[] = [
   },
   {
     bug: 'only one stale holder is warned of',
-    run: 386,
+    run: 1290,
     breaks: 'a hold is warned of once, and only when stale',
     planted(semaphore, command, at) {
       const step = semaphoreTransition(semaphore, command, at);

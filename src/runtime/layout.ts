@@ -14,6 +14,11 @@
  *     p/<id>                                a probe of whether the store works; deleted at once
  *     c/<kind>/<name>/<note>                note of a child process that works under a hold of the resource; on no
  *                                           lease, since the child may outlive its parent
+ *     witness.setting                       whether the witness of this store is on: see `write/witness.ts`
+ *     witness/<kind>/<name>/<seq>           entry of the witness: one write of the resource
+ *     witness.head/<kind>/<name>            the last entry of a resource that has no document, which else names it
+ *     witness.trimmed/<kind>/<name>         the last entry that was trimmed
+ *     witness.checkpoint/<seq>              checkpoint: the heads of all chains
  *
  * When a process dies, its anchor, its mailbox and its tickets go in one revision. Records name the leases of their holds, so
  * a hold is stale if a key is gone: no clock decides it.
@@ -42,6 +47,32 @@ export const TICKETS = 'q/';
 export const STATES = 's/';
 export const PROBES = 'p/';
 export const CHILDREN = 'c/';
+
+export const WITNESS_SETTING = 'witness.setting';
+export const ENTRIES = 'witness/';
+export const HEADS = 'witness.head/';
+export const TRIMMED = 'witness.trimmed/';
+export const CHECKPOINTS = 'witness.checkpoint/';
+
+/** The digits of an entry's number in its key: enough for a thousand entries per second over thirty years. */
+const SEQ_DIGITS = 12;
+
+/** `lock/a%2Fb` of `lock/a/b`: how a resource is written in the keys of the witness. */
+export function chainPath(resource: string): string {
+  const slash = resource.indexOf('/');
+  return `${resource.slice(0, slash)}/${encodeURIComponent(resource.slice(slash + 1))}`;
+}
+
+export function entryKey(path: string, seq: number): string {
+  return `${ENTRIES}${path}/${String(seq).padStart(SEQ_DIGITS, '0')}`;
+}
+
+export const headKey = (path: string): string => HEADS + path;
+
+/** Throws `corrupt` unless the rest of the key is written as `chainPath` writes it. */
+export function resourceOfChain(key: string, prefix: string): string {
+  return readable(key, key.slice(prefix.length));
+}
 
 export const anchorKey = (lease: string): string => ANCHORS + lease;
 export const mailboxKey = (process: string): string => `m/${process}`;
@@ -87,7 +118,7 @@ export function queueOfRecord(key: string): { readonly key: string; readonly end
   return prefixed(`${TICKETS}${key.slice(RECORDS.length)}/`);
 }
 
-export type StateKind = 'pipeline' | 'member' | 'topology';
+export type StateKind = 'pipeline' | 'member' | 'topology' | 'witness';
 
 export function stateKey(kind: StateKind, id: string): string {
   return `${STATES}${kind}/${encodeURIComponent(id)}`;
@@ -151,6 +182,14 @@ export interface RecordDocument<R> {
   readonly by?: string;
   /** The marks of the last marked commands: see `write/marks.ts`. */
   readonly marks?: readonly string[];
+  /** The last entry of the witness: the one of the write that made it. */
+  readonly head?: Head;
+}
+
+/** The last entry of a chain of the witness. */
+export interface Head {
+  readonly seq: number;
+  readonly hash: string;
 }
 
 /** The document under a ticket's key. Its appearance is the event that a request waits. */
@@ -198,6 +237,7 @@ export interface Report {
   readonly by: string;
   /** As in the record's document. */
   readonly marks?: readonly string[];
+  readonly head?: Head;
   /** The front of the queue, in order of arrival, with the create revision of each ticket. */
   readonly waiting: readonly (readonly [request: ShortRequest, arrival: Revision])[];
   /** The queue has more tickets behind these. */

@@ -17,10 +17,20 @@ import {
 import type { MembershipView } from './members/membership-view.ts';
 import { refuseCheckedOut } from './location/checked-out.ts';
 import { withDeadlines } from './session/bounded-store.ts';
-import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf } from './location/location.ts';
-import { aFunction, anObject, anything, flag, milliseconds, refuseWrongValues, sessionTime } from './options.ts';
+import { ACCEPTED_URLS, parseFileUrl, storeUrl, trustedOwnerOf, witnessIn } from './location/location.ts';
+import {
+  aFunction,
+  anObject,
+  anything,
+  flag,
+  milliseconds,
+  refuseWrongValues,
+  sessionTime,
+  shortText,
+} from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
+import { traceFrom } from './trace.ts';
 
 /** How to open a store. */
 export interface OpenOptions {
@@ -40,6 +50,15 @@ export interface OpenOptions {
   readonly adapters?: Adapters;
   /** A view of your own, from which coordinator, registry, placement and topology are made. */
   readonly membership?: MembershipView;
+  /**
+   * Whether every change is entered in a record that shows tampering. If not given: as `?witness=on` or `off` in the URL says;
+   * otherwise on where the store is kept, and off in memory. The first process that writes decides for the store.
+   */
+  readonly witness?: boolean;
+  /** What the witness names as acting; the primitive, such as `lock` or `task`, if not given. */
+  readonly component?: string;
+  /** The trace that all of this belongs to, or a `traceparent`; `SIGNALBOX_TRACE_ID` or `TRACEPARENT`, if not given. */
+  readonly traceId?: string;
   /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
@@ -55,6 +74,9 @@ const OPTIONS = {
   about: anything,
   adapters: anObject,
   membership: anObject,
+  witness: flag,
+  component: shortText,
+  traceId: shortText,
   clock: anObject,
   newId: aFunction,
 };
@@ -79,12 +101,34 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
   } = options;
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
-  const runtime = new Runtime(bounded, { clock, newId, sessionTtlMs, requestTimeoutMs, about, process: thisProcess() });
+  const demanded = options.witness ?? (isStore(urlOrStore) ? undefined : witnessIn(urlOrStore));
+  const witness = {
+    isOn: demanded ?? false,
+    isDemanded: demanded !== undefined,
+    component: options.component,
+    trace: traceFrom(options.traceId, process.env),
+  };
+  const runtime = new Runtime(bounded, {
+    clock,
+    newId,
+    sessionTtlMs,
+    requestTimeoutMs,
+    about,
+    process: thisProcess(),
+    witness,
+  });
   // Fails here if the store cannot be reached, instead of at the first request.
   await bounded.health().catch(async (error: unknown) => {
     await bounded.close().catch(() => undefined);
     throw error;
   });
+  // Who demands a setting is told at once that the store has the other one.
+  if (demanded !== undefined) {
+    await runtime.witness.known().catch(async (error: unknown) => {
+      await bounded.close().catch(() => undefined);
+      throw error;
+    });
+  }
   const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
   return new Signalbox(runtime, {
     maintenanceMs,
@@ -139,7 +183,8 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;
     const wayOut =
-      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same)';
+      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
+      'have signalbox serve run outside, and use its HTTP API';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',

@@ -50,6 +50,10 @@ export interface Accepted {
 export const anything: Accepted = { words: 'anything', fits: () => true };
 export const flag: Accepted = { words: 'true or false', fits: (value) => typeof value === 'boolean' };
 export const text: Accepted = { words: 'text', fits: (value) => typeof value === 'string' };
+export const shortText: Accepted = {
+  words: 'text of 1 to 200 characters',
+  fits: (value) => typeof value === 'string' && value.length > 0 && value.length <= 200,
+};
 export const aFunction: Accepted = { words: 'a function', fits: (value) => typeof value === 'function' };
 export const anObject: Accepted = { words: 'an object', fits: (value) => typeof value === 'object' && value !== null };
 export const aMap: Accepted = { words: 'a Map', fits: (value) => value instanceof Map };

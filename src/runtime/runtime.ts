@@ -10,6 +10,7 @@ import type { ProcessIdentity } from '../host/index.ts';
 import type { Revision, Store, Transaction, TransactionResult } from '../store/index.ts';
 import { Anchors } from './session/anchors.ts';
 import type { WriterIdentity } from './write/commit.ts';
+import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation-mail.ts';
 import { Holdings } from './holds/holdings.ts';
@@ -33,6 +34,8 @@ export interface RuntimeOptions {
   readonly requestTimeoutMs: number;
   /** Describes this process to people. */
   readonly about: unknown;
+  /** Whether every change is entered, and what is said of this process there; off, if not given. */
+  readonly witness?: WitnessSettings | undefined;
   /** On a store that can tell when this process ends, its session ends with it. */
   readonly process?: ProcessIdentity | undefined;
 }
@@ -62,6 +65,7 @@ export class Runtime implements WriterHost {
   readonly #stop = new AbortController();
   readonly #observers: RuntimeObserver[] = [];
   readonly #writers = new Map<string, ResourceWriter<never, never, never>>();
+  readonly witness: Witness;
   readonly presence: Presence;
   readonly waiters: Waiters;
   readonly holdings: Holdings;
@@ -81,6 +85,7 @@ export class Runtime implements WriterHost {
     this.options = options;
     this.answersAtOnce = store.transactionNow !== undefined;
     this.anchors = new Anchors(() => this.#leaseGone());
+    this.witness = new Witness(options.witness ?? { isOn: false, isDemanded: false }, this);
     this.presence = new Presence(this);
     this.waiters = new Waiters(this);
     this.holdings = new Holdings(this);
@@ -292,6 +297,7 @@ export class Runtime implements WriterHost {
   answer(resource: string, { id, outcome }: Answer<unknown>): void {
     const waiter = this.waiters.get(id);
     if (waiter !== undefined) return waiter.answered(outcome);
+    if (this.holdings.answeredParked(id, outcome)) return;
     const { hold } = outcome as AnyOutcome;
     if (hold?.id !== id || this.holdings.has(id) || processOf(id) !== this.sender.id) return;
     // The grant is for a request of this process that no longer waits: without a cancel, nobody would ever release it.

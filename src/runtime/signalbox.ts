@@ -16,11 +16,14 @@ import {
 import { Failure, shown } from '../failure.ts';
 import type { Health } from '../store/index.ts';
 import type { WaitOptions } from './holds/acquisition.ts';
+import { OnceKeys } from './access/once.ts';
+import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
 import type { EventHandler, EventOf, EventPattern } from './observe/event-types.ts';
+import { EventLog } from './observe/event-log.ts';
 import { Events } from './observe/events.ts';
 import { followSince, type PastListener } from './observe/past-events.ts';
 import { LISTEN, listening, type ListenOptions } from './keep-alive.ts';
@@ -57,10 +60,11 @@ import {
 } from './upkeep/state/index.ts';
 import type { Metrics } from './observe/metrics.ts';
 import type { Malformed } from './stored.ts';
-import type { Tracer } from './trace.ts';
+import type { Tracer } from './tracer.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
+import { WitnessLog } from './witness/log.ts';
 import type { HoldSet } from './holds/hold-set.ts';
 import {
   acquireAllTogether,
@@ -109,6 +113,14 @@ export class Signalbox implements AsyncDisposable {
   readonly guards: Guards;
   /** Runs of phases that outlive the processes that drive them. */
   readonly pipelines: Pipelines;
+  /** The record of every change, which shows tampering. */
+  readonly witness: WitnessLog;
+  /** Tokens by which programs reach a server: see `signalbox serve`. */
+  readonly tokens: AccessTokens;
+  /** For a server: requests that are carried out once although they are sent twice. */
+  readonly once: OnceKeys;
+  /** For a server: events in the order of the store, from a revision on. */
+  readonly eventLog: EventLog;
   readonly #executor: Executor;
   readonly #lead: Lead;
   readonly #feed: MemberFeed;
@@ -119,6 +131,10 @@ export class Signalbox implements AsyncDisposable {
   constructor(runtime: Runtime, settings: SignalboxSettings) {
     this.#runtime = runtime;
     this.bus = new Bus(runtime.store, runtime.clock, runtime.stopped, () => Promise.resolve());
+    this.witness = new WitnessLog(runtime);
+    this.tokens = new AccessTokens(runtime);
+    this.once = new OnceKeys(runtime);
+    this.eventLog = new EventLog(runtime);
     this.#dispatch = new Dispatch(runtime, settings.maintains);
     this.tasks = new Tasks(runtime, this.#dispatch);
     this.#events = new Events(runtime, this.#dispatch.feed);

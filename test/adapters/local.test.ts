@@ -31,7 +31,7 @@ describe('the issues', () => {
   it('are where the options say, else the environment, else in .signalbox/issues.json', async () => {
     const usual = issuesOf({});
     await expect(usual.issues({})).rejects.toThrow(
-      'set SIGNALBOX_ISSUES to github:OWNER/NAME or to the path of a local tracker',
+      'no issue tracker is set up; name one with --issues github:OWNER/NAME, --issues FILE, SIGNALBOX_ISSUES',
     );
     track('.signalbox/issues.json', 'usual');
     track('own.json', 'own');

@@ -178,7 +178,7 @@ phases:
       stderr: expect.stringContaining('signalbox pipeline resume again --from test') as string,
     });
     expect(await pipeline('resume', 'again', '--from', 'push')).toMatchObject({
-      code: 1,
+      code: 64,
       stderr:
         'signalbox: pipeline/again: phase "push" comes after the one that failed; it can start again from build, test\n',
     });

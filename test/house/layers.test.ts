@@ -18,8 +18,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   document: ['failure', 'core'],
   runtime: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'document'],
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
-  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github'],
-  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime'],
+  cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github', 'json'],
+  json: ['core', 'runtime'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
   testing: 'all',
   index: 'all',
 };
@@ -36,11 +37,13 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   members: ['write', 'session', 'holds'],
   tasks: ['write', 'session', 'holds'],
   bus: ['session'],
+  access: ['write', 'session'],
   observe: ['write', 'session', 'members', 'tasks'],
   processes: ['write', 'session', 'holds', 'members', 'tasks'],
   guards: ['write', 'tasks', 'observe'],
   pipelines: ['write', 'session', 'holds', 'observe', 'processes', 'guards'],
-  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines'],
+  witness: ['write', 'session', 'tasks'],
+  upkeep: ['write', 'session', 'holds', 'tasks', 'observe', 'pipelines', 'witness'],
 };
 
 function wrongRoomImports(source: Source): string[] {

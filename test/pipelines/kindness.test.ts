@@ -1,7 +1,7 @@
 // What spares people trouble: nothing is run for nothing, nothing stays behind, and nobody is misunderstood.
 
 import { all, branchExists, command, defineRunbook, fileExists, open } from 'signalbox';
-import { fakeAdapters } from 'signalbox/testing';
+import { fakeAdapters, TestClock } from 'signalbox/testing';
 import { expect, it } from 'vitest';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Fleet, TTL_MS } from '../support/fleet.ts';
@@ -86,6 +86,13 @@ it('what a dead driver held for its phase is free as soon as another one has tak
   expect(await alive.box.pipelines.resume('p', { functions })).toMatchObject({ record: { state: 'blocked' } });
   await settled();
   expect((await alive.box.lock('db').inspect()).holders).toEqual([]);
+});
+
+it('a list has the pipelines in the order in which they were started, also within a millisecond', async () => {
+  await using box = await open('memory:', { clock: new TestClock() });
+  const runbook = defineRunbook({ name: 'r', phases: [{ name: 'a', run: () => undefined }] });
+  for (const id of ['b', 'c', 'a']) await box.pipelines.start(runbook, { id });
+  expect((await box.pipelines.list()).map(({ id }) => id)).toEqual(['b', 'c', 'a']);
 });
 
 it('a list tells which pipelines nobody drives, and whom one waits for', async () => {

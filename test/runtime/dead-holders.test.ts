@@ -22,6 +22,7 @@ function decided(lock: Lock, ...commands: readonly LockCommand[]): Decision<Lock
     commands.map((command) => new BackgroundCommand(command)),
     at,
     'here',
+    false,
   );
 }
 

@@ -10,6 +10,7 @@ import {
 } from 'signalbox/store';
 import { faultyStore, type Fate, ScriptedFaults, TestClock } from 'signalbox/testing';
 import { describe, expect, it } from 'vitest';
+import { Witness } from '../../src/runtime/write/witness.ts';
 import { type Intent, persistently, writeOnce, type WriteHost } from '../../src/runtime/write/write-once.ts';
 import { errorOf, isPending, settled } from '../support/outcome.ts';
 
@@ -26,6 +27,8 @@ class Desk implements WriteHost {
   readonly over = new AbortController();
   readonly stopped = this.over.signal;
   fences = 0;
+  readonly revision = 0;
+  readonly witness = new Witness({ isOn: false, isDemanded: false }, this);
 
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
     this.store.transaction(transaction).then(done, failed);
@@ -53,6 +56,7 @@ class Desk implements WriteHost {
           success: [{ do: 'put', key: 'k', value: Value.json([...ids, id]) }],
           failure: [{ do: 'read', key: 'k' }],
         },
+        deeds: [],
         landed: () => 'landed',
         overtaken: ({ results }) => {
           const [pair] = (results[0] as ReadResult).pairs;

@@ -102,7 +102,9 @@ describe('share=group', () => {
     expect(storeUrl('file:.?share=group&durability=full', {}, dir)).toBe(`${url}?durability=full&share=group`);
     expect(storeUrl(undefined, { SIGNALBOX_URL: 'file:.?share=none' }, dir)).toBe(`${url}?share=none`);
     expect(() => storeUrl(`${url}?share=everybody`)).toThrow('share is "everybody"; expected group or none');
-    expect(() => storeUrl(`${url}?shared=group`)).toThrow('"shared" is no setting; expected durability and share');
+    expect(() => storeUrl(`${url}?shared=group`)).toThrow(
+      '"shared" is no setting; expected durability, share and witness',
+    );
   });
 });
 

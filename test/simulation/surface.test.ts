@@ -13,6 +13,7 @@ import { Semaphore } from '../../src/runtime/holds/semaphore.ts';
 import { Signalbox } from '../../src/runtime/signalbox.ts';
 import { TaskClaim } from '../../src/runtime/tasks/claim.ts';
 import { Tasks } from '../../src/runtime/tasks/tasks.ts';
+import { WitnessLog } from '../../src/runtime/witness/log.ts';
 import { HoldSet } from '../../src/runtime/holds/hold-set.ts';
 import { simulate } from '../../src/testing/simulation/simulate.ts';
 import { WORKLOADS, type Workload } from '../../src/testing/simulation/workloads.ts';
@@ -35,6 +36,7 @@ const CLASSES = {
   FollowedMembers,
   TopologyBroadcast,
   Bus,
+  WitnessLog,
 };
 
 /** Not for users, or not of the virtual world: with the reason. */

@@ -17,7 +17,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a worker that is not told of its lost session goes on beside the next one',
-    shownBy: 25,
+    shownBy: 336,
     file: 'runtime/runtime.ts',
     right: "for (const hold of held) hold.lose({ why: why === 'closed' ? 'released-elsewhere' : reason });",
     wrong: 'void held;',
@@ -31,14 +31,14 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a task that ends its workers is tried for ever',
-    shownBy: 3,
+    shownBy: 2,
     file: 'core/task/decide.ts',
     right: 'if (losses < task.data.terms.lossLimit)',
     wrong: 'if (losses < Infinity)',
   },
   {
     name: 'a task is forgotten while a worker has it',
-    shownBy: 3,
+    shownBy: 2,
     file: 'core/task/decide.ts',
     right:
       "  if (statusOf(task) === 'running') return { kind: 'running', owner: task.owner?.holder ?? '' };\n  return { kind: 'forget' };",

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { timeLimit } from '../../clock.ts';
 import { coordinatorOf, type Member, spoken, topologyOf, type ViewChange, viewOf } from '../../core/index.ts';
+import { memberJson } from '../../json/member.ts';
 import { durationArgument } from '../arguments.ts';
 import { countArgument, timeOf } from '../events.ts';
 import { printList } from '../listing.ts';
@@ -76,11 +77,6 @@ views were skipped, because the store has forgotten them.`,
         limit?.cancel();
       });
     });
-}
-
-/** Fields are only ever added; docs/cli.md lists them. */
-export function memberJson({ id, metadata, incarnation, joinedAt, weight, assets }: Member): object {
-  return { id, metadata: metadata ?? null, incarnation, joinedAt: timeOf(joinedAt), weight, assets };
 }
 
 function changeJson({ view, joined, left, changed, isResync }: ViewChange<Member>): object {

@@ -5,7 +5,7 @@ import { print, printable, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { askedBy, pipelineId } from './arguments.ts';
 import { noSuchPipeline } from './drive.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 
 export function addCancel(command: Command): void {
   command

@@ -6,7 +6,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { complain, printable, printJson, readerGone, screen } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 import { showFor } from './show.ts';
 import { howToGoOn, quoted } from './words.ts';
 

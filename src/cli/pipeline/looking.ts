@@ -15,7 +15,7 @@ import { type Layout, layoutFor, tableLines } from '../table.ts';
 import { pipelineId } from './arguments.ts';
 import { withoutEscapes } from './columns.ts';
 import { noSuchPipeline } from './drive.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 import { pictureOf } from './picture.ts';
 import { blockedLines, howToGoOn, lengthOf, shownState } from './words.ts';
 

@@ -4,7 +4,7 @@ import type { PipelineRecord } from '../../core/index.ts';
 import { complain, paintFor, print, printable, printJson, screen } from '../output.ts';
 import { isJson } from '../store.ts';
 import { withoutEscapes } from './columns.ts';
-import { pipelineJson } from './json.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
 import { Live } from './live.ts';
 import { changesOf } from './words.ts';
 

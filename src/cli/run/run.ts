@@ -15,7 +15,7 @@ import { asTold, childEnvironment, type OuterHolds, outerHolds, told } from '../
 import type { Hold } from '../../runtime/holds/public-hold.ts';
 import type { Ground } from '../../runtime/processes/children.ts';
 import { clearLeftovers } from '../../runtime/processes/leftovers.ts';
-import { storeUrl } from '../../runtime/location/location.ts';
+import { storeUrl, witnessIn } from '../../runtime/location/location.ts';
 import { open } from '../../runtime/open.ts';
 import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
@@ -46,7 +46,7 @@ export async function run(
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
     const url = storeUrl(request.store, env);
-    const box = await unlessLeaving(signals, opened(url, request.ttlMs));
+    const box = await unlessLeaving(signals, opened(url, request.ttlMs, witnessIn(request.store, env)));
     try {
       const outer = outerHolds(env, url);
       const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
@@ -229,9 +229,9 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
 }
 
 /** For a user of `run`, a store that may not be used is one that cannot be reached. */
-export async function opened(url: string, sessionTtlMs: number): Promise<Signalbox> {
+export async function opened(url: string, sessionTtlMs: number, witness: boolean | undefined): Promise<Signalbox> {
   try {
-    return await open(url, { sessionTtlMs });
+    return await open(url, { sessionTtlMs, ...(witness !== undefined && { witness }) });
   } catch (error) {
     throw Failure.is(error, 'forbidden') ? new CliExit(EXIT.unreachable, error.message) : error;
   }

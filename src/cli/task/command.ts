@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { randomHex, type Text } from '../../host/index.ts';
 import { shown } from '../../failure.ts';
 import { outerHolds } from '../../runtime/processes/environment.ts';
-import { storeUrl } from '../../runtime/location/location.ts';
+import { storeUrl, witnessIn } from '../../runtime/location/location.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
 import { givenDescriptors, stillOpen } from '../run/descriptors.ts';
@@ -18,7 +18,7 @@ const ON_LOST: readonly string[] = ['term', 'kill', 'warn'];
 
 export type Program = Pick<
   JobTerms,
-  'program' | 'argv' | 'env' | 'url' | 'outer' | 'ttlMs' | 'graceMs' | 'onLost' | 'given'
+  'program' | 'argv' | 'env' | 'url' | 'witness' | 'outer' | 'ttlMs' | 'graceMs' | 'onLost' | 'given'
 >;
 
 /** Finds the command before anything is claimed. */
@@ -30,11 +30,12 @@ export function programOf(command: Command, words: readonly string[], flags: Com
     throw new CliExit(EXIT.usage, `--on-lost is ${shown(onLost)}; expected ${ON_LOST.join(', ')}`);
   const given = stillOpen(givenDescriptors());
   const argv: readonly [Text, ...Text[]] = originalArgv([name, ...args]);
-  const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const url = storeUrl(store);
   const { env } = process;
   return {
     program: findProgram(argv[0], env),
-    ...{ argv, env, url, given },
+    ...{ argv, env, url, given, witness: witnessIn(store) },
     outer: outerHolds(env, url),
     ttlMs: ttl,
     graceMs: grace,

@@ -35,6 +35,8 @@ export interface JobTerms {
   readonly argv: readonly [Text, ...Text[]];
   readonly env: NodeJS.ProcessEnv;
   readonly url: string;
+  /** What the URL said of the witness. */
+  readonly witness: boolean | undefined;
   readonly outer: OuterHolds;
   readonly ttlMs: number;
   readonly graceMs: number;

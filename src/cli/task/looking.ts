@@ -8,6 +8,7 @@ import { CliExit, EXIT } from '../exit-code.ts';
 import { printList } from '../listing.ts';
 import { look } from '../looking.ts';
 import { countArgument } from '../events.ts';
+import { taskJson } from '../../json/task.ts';
 import { print, printable, printJson, tell } from '../output.ts';
 import { isJson } from '../store.ts';
 import { type Layout, tableLines } from '../table.ts';
@@ -71,41 +72,6 @@ Without --limit and --after all tasks, in the order in which they were published
       const next = nextOf(found);
       if (next !== null && !names && !isJson(command)) tell(`signalbox: the next page: --after ${printable(next)}`);
     });
-}
-
-/** Fields are only ever added; docs/cli.md lists them. */
-export function taskJson(view: TaskView): object {
-  const { id, status, data, capabilities, priority, dependsOn, retries, backoffMs, lossLimit } = view;
-  const { blockedBy, owner, token, isLeased } = view;
-  return {
-    task: id,
-    status,
-    data: data ?? null,
-    capabilities,
-    priority,
-    dependsOn,
-    retries,
-    backoffMs,
-    lossLimit,
-    blockedBy,
-    owner: owner ?? null,
-    token: token ?? null,
-    isLeased,
-    attempts: view.attempts,
-    failures: view.failures,
-    losses: view.losses,
-    retryAt: time(view.retryAt),
-    result: view.result ?? null,
-    reason: view.reason ?? null,
-    publishedAt: time(view.publishedAt),
-    publishedBy: view.publishedBy ?? null,
-    claimedAt: time(view.claimedAt),
-    endedAt: time(view.endedAt),
-  };
-}
-
-function time(ms: number | undefined): string | null {
-  return ms === undefined ? null : new Date(ms).toISOString();
 }
 
 export function listLines(tasks: readonly TaskView[], layout: Layout): string[] {

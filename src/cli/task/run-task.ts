@@ -25,7 +25,7 @@ export async function runTask(
   const program = programOf(command, argv, flags);
   leaveStreamsAlone();
   return attended('on-a-terminal', async ({ signals, voice, sharesTerminal }) => {
-    const box = await unlessLeaving(signals, opened(program.url, program.ttlMs));
+    const box = await unlessLeaving(signals, opened(program.url, program.ttlMs, program.witness));
     try {
       const claim = await claimOf(box, id, flags, signals);
       const onOutput = isJson(command) ? (): void => undefined : printText;

@@ -84,6 +84,12 @@ export interface TaskBookkeeping {
   /** Why it failed, the last time it did. */
   readonly reason?: string;
   readonly endedAt?: number;
+  /** The trace that the task belongs to. */
+  readonly trace?: string;
+  /** What is said of it stays out of the witness, but for its hash. */
+  readonly sensitive?: true;
+  /** The last entry of the witness, as of the write that made this. */
+  readonly head?: { readonly seq: number; readonly hash: string };
   /** Of the write that made this. */
   readonly events: readonly Event[];
 }

@@ -15,7 +15,7 @@ import {
 import { LISTEN, listening, type ListenOptions } from '../keep-alive.ts';
 import { oneOf, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import { type Subscription, subscription } from '../subscription.ts';
-import { keyOf, plainKey, plainRange } from './keys.ts';
+import { ALL_PLAIN, keyOf, plainKey, plainRange } from './keys.ts';
 import { type BusHandler, Watcher } from './watcher.ts';
 
 /** A key and its value. */
@@ -114,7 +114,12 @@ export class Bus implements AsyncDisposable {
   async list(prefix = ''): Promise<readonly BusPair[]> {
     this.#refuseIfClosed();
     const found: BusPair[] = [];
-    for await (const { pairs } of readPages(this.#store, plainRange(prefix), PAGE, this.#stopped))
+    for await (const { pairs } of readPages(
+      this.#store,
+      prefix === '' ? ALL_PLAIN : plainRange(prefix),
+      PAGE,
+      this.#stopped,
+    ))
       found.push(...pairs.map(pairFrom));
     return found;
   }

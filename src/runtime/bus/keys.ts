@@ -21,7 +21,12 @@ export function keyOf(plain: string): string {
 
 /** All keys that begin with `prefix`, whatever it ends in. */
 export function plainRange(prefix: unknown): KeyRange & { readonly end: string } {
-  const key = prefix === '' ? PLAIN : plainKey(prefix);
+  return rangeOf(plainKey(prefix));
+}
+
+export const ALL_PLAIN = rangeOf(PLAIN);
+
+function rangeOf(key: string): KeyRange & { readonly end: string } {
   const points = [...key];
   for (;;) {
     const last = points.pop()?.codePointAt(0) as number;

@@ -20,7 +20,7 @@ import {
 import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Trace } from '../trace.ts';
+import type { Trace } from '../tracer.ts';
 import type { Waiter } from './waiters.ts';
 import { onAbort } from '../on-abort.ts';
 
@@ -67,6 +67,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   /** Whether another holder was in the way; unknown until the request is queued. */
   #met: boolean | undefined;
   readonly #trace: Trace | undefined;
+  /** Set for a request whose caller does not wait here: once it is queued, it is left in the queue. */
+  parks: ((id: string, status: WaitStatus) => T) | undefined;
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
   /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
@@ -152,6 +154,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#met ??= (outcome as { readonly isHeld?: boolean }).isHeld ?? true;
     if (this.#end === 'given-up') return this.#withdraw();
     if (this.isOver) return;
+    if (this.parks !== undefined) return this.#park(this.parks, outcome as WaitStatus);
     if (!this.#isExpected) this.#expect();
     try {
       this.#holders = (outcome as WaitStatus).holders ?? [];
@@ -165,6 +168,14 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     }
     // A request without an explicit holder holds nothing else, so nobody can be waiting for it.
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
+  }
+
+  #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
+    const id = this.#ticketId;
+    this.#runtime.holdings.park(id, this.writer.resource, this.holder);
+    this.#finish('answered');
+    if (this.holder !== this.command.id) this.#runtime.waitChanged();
+    this.#resolve(parks(id, status));
   }
 
   override failed(error: unknown): void {
@@ -184,6 +195,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
     const { id } = this.command;
+    const isParked = this.#end === 'answered' && this.#runtime.holdings.answeredParked(id ?? '', outcome);
+    if (isParked) return;
     if (this.#end === 'answered' && granted.hold?.id === id && !this.#runtime.holdings.has(id ?? '')) this.#withdraw();
     if (this.isOver) return;
     const { hold } = granted;

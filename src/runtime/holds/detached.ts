@@ -14,7 +14,7 @@ import { NotAcquired } from '../refusal.ts';
 import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
 import { mayWait } from '../strategy.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
-import { UpgradeAcquisition, type WaitOptions } from './acquisition.ts';
+import { UpgradeAcquisition, type WaitOptions, type WaitStatus } from './acquisition.ts';
 import type { AnyResource } from './resource.ts';
 import { sessionWithin } from './session-in-time.ts';
 import type {
@@ -32,10 +32,31 @@ interface OwnLease {
   readonly ttlMs: number;
 }
 
-export async function acquireDetached(
+/** A request that was left in the queue: `id` is its ticket. */
+export interface Parked {
+  readonly id: string;
+  readonly status: WaitStatus;
+}
+
+interface Given {
+  readonly grant: Grant;
+  readonly detached: DetachedHold;
+}
+
+export async function acquireDetached(of: AnyResource, options: DetachedOptions<unknown>): Promise<Given> {
+  return (await acquired(of, options, undefined)) as Given;
+}
+
+/** Does not wait: a request that cannot be granted at once is left in the queue, on its own lease. */
+export function acquireOrPark(of: AnyResource, options: DetachedOptions<unknown>): Promise<Given | Parked> {
+  return acquired(of, options, (id, status) => ({ id, status }));
+}
+
+async function acquired(
   of: AnyResource,
   options: DetachedOptions<unknown>,
-): Promise<{ readonly grant: Grant; readonly detached: DetachedHold }> {
+  parks: ((id: string, status: WaitStatus) => Parked) | undefined,
+): Promise<Given | Parked> {
   const { runtime, resource } = of;
   const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
@@ -54,7 +75,9 @@ export async function acquireDetached(
     };
     const from = placeOf(runtime.options.about);
     const own = { lease: lease.name, ...(options.ttlMs !== undefined && { ttlMs: options.ttlMs }), from };
-    const grant = await of.askUnder(session, left, wait, collect, own);
+    const answer = await of.askUnder<Grant | Parked, typeof left>(session, left, wait, collect, own, parks);
+    if ('status' in answer) return answer;
+    const grant = answer;
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const ttlMs =
       grant.lease === lease.name
@@ -107,17 +130,44 @@ async function bound(
  * killed before it could bind the hold by its longest time, that time begins now.
  */
 async function heldBefore(of: AnyResource, session: Session, grant: Grant, leaseId: string): Promise<number> {
+  const ttlMs = await renewedAndLimited(of, session, grant);
+  if (ttlMs === undefined) throw new NotAcquired(of.resource, { kind: 'lost' });
+  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
+  return ttlMs;
+}
+
+/** Undefined if the hold is lost. */
+async function renewedAndLimited(of: AnyResource, session: Session, grant: Grant): Promise<number | undefined> {
   const renewed = await renew(of, grant);
-  if (!('ttlMs' in renewed)) throw new NotAcquired(of.resource, { kind: 'lost' });
+  if (!('ttlMs' in renewed)) return undefined;
   const { holder, id, maxHoldMs } = grant;
   if (maxHoldMs !== undefined && grant.limit === undefined && renewed.kind === 'refreshed') {
     const limit = await of.runtime.anchorLease(session, maxHoldMs);
     of.runtime.presence.forgetLease(limit.name);
     const outcome = await of.submit({ kind: 'extend', holder, id, limit: limit.name });
-    if (outcome.kind !== 'refreshed') throw new NotAcquired(of.resource, { kind: 'lost' });
+    if (outcome.kind !== 'refreshed') return undefined;
   }
-  await of.runtime.store.revokeLease(leaseId).catch(() => undefined);
   return renewed.ttlMs;
+}
+
+/**
+ * Hands out a grant that was made while its caller was away: renews it, and binds it by the terms of the resource if no process
+ * has done so. Undefined if it is lost.
+ */
+export async function boundAgain(of: AnyResource, session: Session, grant: Grant): Promise<DetachedHold | undefined> {
+  const { clock, store } = of.runtime;
+  const sent = sentNow(clock);
+  let ttlMs = await renewedAndLimited(of, session, grant);
+  const { holder, token, id, maxHoldMs } = grant;
+  // The resource allows less than the lease of the ticket has. Stores round up to whole seconds.
+  if (ttlMs !== undefined && grant.ttlMs !== undefined && ttlMs >= grant.ttlMs + 1000) {
+    const shortened = await extend(of, { holder, token }, grant.ttlMs);
+    ttlMs = 'ttlMs' in shortened ? shortened.ttlMs : undefined;
+  }
+  // The answers may have taken so long that the lease has ended by now.
+  if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
+  const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */

@@ -8,7 +8,7 @@ import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
 import type { LeaseId } from '../../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from '../runtime.ts';
-import type { Trace } from '../trace.ts';
+import type { Trace } from '../tracer.ts';
 import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 
 /** What `release` answers. */

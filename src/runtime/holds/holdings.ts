@@ -5,7 +5,7 @@ import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../session/mailbox.ts';
-import type { Trace } from '../trace.ts';
+import type { Trace } from '../tracer.ts';
 
 /** A hold of this process that rests on its session. */
 export interface Held {
@@ -33,6 +33,8 @@ interface Host {
 const LOOK_AGAIN_MS = 500;
 /** The most ids that are remembered, of those that may still be asked for. */
 const MOST_IDS = 10_000;
+/** The most tickets that are remembered; the grant of one that is forgotten goes back. */
+const MOST_PARKED = 100_000;
 
 export class Holdings {
   /** By the id of the request that was granted. */
@@ -41,6 +43,8 @@ export class Holdings {
   readonly reentries = new Map<string, Set<Held>>();
   readonly #host: Host;
   readonly #collected = new Set<string>();
+  /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
+  readonly #parked = new Map<string, { readonly owner: string; answer?: unknown }>();
   readonly #lostEarly = new Set<string>();
 
   constructor(host: Host) {
@@ -65,6 +69,36 @@ export class Holdings {
 
   has(id: string): boolean {
     return this.holds.has(id) || this.#collected.has(id);
+  }
+
+  /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
+  park(id: string, resource: string, holder: string): void {
+    this.#parked.set(id, { owner: ownerOf(resource, holder) });
+    if (this.#parked.size <= MOST_PARKED) return;
+    const [oldest] = this.#parked.keys();
+    if (oldest !== undefined) this.#parked.delete(oldest);
+  }
+
+  /** Keeps the answer to a parked request; false if it is not parked. */
+  answeredParked(id: string, outcome: unknown): boolean {
+    const parked = this.#parked.get(id);
+    if (parked === undefined) return false;
+    parked.answer = outcome;
+    return true;
+  }
+
+  /** Whether this holder left this request: ids can be guessed, so the id alone is no proof. */
+  isParked(id: string, resource: string, holder: string): boolean {
+    return this.#parked.get(id)?.owner === ownerOf(resource, holder);
+  }
+
+  /** The answer that came while nobody waited for it. */
+  parkedAnswer(id: string, resource: string, holder: string): unknown {
+    return this.isParked(id, resource, holder) ? this.#parked.get(id)?.answer : undefined;
+  }
+
+  unpark(id: string, resource: string, holder: string): void {
+    if (this.isParked(id, resource, holder)) this.#parked.delete(id);
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */
@@ -114,6 +148,10 @@ export class Holdings {
     const outcome = await outcomeOf(writer, command, Number.POSITIVE_INFINITY).catch(() => undefined);
     if (outcome !== undefined && outcome.kind !== 'refreshed') this.holds.get(id)?.lose({ why: 'reclaimed' });
   }
+}
+
+function ownerOf(resource: string, holder: string): string {
+  return JSON.stringify([resource, holder]);
 }
 
 function remember(ids: Set<string>, id: string): void {

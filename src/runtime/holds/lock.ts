@@ -32,6 +32,15 @@ import {
   type SettingsView,
   settingsView,
 } from './terms.ts';
+import {
+  askWithTicket,
+  collect,
+  type Collected,
+  type CollectOptions,
+  type TicketAnswer,
+  type TicketClaim,
+  withdraw,
+} from './tickets.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
@@ -100,8 +109,33 @@ export class Lock<Meta = Json> extends NamedResource {
   async acquireDetached(
     options: DetachedOptions<Meta> & LockOptions<Meta>,
   ): Promise<DetachedHold & { readonly mode: LockMode }> {
-    const { grant, detached } = await acquireDetached(this.#resource as never, options);
-    return { ...detached, mode: (grant as LockGrant).mode };
+    return shownHold(await acquireDetached(this.#resource as never, options));
+  }
+
+  /**
+   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
+   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
+   */
+  async askDetached(
+    options: DetachedOptions<Meta> & LockOptions<Meta>,
+  ): Promise<TicketAnswer<DetachedHold & { readonly mode: LockMode }>> {
+    const answer = await askWithTicket(this.#resource as never, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
+  }
+
+  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
+  async collect(
+    claim: TicketClaim,
+    options: CollectOptions = {},
+  ): Promise<Collected<DetachedHold & { readonly mode: LockMode }>> {
+    refuseWrongValues(options, COLLECT);
+    const answer = await collect(this.#resource as never, claim, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
+  }
+
+  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+    return withdraw(this.#resource as never, claim);
   }
 
   /**
@@ -170,6 +204,17 @@ export class Lock<Meta = Json> extends NamedResource {
   };
 }
 
+function shownHold({
+  grant,
+  detached,
+}: {
+  readonly grant: Grant;
+  readonly detached: DetachedHold;
+}): DetachedHold & { readonly mode: LockMode } {
+  return { ...detached, mode: (grant as LockGrant).mode };
+}
+
+const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 const WAIT = { waitMs: millisecondsFromZero, signal: abortSignal, onWaiting: aFunction };
 
 function askForLock(

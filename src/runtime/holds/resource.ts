@@ -78,7 +78,7 @@ export class Resource<
     if (session !== undefined) return this.askUnder(session, options, queues, deliver);
     const since = this.runtime.clock.monotonic();
     return sessionWithin(this.runtime, this.resource, options).then(
-      (ready) => this.askUnder(ready.session, ready.options, queues, deliver, undefined, since),
+      (ready) => this.askUnder(ready.session, ready.options, queues, deliver, undefined, undefined, since),
       (error: unknown) => {
         this.runtime.measures.of(this.resource).failed();
         throw error;
@@ -93,13 +93,26 @@ export class Resource<
     wait: boolean,
     deliver: Deliver<T, Options>,
     own?: { readonly lease: string; readonly ttlMs?: number },
+    parks?: Acquisition<T, Options>['parks'],
     since?: number,
   ): Promise<T> {
     const { runtime } = this;
     const asked = this.#askFor(runtime.nextId(session), session.id, options, wait);
     const command = own === undefined ? asked : { ...asked, ...own, detached: true as const };
     return new Promise((resolve, reject) => {
-      new Acquisition(runtime, this.anyWriter, command, session.id, options, deliver, resolve, reject, since).ask();
+      const one = new Acquisition(
+        runtime,
+        this.anyWriter,
+        command,
+        session.id,
+        options,
+        deliver,
+        resolve,
+        reject,
+        since,
+      );
+      one.parks = parks;
+      one.ask();
     });
   }
 

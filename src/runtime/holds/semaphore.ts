@@ -1,5 +1,6 @@
 /** A semaphore, as users hold it. */
 import type {
+  Hold as Grant,
   Json,
   Request,
   Semaphore as SemaphoreState,
@@ -12,7 +13,7 @@ import { Failure } from '../../failure.ts';
 import type { WaitOptions } from './acquisition.ts';
 import { KeptHold } from './hold.ts';
 import { semaphoreMachine } from '../write/machines.ts';
-import { refuseUnlessFunction } from '../options.ts';
+import { abortSignal, millisecondsFromZero, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import { acquireDetached } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
@@ -27,6 +28,15 @@ import {
   type SettingsView,
   settingsView,
 } from './terms.ts';
+import {
+  askWithTicket,
+  collect,
+  type Collected,
+  type CollectOptions,
+  type TicketAnswer,
+  type TicketClaim,
+  withdraw,
+} from './tickets.ts';
 import type { Runtime } from '../runtime.ts';
 import { mayWait } from '../strategy.ts';
 
@@ -106,9 +116,33 @@ export class Semaphore<Meta = Json> extends NamedResource {
   async acquireDetached(
     options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
   ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
-    const { grant, detached } = await acquireDetached(this.#resource as never, options);
-    const { weight, slots } = grant as SemaphoreGrant;
-    return { ...detached, weight, slots: slotNumbers(slots) };
+    return shownHold(await acquireDetached(this.#resource as never, options));
+  }
+
+  /**
+   * The same without waiting: answers the hold, or a ticket that keeps the place in the queue while the caller is away. Ask
+   * for it with `collect`, from any process, within the time of the hold: an abandoned ticket leaves the queue.
+   */
+  async askDetached(
+    options: DetachedOptions<Meta> & SemaphoreOptions<Meta>,
+  ): Promise<TicketAnswer<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
+    const answer = await askWithTicket(this.#resource as never, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
+  }
+
+  /** Goes on with a request that has a ticket, for at most `waitMs`, and renews it. Throws `NotAcquired` if it was refused. */
+  async collect(
+    claim: TicketClaim,
+    options: CollectOptions = {},
+  ): Promise<Collected<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }>> {
+    refuseWrongValues(options, COLLECT);
+    const answer = await collect(this.#resource as never, claim, options);
+    return answer.kind === 'acquired' ? { kind: 'acquired', hold: shownHold(answer.hold) } : answer;
+  }
+
+  /** Takes a request that has a ticket out of the queue; a hold that it was granted goes back. */
+  withdraw(claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+    return withdraw(this.#resource as never, claim);
   }
 
   /** Changes the capacity. One below what is in use takes effect as holders release their slots. */
@@ -169,6 +203,19 @@ export class Semaphore<Meta = Json> extends NamedResource {
     return given instanceof Promise ? given.then((hold) => new SemaphoreHold(hold)) : new SemaphoreHold(given);
   };
 }
+
+function shownHold({
+  grant,
+  detached,
+}: {
+  readonly grant: Grant;
+  readonly detached: DetachedHold;
+}): DetachedHold & { readonly weight: number; readonly slots: readonly number[] } {
+  const { weight, slots } = grant as SemaphoreGrant;
+  return { ...detached, weight, slots: slotNumbers(slots) };
+}
+
+const COLLECT = { waitMs: millisecondsFromZero, signal: abortSignal };
 
 function askForSlots(
   id: string,

@@ -17,7 +17,7 @@ import { resourceKeys, wrongGrant } from '../layout.ts';
 import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
-import type { StepFields } from '../trace.ts';
+import type { StepFields } from '../tracer.ts';
 import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
 import type { Coordinated } from '../write/machines.ts';
@@ -55,8 +55,8 @@ export interface Parts {
 
 /** After this many lost races in a row, waiting in order is the better way. */
 const MOST_RACES = 16;
-/** How many resources one transaction reads, at three reads each. */
-const READ_AT_ONCE = 40;
+/** How many resources one transaction reads, at four reads each. */
+const READ_AT_ONCE = 32;
 
 export async function tryTogether(
   runtime: Runtime,
@@ -152,7 +152,11 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     this.#session = session;
     this.#parts = parts;
     this.#pieces = pieces;
-    this.#commands = pieces.map((piece) => commandOf(piece, session, runtime.nextId(session), options));
+    const origin = runtime.witness.isOn ? { origin: runtime.witness.origin() } : {};
+    this.#commands = pieces.map((piece) => ({
+      ...commandOf(piece, session, runtime.nextId(session), options),
+      ...origin,
+    }));
   }
 
   async read(): Promise<Views> {
@@ -199,6 +203,8 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     return {
       kind: 'write',
       transaction,
+      // Each part of it has its entry already: see `commitOf`.
+      deeds: [],
       landed: () => {
         for (const [resource, step] of steps) {
           for (const answer of step.answers) runtime.answer(resource, answer);
@@ -219,16 +225,18 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
     const view = views[place] as Snapshot<Coordinated>;
     const step = steps.get(piece.resource);
     if (step === undefined) throw new TypeError(`no step for ${piece.resource}`);
-    const decision = new Decision(view.state, at);
+    const { witness } = this.#runtime;
+    const decision = new Decision(view.state, at, witness.isOn);
     if (step.state === view.state) {
       decision.restsOnRecord = true;
     } else {
-      decision.take(step as Step<Coordinated, AnyOutcome>);
-      decision.newcomers = [this.#commands[place] as AcquireCommand];
+      const command = this.#commands[place] as AcquireCommand;
+      decision.take(step as Step<Coordinated, AnyOutcome>, command);
+      decision.newcomers = [command];
     }
     const { isClosed } = piece.machine;
     const keys = resourceKeys(piece.machine.kind, piece.name);
-    const commit = commitOf(keys, view, decision, this.#runtime.sender, isClosed(decision.state), undefined);
+    const commit = commitOf(keys, view, decision, this.#runtime.sender, witness, isClosed(decision.state), undefined);
     if (commit === undefined) throw new TypeError('the whole queue was read');
     return commit.transaction;
   }
@@ -383,11 +391,14 @@ async function readAll(runtime: Runtime, pieces: readonly Piece[]): Promise<read
   while (views.length < pieces.length) {
     const some = pieces.slice(views.length, views.length + READ_AT_ONCE);
     const look = new Operations();
-    const reads = some.map(({ machine, name }) => readSnapshot(look, resourceKeys(machine.kind, name), true));
+    const reads = some.map(({ machine, name }) =>
+      readSnapshot(look, resourceKeys(machine.kind, name), runtime.witness.isOn, true),
+    );
     const { results, revision } = await send(runtime, look.always());
     for (const [place, read] of reads.entries()) {
       const { machine } = some[place] as Piece;
-      views.push(snapshotFrom(machine, read, results, revision) as Snapshot<Coordinated>);
+      const view = snapshotFrom(machine, read, results, revision) as Snapshot<Coordinated>;
+      views.push({ ...view, chain: { ...view.chain, asOf: revision } });
     }
   }
   return views;

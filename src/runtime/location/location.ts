@@ -19,8 +19,9 @@ export const ACCEPTED_URLS = 'expected memory:, memory:NAME, file:DIRECTORY, etc
 
 /** The URL of the store that `open` would open; it means the same store in every directory. */
 export function storeUrl(given?: string, environment: Environment = process.env, from = currentDirectory()): string {
-  const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
-  if (url !== undefined) {
+  const named = given ?? nonEmpty(environment['SIGNALBOX_URL']);
+  if (named !== undefined) {
+    const { url } = withoutWitness(named);
     if (isEtcdUrl(url)) return withWholePaths(url, from);
     if (!url.startsWith('file:')) return url;
     const { directory, durability, share } = parseFileUrl(url, from);
@@ -35,6 +36,30 @@ export function storeUrl(given?: string, environment: Environment = process.env,
   const etcd = etcdUrl(nonEmpty(environment['IF_ETCD_HOST']), nonEmpty(environment['IF_ETCD_PORT']));
   if (etcd !== undefined) return etcd;
   return urlOf(defaultDirectory(environment, from));
+}
+
+/** What the URL of the store says of the witness (`?witness=on`); undefined if it says nothing. */
+export function witnessIn(given?: string, environment: Environment = process.env): boolean | undefined {
+  const url = given ?? nonEmpty(environment['SIGNALBOX_URL']);
+  return url === undefined ? undefined : withoutWitness(url).witness;
+}
+
+/** The setting only decides how a new store begins, so the URL that others get does not have it. */
+function withoutWitness(url: string): { readonly url: string; readonly witness: boolean | undefined } {
+  const question = url.indexOf('?');
+  const settings = question < 0 ? [] : url.slice(question + 1).split('&');
+  const said = settings.filter((setting) => setting.startsWith('witness='));
+  const [first] = said;
+  if (first === undefined) return { url, witness: undefined };
+  const witness = first.slice('witness='.length);
+  if (said.length > 1 || (witness !== 'on' && witness !== 'off')) {
+    throw new Failure(
+      'invalid',
+      `witness is ${shown(said.join('&'))} in the URL of the store; expected witness=on or witness=off`,
+    );
+  }
+  const rest = settings.filter((setting) => setting !== first).join('&');
+  return { url: `${url.slice(0, question)}${rest === '' ? '' : `?${rest}`}`, witness: witness === 'on' };
 }
 
 /** One of the two variables is enough to choose etcd. */
@@ -68,7 +93,7 @@ function urlOf(directory: string): string {
 /** Resolves links above the directory, but not the directory itself. */
 export function defaultDirectory(environment: Environment = process.env, from = currentDirectory()): string {
   const git = from === '' ? undefined : gitCommonDirectory(from, environment);
-  return git === undefined ? join(withoutLinks(stateDirectory(environment)), 'signalbox') : inRepository(git);
+  return git === undefined ? join(userDirectory(environment), 'signalbox') : inRepository(git);
 }
 
 /**
@@ -93,6 +118,11 @@ function inRepository(git: string): string {
     `${directory} is a symbolic link, and the store of a repository has to be a directory in it: remove the link, or ` +
       `name the place that it leads to, if you trust it, in --store or SIGNALBOX_URL (file:DIRECTORY)`,
   );
+}
+
+/** Where this user keeps what belongs to no repository. */
+export function userDirectory(environment: Environment = process.env): string {
+  return withoutLinks(stateDirectory(environment));
 }
 
 function stateDirectory(environment: Environment): string {
@@ -177,7 +207,7 @@ function pathOf(place: string, url: string): string {
 function refuseUnknownSettings(query: URLSearchParams, url: string): void {
   for (const key of query.keys()) {
     if (key === 'durability' || key === 'share') continue;
-    const accepted = 'expected durability and share';
+    const accepted = 'expected durability, share and witness';
     throw new Failure('invalid', `the store is ${shown(url)}: ${shown(key)} is no setting; ${accepted}`);
   }
 }

@@ -22,6 +22,7 @@ import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
 import { type ListOptions, readEach } from '../stored.ts';
 import type { Subscription } from '../subscription.ts';
+import { said } from '../write/witnessed.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 import type { MemberFeed } from './feed.ts';
 import { FollowedMembers } from './followed-members.ts';
@@ -76,6 +77,19 @@ const JOIN = {
   weight: { words: 'a number above zero', fits: isWeight },
   ...LISTEN,
 };
+
+function joinDetail(
+  { metadata, weight }: Pick<MemberRecord, 'metadata' | 'weight'>,
+  adds: readonly { readonly id: string }[],
+): { readonly [name: string]: Json } {
+  const detail: { [name: string]: Json } = weight === undefined ? {} : { weight };
+  const assets = adds.map(({ id }) => id);
+  said(detail, {
+    ...(metadata !== null && metadata !== undefined && { metadata }),
+    ...(assets.length > 0 && { data: assets }),
+  });
+  return detail;
+}
 
 /** The processes that have joined. */
 export class Members {
@@ -169,6 +183,19 @@ export class Members {
           { do: 'read', key: anchor },
         ],
       },
+      deeds: [
+        {
+          resource: `member/${record.id}`,
+          actor: record.id,
+          command: 'join',
+          outcome: 'joined',
+          events: events.map(({ type }) => type),
+          get detail() {
+            return joinDetail(record, adds);
+          },
+          isLeased: true,
+        },
+      ],
       landed: ({ revision }) => this.#joined(session, about, revision, options),
       overtaken: ({ results, revision }) => {
         const [found, own] = results as readonly [ReadResult, ReadResult];

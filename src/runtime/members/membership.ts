@@ -3,7 +3,7 @@ import type { AssetChange, Json } from '../../core/index.ts';
 import type { Compare, Revision } from '../../store/index.ts';
 import { flag, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
-import { persistently, send } from '../write/write-once.ts';
+import { persistently, sendWitnessed } from '../write/write-once.ts';
 import type { OwnMembership } from './own-memberships.ts';
 import { membershipId, memberKey } from './records.ts';
 import { changeAssets, refuseUnlessAssets, type RegisterOutcome } from './registering.ts';
@@ -88,7 +88,9 @@ export class Membership implements AsyncDisposable {
     const compare: Compare[] = [{ key, target: 'create', is: '=', than: this.incarnation }];
     // Repeating the write is harmless: it compares this very membership.
     await persistently(runtime, runtime.giveUpAt(), () =>
-      send(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }),
+      sendWitnessed(runtime, { compare, success: [{ do: 'delete', key }], failure: [] }, [
+        { resource: `member/${this.id}`, actor: this.id, command: 'leave', outcome: 'left', events: ['member:left'] },
+      ]),
     );
   }
 

@@ -13,6 +13,7 @@ import {
   type AssetTaken,
   decideAssets,
   decideMove,
+  type Json,
   type Member,
   nameProblem,
   type RecordedAsset,
@@ -22,6 +23,8 @@ import { type Compare, type KeyValue, type Operation, prefixed, readRange, type 
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { readEach } from '../stored.ts';
+import { said } from '../write/witnessed.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
 import { type NextStep, writeOnce } from '../write/write-once.ts';
 import { EXCLUSIVE_ASSETS, memberDocument, memberIn, memberKey, MEMBERS, recordIn } from './records.ts';
 
@@ -96,6 +99,7 @@ export function changeAssets(
           success: [rewritten(pair, decision.assets), ...markExclusive(decision.adds)],
           failure: [],
         },
+        deeds: [assetDeed(id, change.kind === 'add' ? 'register' : 'unregister', change.assets)],
         landed: () => registered(decision.assets),
       };
     },
@@ -124,11 +128,30 @@ export function moveAssets(
           success: [rewritten(source, decision.from), rewritten(target, decision.to)],
           failure: [],
         },
+        deeds: [assetDeed(from, 'move-away', assets, { to }), assetDeed(to, 'move-here', assets, { from })],
         landed: () => ({ kind: 'moved', assets }),
       };
     },
     until: runtime.giveUpAt(),
   });
+}
+
+/** Many assets are entered as their hash. */
+function assetDeed(
+  member: string,
+  command: string,
+  assets: readonly string[],
+  more: { [name: string]: Json } = {},
+): Deed {
+  const outcome = command === 'register' ? 'registered' : command === 'unregister' ? 'unregistered' : 'moved';
+  return {
+    ...{ resource: `member/${member}`, actor: member, command, outcome, isLeased: true },
+    get detail() {
+      const detail: { [name: string]: Json } = { ...more };
+      said(detail, { data: assets });
+      return detail;
+    },
+  };
 }
 
 /** The record is as it was read, so its member is still there. */

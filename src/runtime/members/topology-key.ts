@@ -62,6 +62,16 @@ export function sendTopology(
           success: [{ do: 'put', key: KEY, value: encode({ record: { v: 1, epoch, id }, events: [event] }) }],
           failure: [],
         },
+        deeds: [
+          {
+            resource: 'topology/current',
+            actor: topology.coordinator ?? '',
+            command: 'broadcast',
+            outcome: 'sent',
+            events: [event.type],
+            detail: { epoch, members: topology.members.length },
+          },
+        ],
         landed: () => true,
       };
     },

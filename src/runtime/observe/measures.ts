@@ -4,7 +4,7 @@
  */
 import type { LossReason } from '../../core/index.ts';
 import type { Durations, Metrics, ResourceMetrics } from './metrics.ts';
-import { type Measured, type Tracer, tracerOf } from '../trace.ts';
+import { type Measured, type Tracer, tracerOf } from '../tracer.ts';
 
 /** From a quarter of a millisecond, the time of a fast store, to an hour, the time of a long build. */
 export const BOUNDS_MS: readonly number[] = [

@@ -11,19 +11,19 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import { randomHex } from '../../host/index.ts';
-import { type Operation, prefixed } from '../../store/index.ts';
+import { type Operation, prefixed, type Transaction } from '../../store/index.ts';
 import { DEFAULT_POLL_MS } from '../guards/executor.ts';
 import { encode } from '../layout.ts';
 import { aFunction, refuseWrongValues, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import type { ListOptions } from '../stored.ts';
-import { send } from '../write/write-once.ts';
+import { sendWitnessed } from '../write/write-once.ts';
 import { Callbacks } from './callbacks.ts';
 import type { RunbookDefinition } from './define.ts';
 import { Driving, type PipelineParts } from './driving.ts';
 import { PipelineFeed } from './feed.ts';
 import { phaseAround } from './inside.ts';
-import { checkedId, pipelineKeys } from './keys.ts';
+import { checkedId, pipelineKeys, pipelineResource } from './keys.ts';
 import { type PhaseLog, removeSpools } from './log.ts';
 import { defaultHolder, isDriven, readLogs, readPipeline, readPipelines } from './reading.ts';
 import { RecordStore } from './record-store.ts';
@@ -206,7 +206,7 @@ export class Pipelines {
     const found = await readPipeline(this.#runtime, checkedId(id));
     if (found.record === undefined || !hasEnded(found.record)) return false;
     const { state, spec, logs } = pipelineKeys(id);
-    const { succeeded } = await send(this.#runtime, {
+    const forgetting: Transaction = {
       compare: [{ key: state, target: 'mod', is: '=', than: found.mod }],
       success: [
         { do: 'delete', key: state },
@@ -214,7 +214,15 @@ export class Pipelines {
         { do: 'delete', ...prefixed(logs) },
       ],
       failure: [],
-    });
+    };
+    const { succeeded } = await sendWitnessed(this.#runtime, forgetting, [
+      {
+        resource: pipelineResource(id),
+        actor: this.#runtime.sender.id,
+        command: 'forget',
+        outcome: 'forgotten',
+      },
+    ]);
     if (succeeded) removeSpools(found.record);
     return succeeded;
   }

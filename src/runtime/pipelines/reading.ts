@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { PipelineState } from '../../core/guard/inputs.ts';
 import type { PipelineRecord } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import { always, type Operation, pairIn, prefixed, readPages } from '../../store/index.ts';
+import { always, type KeyValue, type Operation, pairIn, prefixed, readPages } from '../../store/index.ts';
 import { surveyOf } from '../observe/survey/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { type ListOptions, readEach } from '../stored.ts';
@@ -43,11 +43,14 @@ export async function readRecords(
   runtime: Runtime,
   onMalformed?: ListOptions['onMalformed'],
 ): Promise<readonly PipelineRecord[]> {
-  const records: PipelineRecord[] = [];
+  const found: { record: PipelineRecord; created: number }[] = [];
   for await (const { pairs } of readPages(runtime.store, ALL_PIPELINES, PAGE, runtime.stopped)) {
-    records.push(...readEach(pairs, recordIn, onMalformed));
+    const read = (pair: KeyValue) => ({ record: recordIn(pair), created: pair.createRevision });
+    found.push(...readEach(pairs, read, onMalformed));
   }
-  return records.sort((a, b) => a.startedAt - b.startedAt);
+  // Several may start within a millisecond, and an import keeps the times of the store that it came from.
+  found.sort((a, b) => a.record.startedAt - b.record.startedAt || a.created - b.created);
+  return found.map(({ record }) => record);
 }
 
 /** The records, each with whether a process drives it. */

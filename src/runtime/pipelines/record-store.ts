@@ -6,6 +6,8 @@
 import {
   type Effect,
   effectOf,
+  type Event,
+  type Json,
   type PipelineCommand,
   type PipelineOutcome,
   type PipelineRecord,
@@ -25,6 +27,8 @@ import {
 } from '../../store/index.ts';
 import { anchorKey, encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
+import { said } from '../write/witnessed.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
 import { type NextStep, unlessStopped, writeOnce } from '../write/write-once.ts';
 import { recordIn, type Seen } from './feed.ts';
 import { pipelineKeys, pipelineResource } from './keys.ts';
@@ -118,6 +122,7 @@ export class RecordStore {
     return {
       kind: 'write',
       transaction: this.#transaction(state, events, also),
+      deeds: [deedOf(command, state, outcome, events)],
       landed: ({ revision }) => {
         this.saw({ record: state, mod: revision });
         return { outcome, effect, record: state };
@@ -169,6 +174,27 @@ export class RecordStore {
   #moment(): Parameters<typeof pipelineTransition>[3] {
     return { now: this.#runtime.clock.now(), revision: this.#seen.mod, gone: () => false };
   }
+}
+
+/** What the witness enters of a command. A command of the driver names no one: the record does. */
+function deedOf(
+  command: PipelineCommand & { readonly by?: string; readonly holder?: string; readonly reason?: string },
+  record: PipelineRecord,
+  outcome: PipelineOutcome,
+  events: readonly Event[],
+): Deed {
+  const { kind, by, holder, reason } = command;
+  const { when, phase, attempt } = record.step;
+  const detail: { [name: string]: Json } = { state: record.state, phase, when, attempt };
+  said(detail, reason === undefined ? {} : { reason });
+  return {
+    resource: pipelineResource(record.id),
+    actor: by ?? holder ?? record.driver?.holder ?? record.startedBy,
+    command: kind,
+    outcome: outcome.kind,
+    events: events.map(({ type }) => type),
+    detail,
+  };
 }
 
 function isBy({ last, lastDriven }: PipelineRecord, command: string): boolean {

@@ -18,6 +18,7 @@ import {
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
+import type { Witness } from '../write/witness.ts';
 import { anchorKey, ANCHORS, decode, encode, type Letter, mailboxKey } from '../layout.ts';
 import type { RuntimeOptions } from '../runtime.ts';
 import { readEach } from '../stored.ts';
@@ -30,7 +31,9 @@ interface Host {
   readonly clock: Clock;
   readonly options: RuntimeOptions;
   readonly anchors: Anchors;
+  readonly witness: Witness;
   readonly stopped: AbortSignal;
+  readonly revision: Revision;
   giveUpAt(): number;
   refuseIfClosed(): void;
   saw(revision: Revision): void;
@@ -252,7 +255,7 @@ export class Presence {
     sent: Sent,
     over: AbortController,
   ): Promise<Session> {
-    const { store, clock, options, anchors, stopped } = this.#host;
+    const { store, clock, options, anchors, stopped, witness } = this.#host;
     await this.#followMailbox(id, AbortSignal.any([stopped, over.signal]));
     const empty: Letter = { answers: [], losses: [] };
     const registering = new Operations().add(
@@ -260,6 +263,8 @@ export class Presence {
       { do: 'put', key: mailboxKey(id), value: encode(empty), lease: lease.id },
     );
     const listed = registering.read(prefixed(ANCHORS));
+    // Also if it was off: it may have been switched on while this process had no session.
+    if (!witness.isOn) witness.ask(registering);
     const result = await store.transaction(
       {
         compare: [{ key: anchorKey(id), target: 'version', is: '=', than: 0 }],
@@ -270,6 +275,7 @@ export class Presence {
     );
     if (!result.succeeded) throw new Failure('unavailable', `the id ${id} is taken by another process`);
     this.#host.refuseIfClosed();
+    if (!witness.isOn) witness.told(result);
     this.#host.saw(result.revision);
     runAtOnce(anchors.list(listed.in(result.results).pairs, result.revision));
     const ended = (one: Session, why: SessionEnd): void => {

@@ -25,6 +25,7 @@ import { HoldLost } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { persistently, writeOnce } from '../write/write-once.ts';
 import type { Claimed } from './claiming.ts';
+import { taskDeeds } from './deeds.ts';
 import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { endTransaction } from './writing.ts';
@@ -271,6 +272,15 @@ export async function endClaim(
         return {
           kind: 'write',
           transaction: endTransaction(task, decided, lettersTo(runtime, task, ending), backoff.id),
+          deeds: taskDeeds(task, {
+            actor: ending.how === 'force' ? ending.by : (task.owner?.holder ?? ''),
+            command: ending.how,
+            outcome: decided.bookkeeping.ended?.how ?? 'released',
+            events: decided.bookkeeping.events,
+            detail: { token: task.owner?.token ?? 0 },
+            reason: 'reason' in ending ? ending.reason : undefined,
+            data: 'result' in ending ? ending.result : undefined,
+          }),
           landed: async ({ revision }) => {
             wrote(revision);
             await cleanUp(runtime, task, ending);

@@ -25,7 +25,9 @@ import { NotAcquired } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { type Sent, sentNow, type Session } from '../session/session.ts';
 import { isTrouble } from '../write/recovery.ts';
-import { type Intent, type NextStep, persistently, send, writeOnce } from '../write/write-once.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
+import { type Intent, type NextStep, persistently, sendWitnessed, writeOnce } from '../write/write-once.ts';
+import { taskDeeds } from './deeds.ts';
 import { readTasks, taskIn } from './reading.ts';
 import {
   blindClaimTransaction,
@@ -112,7 +114,8 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     const decided = decideClaim(task, this.#request, status);
     if (decided.kind === 'lost-too-often') {
       // Read again after this, whether it landed or not.
-      return { kind: 'step', transaction: idleTransaction(task, decided.write), then: () => undefined };
+      const deeds = this.#deeds(task, decided.kind, decided.write);
+      return { kind: 'step', transaction: idleTransaction(task, decided.write), deeds, then: () => undefined };
     }
     if (decided.kind !== 'write') {
       if (readAt === undefined) return { kind: 'look' };
@@ -121,11 +124,13 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     if (task.owner !== undefined) {
       const without: ClaimView = { known: { ...known, task: { ...task, owner: undefined } }, ground };
       const then = ({ succeeded }: TransactionResult): ClaimView | undefined => (succeeded ? without : undefined);
-      return { kind: 'step', transaction: clearOwnerTransaction(task), then };
+      const deeds = this.#deeds(task, 'owner-cleared');
+      return { kind: 'step', transaction: clearOwnerTransaction(task), deeds, then };
     }
     return {
       kind: 'write',
       transaction: claimTransaction(task, decided, this.#request.holder, ground),
+      deeds: this.#deeds(task, 'claimed', decided),
       landed: ({ revision }) => this.#landed(task, decided, revision, ground),
       overtaken: (result) => this.#learnt(result, ground),
     };
@@ -136,6 +141,7 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
     return {
       kind: 'write',
       transaction: blindClaimTransaction(this.#id, write, this.#request.holder, ground),
+      deeds: this.#deeds({ id: this.#id, bookkeeping: undefined }, 'claimed', write),
       landed: ({ results, revision }) => {
         const before = taskIn(this.#id, results);
         // The write has overwritten what the bookkeeping said of the publication. The end of the claim puts it back.
@@ -148,6 +154,12 @@ class ClaimIntent implements Intent<ClaimView, Attempt> {
       },
       overtaken: (result) => this.#learnt(result, ground),
     };
+  }
+
+  #deeds(task: Pick<Task, 'id' | 'bookkeeping'>, outcome: string, write?: TaskWrite): readonly Deed[] {
+    const { attempts, events = [] } = write?.bookkeeping ?? {};
+    const detail = attempts === undefined ? {} : { attempt: attempts };
+    return taskDeeds(task, { actor: this.#request.holder, command: 'claim', outcome, events, detail });
   }
 
   #landed(before: Task, { status, bookkeeping }: TaskWrite, revision: number, ground: ClaimGround): Claimed {
@@ -229,7 +241,11 @@ async function abandon(runtime: Runtime, claimLease: ClaimLease, id: string, cla
     if (task.owner === undefined || task.bookkeeping?.entry.claim?.id !== claim) return;
     const at = { request: claim, now: runtime.clock.now() };
     const write = decideEnd(task, { token: task.owner.token }, { how: 'release' }, at);
-    if (write.kind === 'write') await send(runtime, endTransaction(task, write));
+    if (write.kind !== 'write') return;
+    const { holder: actor } = task.owner;
+    const { events } = write.bookkeeping;
+    const deeds = taskDeeds(task, { actor, command: 'release', outcome: 'released', events });
+    await sendWitnessed(runtime, endTransaction(task, write), deeds);
   }).catch(() => undefined);
 }
 

@@ -3,6 +3,7 @@ import { decideForget, decideRequeue, type ForgetRefusal, type RequeueRefusal, t
 import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
+import { taskDeeds } from './deeds.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { forgetTransaction, idleTransaction } from './writing.ts';
 
@@ -45,6 +46,13 @@ export function requeueTask(
       return {
         kind: 'write',
         transaction: idleTransaction(task, decided),
+        deeds: taskDeeds(task, {
+          actor: by === '' ? runtime.sender.id : by,
+          command: only === 'failed' ? 'retry' : 'requeue',
+          outcome: 'requeued',
+          events: decided.bookkeeping.events,
+          detail: { was },
+        }),
         landed: ({ revision }) => {
           wrote(revision);
           return { kind: 'requeued', was };
@@ -73,6 +81,7 @@ export function forgetTask(runtime: Runtime, id: string, wrote: Wrote, expected?
       return {
         kind: 'write',
         transaction: forgetTransaction(task),
+        deeds: taskDeeds(task, { actor: runtime.sender.id, command: 'forget', outcome: 'forgotten' }),
         landed: ({ revision }) => {
           wrote(revision);
           return forgotten.answer;

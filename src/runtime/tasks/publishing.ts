@@ -13,19 +13,34 @@ import {
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
 import type { Revision, TransactionResult } from '../../store/index.ts';
-import { shapeProblem } from '../options.ts';
+import { flag, shapeProblem, shortText, valuesProblem } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { writeOnce } from '../write/write-once.ts';
+import { taskDeeds } from './deeds.ts';
 import { taskResource } from './keys.ts';
 import { readTasks, taskIn } from './reading.ts';
 import { publishTransaction } from './writing.ts';
 
-const PUBLISH = ['capabilities', 'priority', 'dependsOn', 'retries', 'backoffMs', 'lossLimit', 'by'];
+const PUBLISH = [
+  'capabilities',
+  'priority',
+  'dependsOn',
+  'retries',
+  'backoffMs',
+  'lossLimit',
+  'by',
+  'traceId',
+  'sensitive',
+];
 
 /** The terms of a task: who may claim it, when, and how often. */
 export interface PublishOptions extends Partial<Terms> {
   /** Who publishes the task; shown to people. */
   readonly by?: string;
+  /** The trace that the task belongs to; that of this process, if not given. */
+  readonly traceId?: string;
+  /** The witness enters only hashes of its data, its result and its reasons. */
+  readonly sensitive?: boolean;
 }
 
 /** What `publish` answers. */
@@ -36,8 +51,12 @@ export type PublishOutcome =
 
 /** The data with its terms in it. Throws `invalid` if either is not what a task may have. */
 export function dataToPublish(id: string, data: Json, options: PublishOptions): Json {
-  const { by, ...terms } = options;
-  const problem = nameProblem(id, 'task') ?? shapeProblem(options, PUBLISH) ?? requestProblem({ holder: by });
+  const { by, traceId, sensitive, ...terms } = options;
+  const problem =
+    nameProblem(id, 'task') ??
+    shapeProblem(options, PUBLISH) ??
+    requestProblem({ holder: by }) ??
+    valuesProblem({ traceId, sensitive }, { traceId: shortText, sensitive: flag });
   if (problem !== undefined) throw new Failure('invalid', problem);
   const whole = withTerms(data, terms);
   if (whole.problem !== undefined) throw new Failure('invalid', `${taskResource(id)}: ${whole.problem}`);
@@ -54,7 +73,7 @@ export async function publishTask(
   runtime: Runtime,
   id: string,
   data: Json,
-  by: string | undefined,
+  { by, traceId: trace = runtime.witness.trace, sensitive = false }: PublishOptions,
   wrote: (revision: Revision) => void,
 ): Promise<PublishOutcome> {
   const at = runtime.clock.now();
@@ -65,10 +84,16 @@ export async function publishTask(
     publication,
     publishedAt: at,
     ...(by !== undefined && { publishedBy: by }),
+    ...(trace !== undefined && { trace }),
+    ...(sensitive && { sensitive: true as const }),
     events,
   };
   const transaction = publishTransaction(id, data, bookkeeping, !hasTerms(termsOf(data).terms));
   const published: PublishOutcome = { kind: 'published', id };
+  const deeds = taskDeeds(
+    { id, bookkeeping: { entry: bookkeeping, mod: 0 } },
+    { actor: by ?? runtime.sender.id, command: 'publish', outcome: 'published', events, data },
+  );
   return writeOnce<Task | undefined, PublishOutcome>(runtime, {
     // The first pass reads nothing: the write compares that there is no such task.
     read: async (isFirst) => (isFirst ? undefined : (await readTasks(runtime, [id])).tasks[0]),
@@ -79,7 +104,7 @@ export async function publishTask(
           wrote(revision);
           return published;
         };
-        return { kind: 'write', transaction, landed, overtaken: ({ results }) => taskIn(id, results) };
+        return { kind: 'write', transaction, deeds, landed, overtaken: ({ results }) => taskIn(id, results) };
       }
       // A claim made without reading the task overwrites who published it, until the claim ends.
       const isUnsigned = task.bookkeeping?.entry.publication === undefined && isSame(task.data.json, data);

@@ -156,6 +156,9 @@ const FIELDS: Readonly<Record<Exclude<keyof TaskBookkeeping, 'attempts' | 'event
   ended: hasFields({ token: isCount, request: isText, how: isText }),
   reason: isText,
   endedAt: isTime,
+  trace: isText,
+  sensitive: (value) => value === true,
+  head: hasFields({ seq: isCount, hash: isText }),
 };
 
 const isEvent: Check = hasFields({

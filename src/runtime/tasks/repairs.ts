@@ -8,6 +8,7 @@ import { decideRepair, isOrphaned, type Task } from '../../core/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { Slices } from '../slices.ts';
 import { writeOnce } from '../write/write-once.ts';
+import { taskDeeds } from './deeds.ts';
 import { readTasks, taskIn } from './reading.ts';
 import type { TaskCache } from './task-cache.ts';
 import { hashOf } from './workers.ts';
@@ -71,6 +72,14 @@ export class Repairs {
         return {
           kind: 'write',
           transaction: idleTransaction(task, repair),
+          deeds: taskDeeds(task, {
+            actor: task.bookkeeping?.entry.claim?.holder ?? '',
+            component: 'maintenance',
+            command: 'observed',
+            outcome: 'owner-gone',
+            events: repair.bookkeeping.events,
+            detail: { status: repair.status },
+          }),
           landed: () => true,
           overtaken: ({ results }) => taskIn(id, results),
         };

@@ -18,7 +18,8 @@ import { type Accepted, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject, isTime } from '../stored.ts';
 import { forgetTask } from './idle.ts';
-import { persistently } from '../write/write-once.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
+import { persistently, sendWitnessed } from '../write/write-once.ts';
 import type { TaskCache } from './task-cache.ts';
 
 /** How long finished tasks are kept. */
@@ -86,9 +87,15 @@ export class TaskRetention {
         const { kept, mod } = await this.#look();
         const { keepMs = kept.keepMs, keepMost = kept.keepMost } = change;
         const next = { ...kept, keepMs, keepMost };
-        if (await this.#write(next, mod)) return { keepMs, keepMost };
+        if (keepMs === kept.keepMs && keepMost === kept.keepMost) return { keepMs, keepMost };
+        if (await this.#write(next, mod, undefined, [this.#deed({ keepMs, keepMost })])) return { keepMs, keepMost };
       }
     });
+  }
+
+  #deed(settings: { readonly [name: string]: number }): Deed {
+    const actor = this.#runtime.sender.id;
+    return { resource: 'settings/tasks', actor, command: 'configure', outcome: 'configured', detail: settings };
   }
 
   /** Forgets what is due, and answers how many tasks that were. */
@@ -154,9 +161,10 @@ export class TaskRetention {
     kept: Kept,
     mod: Revision,
     made?: { readonly mark: Revision; readonly leaseId: string },
+    deeds: readonly Deed[] = [],
   ): Promise<boolean> {
-    const { store, stopped } = this.#runtime;
-    const { succeeded } = await store.transaction(
+    const { succeeded } = await sendWitnessed(
+      this.#runtime,
       {
         compare: [{ key: KEY, target: 'mod', is: '=', than: mod }],
         success: [
@@ -167,7 +175,7 @@ export class TaskRetention {
         ],
         failure: [],
       },
-      stopped,
+      deeds,
     );
     return succeeded;
   }

@@ -100,7 +100,7 @@ export class Tasks {
     options: PublishOptions = {},
   ): Promise<PublishOutcome> {
     this.#runtime.refuseIfClosed();
-    return publishTask(this.#runtime, id, dataToPublish(id, data as Json, options), options.by, this.#wrote);
+    return publishTask(this.#runtime, id, dataToPublish(id, data as Json, options), options, this.#wrote);
   }
 
   /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */

@@ -27,7 +27,7 @@ export interface MaintenanceSettings {
 export class Maintenance {
   readonly #runtime: Runtime;
   readonly #deadlocks: Deadlocks;
-  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention'>;
+  readonly #tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>;
   readonly #settings: MaintenanceSettings;
   #timer: Timer | undefined;
   /** Of the maintainer, once it went through all records. */
@@ -37,7 +37,7 @@ export class Maintenance {
   constructor(
     runtime: Runtime,
     deadlocks: Deadlocks,
-    tasks: Pick<Dispatch, 'repairs' | 'retention'>,
+    tasks: Pick<Dispatch, 'repairs' | 'retention' | 'cache'>,
     settings: MaintenanceSettings,
   ) {
     this.#runtime = runtime;
@@ -122,6 +122,7 @@ export class Maintenance {
     const steps: readonly (() => Promise<unknown>)[] = [
       async () => hasTasks && (swept.requeued = await this.#tasks.repairs.all()),
       async () => hasTasks && (swept.forgottenTasks = await this.#tasks.retention.sweep()),
+      async () => this.#runtime.witness.isOn && (await this.#witnessed(hasTasks)),
       async () => this.#deadlocks.look(),
       async () => store.historyIsShared !== true && (await this.#forgetHistory()),
     ];
@@ -136,6 +137,17 @@ export class Maintenance {
     }
     if (failures.length > 0) throw failures[0];
     return swept;
+  }
+
+  /** What nobody entered, and what there is too much of. Loaded only where it is needed. */
+  async #witnessed(hasTasks: boolean): Promise<void> {
+    const [{ enterObserved }, { maintainRecord }, { checkpoint }] = await Promise.all([
+      import('../witness/observed.ts'),
+      import('../witness/retention.ts'),
+      import('../witness/proving.ts'),
+    ]);
+    await enterObserved(this.#runtime, hasTasks ? this.#tasks.cache.values() : []);
+    await maintainRecord(this.#runtime, (runtime) => checkpoint(runtime));
   }
 
   async #forgetHistory(): Promise<void> {

@@ -5,7 +5,8 @@
 import type { Hold, Lock, Semaphore, Token } from '../../core/index.ts';
 import type { KeyValue, Revision } from '../../store/index.ts';
 import { lockMachine, semaphoreMachine } from '../write/machines.ts';
-import { resourceOfRecord } from '../layout.ts';
+import { type Head, resourceOfRecord } from '../layout.ts';
+import { headIn } from '../write/witness.ts';
 import { marksOf, recordOf } from '../write/snapshot.ts';
 
 /** A record that contains only its last token. */
@@ -13,6 +14,8 @@ export interface Free {
   readonly key: string;
   readonly mod: Revision;
   readonly token: Token;
+  /** The end of its chain, which outlives it. */
+  readonly head: Head | undefined;
 }
 
 /** With the round that found it free. */
@@ -38,7 +41,7 @@ export function lookAt(pair: KeyValue): Looked {
     record.limits !== undefined ||
     marksOf(pair).length > 0;
   const isFree = record.holds.length === 0 && !saysMore;
-  const free = isFree ? { key: pair.key, mod: pair.modRevision, token: record.token } : undefined;
+  const free = isFree ? { key: pair.key, mod: pair.modRevision, token: record.token, head: headIn(pair) } : undefined;
   return { resource, holds: record.holds, free };
 }
 

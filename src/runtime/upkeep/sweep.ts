@@ -19,6 +19,7 @@ import { Slices } from '../slices.ts';
 import { type Malformed, malformedBy } from '../stored.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { Horizon } from './horizon.ts';
+import { keepHead } from '../write/witness.ts';
 import { type Free, leasesOf, lookAt, type Looked, RecordIndex } from './record-index.ts';
 
 /** How many records one request reads. */
@@ -238,7 +239,7 @@ export class Sweep {
    */
   async #forget(free: readonly Free[], index: RecordIndex): Promise<number> {
     const success: Operation[] = [];
-    for (const { key, mod, token } of free) {
+    for (const { key, mod, token, head } of free) {
       if (!(await this.#horizon.isPast(token))) continue;
       // Should it have changed meanwhile, that change brings it back.
       index.remove(key);
@@ -248,7 +249,7 @@ export class Sweep {
           { key, target: 'mod', is: '=', than: mod },
           { ...queueOfRecord(key), target: 'version', is: '=', than: 0 },
         ],
-        success: [{ do: 'delete', key }],
+        success: [{ do: 'delete', key }, ...(head === undefined ? [] : [keepHead(key.slice(RECORDS.length), head)])],
         failure: [],
       });
     }

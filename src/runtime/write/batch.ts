@@ -70,7 +70,7 @@ export function isRepeat(
 }
 
 /** The request id of a command that may be sent again. */
-function requestIn(command: AnyCommand): string | undefined {
+export function requestIn(command: AnyCommand): string | undefined {
   if (command.kind === 'acquire') return command.id;
   return command.kind === 'upgrade' ? (command as { readonly request?: string }).request : undefined;
 }

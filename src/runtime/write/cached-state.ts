@@ -11,6 +11,8 @@ import type { Coordinated, Machine } from './machines.ts';
 import { marksAfter } from './marks.ts';
 import type { WriterHost } from './writer-host.ts';
 import type { Ticket } from './pending-command.ts';
+import { NO_CHAIN } from './chain-ends.ts';
+import { headIn } from './witness.ts';
 import {
   type LeaseReads,
   marksOf,
@@ -106,6 +108,7 @@ export class CachedState<State extends Coordinated> {
       snapshot.state = arriving.length === 0 ? decision.state : withoutTickets(decision.state, arriving);
     }
     if (commit.queueAfter !== undefined) this.#sawQueue(commit.queueAfter, results, revision);
+    if (commit.link !== undefined) snapshot.chain = { ...commit.link.head, keyMod: undefined };
     if (commit.changesRecord) {
       snapshot.mod = revision;
       snapshot.by = this.#host.sender.id;
@@ -144,6 +147,8 @@ export class CachedState<State extends Coordinated> {
     }
     snapshot.mod = mod;
     snapshot.by = pair === undefined ? undefined : writerOf(pair);
+    const head = pair === undefined ? undefined : headIn(pair);
+    snapshot.chain = head === undefined ? NO_CHAIN : { ...head, keyMod: undefined };
     snapshot.marks = pair === undefined ? NONE : marksOf(pair);
     snapshot.complete = false;
     snapshot.othersWait = false;

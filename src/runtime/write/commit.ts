@@ -19,6 +19,7 @@ import {
   HORIZON,
   mailboxKey,
   type RecordDocument,
+  RECORDS,
   inconsistent,
   type Report,
   type ResourceKeys,
@@ -29,6 +30,8 @@ import { lettersOf, reportOf } from './letters.ts';
 import { marksAfter } from './marks.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
+import { commandsOf } from './witnessed.ts';
+import type { Link, Witness } from './witness.ts';
 import {
   type LeaseReads,
   type QueueReads,
@@ -57,6 +60,8 @@ export interface Commit {
   /** Its success proves that the queue has no other tickets than the known ones. */
   readonly provesQueue: boolean;
   readonly changesRecord: boolean;
+  /** The entry of the witness that it adds, if it adds one. */
+  readonly link: Link | undefined;
   /** The read of the record, in a transaction that does not change it. */
   readonly record: Place<ReadResult> | undefined;
   /** The read of the queue as the transaction leaves it, if the writer asked for one. */
@@ -88,6 +93,7 @@ export function commitOf<State extends Coordinated>(
   snapshot: Snapshot<State>,
   decision: Decision<State>,
   sender: WriterIdentity,
+  witness: Witness,
   isClosed: boolean,
   mayQueue: readonly Ticket[] | undefined,
   looksAtQueue = false,
@@ -95,9 +101,9 @@ export function commitOf<State extends Coordinated>(
   if (decision.fault !== undefined) throw inconsistent(keys.resource, 'as it was about to be written', decision.fault);
   const nobodyWaits = snapshot.state.waiting.length === 0 && decision.state.waiting.length === 0;
   if (nobodyWaits && mayQueue === undefined && decision.isPlain && decision.state !== snapshot.state) {
-    return plainCommit(keys, snapshot, decision, sender, isClosed);
+    return plainCommit(keys, snapshot, decision, sender, witness, isClosed);
   }
-  const builder = new CommitBuilder(keys, snapshot, decision, sender, isClosed);
+  const builder = new CommitBuilder(keys, snapshot, decision, sender, witness, isClosed);
   builder.record();
   builder.liveness();
   if (!builder.queueIsKnown()) return undefined;
@@ -109,17 +115,21 @@ export function commitOf<State extends Coordinated>(
 
 /** The same for by far the most frequent case, one command and an empty queue, without lists that would stay empty. */
 function plainCommit<State extends Coordinated>(
-  { record, queue, queueEnd }: ResourceKeys,
+  keys: ResourceKeys,
   snapshot: Snapshot<State>,
   decision: Decision<State>,
   sender: WriterIdentity,
+  witness: Witness,
   isClosed: boolean,
 ): Commit {
+  const { record, queue, queueEnd } = keys;
   const asKnown: Compare = { key: record, target: 'mod', is: '=', than: snapshot.mod };
   const nobodyWaits: Compare = { key: queue, end: queueEnd, target: 'version', is: '=', than: 0 };
   const isNew = snapshot.mod === 0;
-  const value = encode(documentOf(snapshot, decision, sender));
-  const success: readonly Operation[] = [{ do: 'put', key: record, value, lease: undefined }];
+  const link = linkOf(keys, snapshot, decision, sender, witness);
+  const value = encode(documentOf(snapshot, decision, sender, link));
+  const put: Operation = { do: 'put', key: record, value, lease: undefined };
+  const success = link === undefined ? [put] : [put, link.put];
   let compare: readonly Compare[];
   if (decision.newcomers.length > 0) {
     const alive: Compare = { key: sender.anchor, target: 'version', is: '=', than: sender.epoch };
@@ -130,12 +140,14 @@ function plainCommit<State extends Coordinated>(
     compare = isClosed ? [asKnown] : [asKnown, nobodyWaits];
   }
   const provesQueue = compare.length > 1;
+  if (link !== undefined && link.compare.length > 0) compare = [...compare, ...link.compare];
   const transaction = { compare, success, failure: NONE };
   return {
     transaction,
     arriving: NONE,
     provesQueue,
     changesRecord: true,
+    link,
     record: undefined,
     queueAfter: undefined,
     fallback: NONE,
@@ -157,10 +169,26 @@ function documentOf<State extends Coordinated>(
   snapshot: Snapshot<State>,
   { state, events, marks: more }: Decision<State>,
   { id }: WriterIdentity,
+  link: Link | undefined,
 ): RecordDocument<State['record']> {
   const marks = marksAfter(snapshot.marks, more);
-  if (marks.length === 0) return { record: state.record, events, by: id };
-  return { record: state.record, events, by: id, marks };
+  const document: RecordDocument<State['record']> =
+    marks.length === 0 ? { record: state.record, events, by: id } : { record: state.record, events, by: id, marks };
+  return link === undefined ? document : { ...document, head: link.head };
+}
+
+/** The entry of the witness for a write of the record; undefined if the witness is off. */
+function linkOf<State extends Coordinated>(
+  { record, resource }: ResourceKeys,
+  { chain }: Snapshot<State>,
+  { steps, at, revision }: Decision<State>,
+  sender: WriterIdentity,
+  witness: Witness,
+): Link | undefined {
+  if (steps === undefined) return undefined;
+  const path = record.slice(RECORDS.length);
+  const kind = path.slice(0, path.indexOf('/'));
+  return witness.link(resource, chain, at, revision, commandsOf(kind, steps, at, sender.id), path);
 }
 
 class CommitBuilder<State extends Coordinated> {
@@ -168,6 +196,7 @@ class CommitBuilder<State extends Coordinated> {
   readonly #snapshot: Snapshot<State>;
   readonly #decision: Decision<State>;
   readonly #sender: WriterIdentity;
+  readonly #witness: Witness;
   readonly #isClosed: boolean;
   readonly #changesRecord: boolean;
   readonly #moved: Moved;
@@ -175,18 +204,21 @@ class CommitBuilder<State extends Coordinated> {
   readonly #success = new Operations();
   readonly #leases: string[] = [];
   #provesQueue = false;
+  #link: Link | undefined;
 
   constructor(
     keys: ResourceKeys,
     snapshot: Snapshot<State>,
     decision: Decision<State>,
     sender: WriterIdentity,
+    witness: Witness,
     isClosed: boolean,
   ) {
     this.#keys = keys;
     this.#snapshot = snapshot;
     this.#decision = decision;
     this.#sender = sender;
+    this.#witness = witness;
     this.#isClosed = isClosed;
     this.#moved = difference(snapshot.state.waiting, decision.state.waiting);
     // Events travel in the record, so a change of the queue alone rewrites the record if it has events.
@@ -200,7 +232,13 @@ class CommitBuilder<State extends Coordinated> {
       this.#compare.push({ key, target: 'mod', is: '=', than: this.#snapshot.mod });
     if (!this.#changesRecord) return;
     if (this.#snapshot.mod === 0) this.#compare.push(nothingForgotten(this.#decision));
-    this.#success.add({ do: 'put', key, value: encode(documentOf(this.#snapshot, this.#decision, this.#sender)) });
+    const link = linkOf(this.#keys, this.#snapshot, this.#decision, this.#sender, this.#witness);
+    this.#link = link;
+    const document = documentOf(this.#snapshot, this.#decision, this.#sender, link);
+    this.#success.add({ do: 'put', key, value: encode(document) });
+    if (link === undefined) return;
+    this.#success.add(link.put);
+    this.#compare.push(...link.compare);
   }
 
   liveness(): void {
@@ -280,7 +318,7 @@ class CommitBuilder<State extends Coordinated> {
     if (answers.length === 0 && losses.length === 0 && replies.length === 0) return;
     const { resource } = this.#keys;
     const report = (): Report | undefined =>
-      reportOf(resource, this.#snapshot, this.#decision, this.#moved.arriving, this.#sender.id);
+      reportOf(resource, this.#snapshot, this.#decision, this.#moved.arriving, this.#sender.id, this.#link?.head);
     for (const [process, letter] of lettersOf(resource, this.#decision, this.#sender, report)) {
       const key = mailboxKey(process);
       // A dead process has no mailbox. The put is nested, because the decision does not depend on whether it is dead.
@@ -301,6 +339,7 @@ class CommitBuilder<State extends Coordinated> {
       arriving: this.#moved.arriving,
       provesQueue: this.#provesQueue,
       changesRecord: this.#changesRecord,
+      link: this.#link,
       record,
       queueAfter,
       fallback,
@@ -319,7 +358,11 @@ class CommitBuilder<State extends Coordinated> {
             success: fallback.map((request) => ticketPut(this.#keys, request, this.#decision.at, this.#sender)),
             failure: [],
           });
-    return { queued, snapshot: readSnapshot(failure, this.#keys), leases: readLeases(failure, this.#leases) };
+    return {
+      queued,
+      snapshot: readSnapshot(failure, this.#keys, this.#witness.isOn),
+      leases: readLeases(failure, this.#leases),
+    };
   }
 
   #relyOn(lease: string, is: '=' | '>', than: number): void {

@@ -1,5 +1,6 @@
 /** Decides a batch of commands on a state, one after another, and gives each command its outcome. */
-import { type Moment, NONE, type Request } from '../../core/index.ts';
+import { type Answer, type Moment, NONE, type Request } from '../../core/index.ts';
+import { requestIn } from './batch.ts';
 import { Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import type { Coordinated, Machine } from './machines.ts';
@@ -12,14 +13,22 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   batch: readonly PendingCommand<Command, Outcome>[],
   at: Moment,
   session: string,
+  isWitnessed: boolean,
 ): Decision<State> {
   const { most = Number.POSITIVE_INFINITY } = at;
-  const decision = new Decision(state, at);
+  const decision = new Decision(state, at, isWitnessed);
   // Plain loops here and below, for speed: every acquire and every release passes them.
   for (let i = 0; i < batch.length; i++) {
     const pending = batch[i] as PendingCommand<Command, Outcome>;
     const { command } = pending;
     const before = decision.state;
+    const answer = decision.answers.length === 0 ? undefined : answerTo(command, decision);
+    if (answer !== undefined) {
+      // It was sent again, and served from the queue in this very write: decided once more, it would queue behind itself.
+      pending.outcome = answer.outcome as Outcome;
+      pending.effective = false;
+      continue;
+    }
     const left = most - decision.touched;
     if (left <= 0) {
       // This write is full: the rest of the batch is decided again after it.
@@ -39,7 +48,7 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
       if (!decision.withdrawn.some(({ id }) => id === ticket.id)) decision.withdrawn = [...decision.withdrawn, ticket];
     }
     if (!pending.effective) continue;
-    decision.take(step);
+    decision.take(step, command);
     if (outcome.kind === 'unfinished') continue;
     if (pending.mark !== undefined) decision.marks = [...decision.marks, pending.mark];
     if (pending instanceof DelegatedCommand) decision.onBehalfOf(pending.delegated, pending.place, outcome);
@@ -56,6 +65,11 @@ export function decide<State extends Coordinated, Command extends AnyCommand, Ou
   }
   if (decision.answers.length > 0) decision.countNewcomers(batch);
   return decision;
+}
+
+function answerTo(command: AnyCommand, { answers }: Pick<Decision<never>, 'answers'>): Answer<unknown> | undefined {
+  const request = requestIn(command);
+  return request === undefined ? undefined : answers.find(({ id }) => id === request);
 }
 
 /** A re-entry passes no waiter: its holder has the resource already. */

@@ -14,6 +14,7 @@ import type { Revision } from '../../store/index.ts';
 import type { DelegationRequest, DelegationReply } from '../layout.ts';
 import type { Coordinated } from './machines.ts';
 import type { AnyCommand, AnyOutcome, Ticket } from './pending-command.ts';
+import type { WitnessedStep } from './witnessed.ts';
 
 type AnyRecord = Parameters<typeof faultOf>[0];
 
@@ -50,8 +51,12 @@ export class Decision<State extends Coordinated> {
   /** The sessions of the processes that delegated an acquire, by name. */
   senders: ReadonlyMap<string, Pick<DelegationRequest, 'epoch' | 'leaseId'>> = NOBODY;
 
-  constructor(state: State, { now, revision }: Moment) {
+  /** The steps, if the witness enters them. */
+  readonly steps: WitnessedStep[] | undefined;
+
+  constructor(state: State, { now, revision }: Moment, isWitnessed: boolean) {
     this.state = state;
+    this.steps = isWitnessed ? [] : undefined;
     this.at = now;
     this.revision = revision;
   }
@@ -90,7 +95,8 @@ export class Decision<State extends Coordinated> {
     this.senders = new Map([...this.senders, [from, { epoch: Math.min(earlier, epoch), leaseId }]]);
   }
 
-  take(step: Step<State, AnyOutcome>): void {
+  take(step: Step<State, AnyOutcome>, command: AnyCommand): void {
+    this.steps?.push({ command, before: this.state, step });
     // Checks each step by itself: a later step may make an earlier one look wrong, such as a smaller capacity after a grant.
     if (step.state.record !== this.state.record)
       this.fault ??= faultOf(step.state.record as AnyRecord, this.state.record as AnyRecord);

@@ -1,7 +1,15 @@
 /** Builds the mailbox letters of a write, one for each process that it concerns: answers, replies, losses, reports. */
 import type { WriterIdentity } from './commit.ts';
 import { type Decision, mailed } from './decision.ts';
-import { type Letter, processOf, type Report, shortened, type ShortRequest, ticketClass } from '../layout.ts';
+import {
+  type Head,
+  type Letter,
+  processOf,
+  type Report,
+  shortened,
+  type ShortRequest,
+  ticketClass,
+} from '../layout.ts';
 import type { Coordinated } from './machines.ts';
 import { marksAfter } from './marks.ts';
 import type { AnyOutcome, Ticket } from './pending-command.ts';
@@ -64,6 +72,7 @@ export function reportOf(
   decision: Decision<Coordinated>,
   arriving: readonly Ticket[],
   by: string,
+  head: Head | undefined,
 ): Report | undefined {
   const { record, waiting } = decision.state;
   const known = waiting.length - arriving.length;
@@ -78,7 +87,7 @@ export function reportOf(
   const more = front.length < known || snapshot.othersWait;
   const { queueRevision } = snapshot;
   const marks = marksAfter(snapshot.marks, decision.marks);
-  const optional = { ...(more && { more }), ...(marks.length > 0 && { marks }) };
+  const optional = { ...(more && { more }), ...(marks.length > 0 && { marks }), ...(head && { head }) };
   const report: Report = { resource, record, by, waiting: front, ...optional, queueRevision };
   return JSON.stringify(report).length > LONGEST_REPORT ? undefined : report;
 }

@@ -1,6 +1,7 @@
 /** A command on its way to the store, and how its caller gets the outcome. */
 import { type Event, type Hold, NONE, type Request } from '../../core/index.ts';
 import type { Revision } from '../../store/index.ts';
+import type { Origin } from './witness.ts';
 
 /** What the runtime reads of any command to commit it. */
 export interface AnyCommand {
@@ -11,6 +12,10 @@ export interface AnyCommand {
   readonly again?: true;
   /** Of a `cancel`: the whole request, because its ticket may be beyond the known front of the queue. */
   readonly ticket?: Ticket;
+  /** Who asked, for the witness. */
+  readonly origin?: Origin;
+  /** The trace that it belongs to, if not that of the process. */
+  readonly trace?: string;
 }
 
 export interface AnyOutcome {

@@ -76,6 +76,7 @@ export class ResourceWriter<
   submit(pending: PendingCommand<Command, Outcome>): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
+    if (this.#host.witness.isOn) this.#stamp(pending);
     if (this.#busy) {
       this.#backlog.add(pending);
     } else {
@@ -84,6 +85,12 @@ export class ResourceWriter<
       this.#backlog.add(pending);
       this.#goOn();
     }
+  }
+
+  /** Says in the command who asked, and when: it may wait in the queue, or another process may write it. */
+  #stamp(pending: PendingCommand<Command, Outcome>): void {
+    if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
+    pending.command = { ...pending.command, origin: this.#host.witness.origin(pending.command.trace) };
   }
 
   /** How many living requests the cached queue has before this one; undefined if it does not have this one. */
@@ -176,6 +183,8 @@ export class ResourceWriter<
   }
 
   #attempt(batch: PendingCommand<Command, Outcome>[]): void {
+    const { witness } = this.#host;
+    if (!witness.isKnown) return this.#askWitness(batch);
     for (let i = 0; i < batch.length; i++) {
       const pending = batch[i] as PendingCommand<Command, Outcome>;
       if (pending.isOver) return this.#attempt(batch.filter(({ isOver }) => !isOver));
@@ -199,13 +208,15 @@ export class ResourceWriter<
     let decision: Decision<State>;
     let commit: Commit | undefined;
     try {
-      decision = decide(this.#machine, snapshot.state, batch, host.moment(host.revision, SERVED), host.sender.id);
+      const at = host.moment(host.revision, SERVED);
+      decision = decide(this.#machine, snapshot.state, batch, at, host.sender.id, witness.isOn);
       if (decision.state === snapshot.state && decision.withdrawn.length === 0) return this.#refuse(batch);
       const changesRecord = decision.state.record !== snapshot.state.record;
       if (this.#delegation.takes(this.#cached.keeper, batch, changesRecord)) return this.#next();
       const mayQueue = host.answersAtOnce ? undefined : waitingOf(batch);
       const isClosed = this.#machine.isClosed(decision.state);
-      commit = commitOf(this.keys, snapshot, decision, host.sender, isClosed, mayQueue, this.#delegation.isKeeper);
+      const { sender } = host;
+      commit = commitOf(this.keys, snapshot, decision, sender, witness, isClosed, mayQueue, this.#delegation.isKeeper);
     } catch (error) {
       return this.#fail(batch, error);
     }
@@ -221,6 +232,17 @@ export class ResourceWriter<
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
       (error) => this.#failed(batch, error),
+    );
+  }
+
+  /** A process without a session does not know yet whether its writes are entered. */
+  #askWitness(batch: PendingCommand<Command, Outcome>[]): void {
+    this.#host.witness.know(
+      () => {
+        this.#recovery.read();
+        this.#attempt(batch);
+      },
+      (error) => this.#recovery.unread(error, this.#again(batch)),
     );
   }
 

@@ -14,6 +14,7 @@ import {
   anchorKey,
   corrupt,
   decode,
+  headKey,
   lengthened,
   RECORDS,
   type RecordDocument,
@@ -23,6 +24,8 @@ import {
   ticketClass,
 } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
+import { type ChainEnd, NO_CHAIN } from './chain-ends.ts';
+import { chainEnd } from './witness.ts';
 import { checked, type Fields, isObject, recordProblem, ticketIn } from '../stored.ts';
 
 /** Tickets read from the front of a queue: enough to grant from for a while, few enough for one answer. */
@@ -38,6 +41,8 @@ export interface Snapshot<State extends Coordinated> {
   by: string | undefined;
   /** The marks of the last marked commands: see `marks.ts`. */
   marks: readonly string[];
+  /** The end of its chain in the witness; a guess, where the witness is off or it was not read. */
+  chain: ChainEnd;
   /** The revision at which the record was as it is here. */
   revision: Revision;
   /** The revision at which the queue was read; tickets that arrived later may be missing. */
@@ -57,6 +62,7 @@ export function unknownSnapshot<State extends Coordinated>(unused: State, revisi
     mod: 0,
     by: undefined,
     marks: NONE,
+    chain: NO_CHAIN,
     revision,
     queueRevision: 0,
     complete: false,
@@ -79,6 +85,7 @@ export function reportedSnapshot<State extends Coordinated>(
     mod: revision,
     by: report.by,
     marks: report.marks ?? NONE,
+    chain: report.head === undefined ? NO_CHAIN : { ...report.head, keyMod: undefined },
     revision,
     queueRevision: report.queueRevision,
     complete: false,
@@ -91,6 +98,8 @@ export function reportedSnapshot<State extends Coordinated>(
 export interface SnapshotReads {
   readonly record: Place<ReadResult>;
   readonly queue: QueueReads;
+  /** Where the witness has the end of a chain without a record; undefined where it is off. */
+  readonly head: Place<ReadResult> | undefined;
 }
 
 export interface QueueReads {
@@ -101,8 +110,15 @@ export interface QueueReads {
 }
 
 /** Adds the reads of a snapshot; `whole` reads the queue to its end. */
-export function readSnapshot(operations: Operations, keys: ResourceKeys, whole = false): SnapshotReads {
+export function readSnapshot(
+  operations: Operations,
+  keys: ResourceKeys,
+  isWitnessed: boolean,
+  whole = false,
+): SnapshotReads {
+  const head = isWitnessed ? operations.read({ key: headKey(keys.record.slice(RECORDS.length)) }) : undefined;
   return {
+    head,
     record: operations.read({ key: keys.record }),
     queue: readQueue(operations, keys, whole ? undefined : FRONT),
   };
@@ -145,6 +161,7 @@ export function snapshotFrom<State extends Coordinated>(
     mod: pair?.modRevision ?? 0,
     by: pair === undefined ? undefined : writerOf(pair),
     marks: pair === undefined ? NONE : marksOf(pair),
+    chain: reads.head === undefined ? NO_CHAIN : chainEnd(pair, reads.head.in(results).pairs[0]),
     revision,
     queueRevision: revision,
     complete: queue.complete,

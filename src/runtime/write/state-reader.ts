@@ -48,7 +48,7 @@ export class StateReader<State extends Coordinated> {
 
   #read(whole: boolean, leases: readonly string[], reading: Reading<State>): void {
     const operations = new Operations();
-    const snapshot = readSnapshot(operations, this.#keys, whole);
+    const snapshot = readSnapshot(operations, this.#keys, this.#host.witness.isOn, whole);
     const anchors = readLeases(operations, leases);
     this.#host.commit(
       operations.always(),

@@ -5,8 +5,10 @@
  */
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
-import type { Transaction, TransactionResult } from '../../store/index.ts';
+import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import { type Attempt, isTrouble, Recovery } from './recovery.ts';
+import type { Witness } from './witness.ts';
+import { commitWitnessed, type Deed } from './witnessed-commit.ts';
 
 export type NextStep<View, Answer> =
   /** Answers without a write. */
@@ -16,6 +18,8 @@ export type NextStep<View, Answer> =
   | {
       readonly kind: 'write';
       readonly transaction: Transaction;
+      /** What the witness enters of it; nothing, for what changes no resource, or enters itself. */
+      readonly deeds: readonly Deed[];
       readonly landed: (result: TransactionResult) => Answer | Promise<Answer>;
       /** The view that the failure branch read; undefined if it has to be read. */
       readonly overtaken?: (result: TransactionResult) => View | Promise<View> | undefined;
@@ -24,6 +28,7 @@ export type NextStep<View, Answer> =
   | {
       readonly kind: 'step';
       readonly transaction: Transaction;
+      readonly deeds: readonly Deed[];
       readonly then: (result: TransactionResult) => View | undefined;
     };
 
@@ -45,7 +50,9 @@ export interface Intent<View, Answer> {
 }
 
 export interface WriteHost {
-  readonly clock: { monotonic(): number };
+  readonly clock: { monotonic(): number; now(): number };
+  readonly witness: Witness;
+  readonly revision: Revision;
   readonly stopped: AbortSignal;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
   later(delayMs: number, call: () => void, keepsAlive: boolean): Timer;
@@ -82,6 +89,15 @@ export async function unlessStopped<T>(
 
 export function send(host: Pick<WriteHost, 'commit'>, transaction: Transaction): Promise<TransactionResult> {
   return new Promise((resolve, reject) => host.commit(transaction, resolve, reject));
+}
+
+/** The same for a write that the witness enters. */
+export function sendWitnessed(
+  host: WriteHost,
+  transaction: Transaction,
+  deeds: readonly Deed[],
+): Promise<TransactionResult> {
+  return new Promise((resolve, reject) => commitWitnessed(host, transaction, deeds, resolve, reject));
 }
 
 class Writing<View, Answer> implements Attempt {
@@ -135,8 +151,10 @@ class Writing<View, Answer> implements Attempt {
       const decision = this.#intent.decide(view, this.#doubt);
       if (decision.kind === 'answer') return this.#resolve(decision.answer);
       if (decision.kind === 'look') return this.look(false);
-      this.#host.commit(
+      commitWitnessed(
+        this.#host,
         decision.transaction,
+        decision.deeds,
         (result) => this.#answered(result, decision),
         (error) => {
           if (Failure.is(error, 'not-found')) this.#intent.gone?.(view);

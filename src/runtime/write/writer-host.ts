@@ -4,9 +4,12 @@ import type { Answer, Event, Loss, Moment } from '../../core/index.ts';
 import type { Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import type { WriterIdentity } from './commit.ts';
 import type { DelegationMail } from './delegation-mail.ts';
+import type { Witness } from './witness.ts';
 
 export interface WriterHost {
   readonly sender: WriterIdentity;
+  /** Enters every write. */
+  readonly witness: Witness;
   /** The store is in this process: a transaction costs no more than a function call. */
   readonly answersAtOnce: boolean;
   /** The newest revision this process has seen. */

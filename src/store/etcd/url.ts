@@ -39,7 +39,7 @@ export interface EtcdPlace {
 
 const TLS_FILES = ['ca', 'cert', 'key'] as const;
 const FILES = [...TLS_FILES, 'password-file'] as const;
-const SETTINGS = [...TLS_FILES, 'server-name', 'password-file', 'tasks-prefix', 'compact'] as const;
+const SETTINGS = [...TLS_FILES, 'server-name', 'password-file', 'tasks-prefix', 'compact', 'witness'] as const;
 type Setting = (typeof SETTINGS)[number];
 
 const FORM = 'etcd://[USER@]HOST[:PORT][,HOST[:PORT]][/PREFIX], or etcds:// for TLS';

@@ -183,9 +183,15 @@ export class NamedWorker extends User {
     const mode = this.random.pick(MODES);
     let sent = this.process.clock.monotonic();
     const options = { holder, mode, ttlMs: DETACHED_TTL_MS, waitMs: 2000 };
-    const claim = await this.asking(lock.resource, holder, mode === 'exclusive', () => lock.acquireDetached(options));
-    // Its time counts from when it was granted, which was after it was asked for; a wait in between is lost to it.
-    sent = Math.max(sent, this.process.clock.monotonic() - DETACHED_TTL_MS / 2);
+    const isByTicket = this.random.chance(0.4);
+    const claim = await this.asking(lock.resource, holder, mode === 'exclusive', () =>
+      isByTicket
+        ? this.withTicket(lock, options, () => (sent = this.process.clock.monotonic()))
+        : lock.acquireDetached(options),
+    );
+    // Its time counts from when it was granted, which was after it was asked for; a wait in between is lost to it. With a
+    // ticket it counts from the last question.
+    if (!isByTicket) sent = Math.max(sent, this.process.clock.monotonic() - DETACHED_TTL_MS / 2);
     let ttlMs = claim.ttlMs;
     let isOver = false;
     const ends = sent + (claim.maxHoldMs ?? Number.POSITIVE_INFINITY) * 0.9;

@@ -1,4 +1,4 @@
-import type { Trace } from '../../runtime/trace.ts';
+import type { Trace } from '../../runtime/tracer.ts';
 /** What users do besides holding things: members, the bus, guards, events, and looking at the whole store. */
 import { any, type Guard, lockFree, memberAlive, not, semaphoreAvailable } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';

@@ -10,10 +10,11 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { ALL_TASKS } from '../../runtime/tasks/keys.ts';
 import { type Changes, type KeyRange, openMemory, type Store } from '../../store/index.ts';
-import { afterPrefix, prefixed } from '../../store/index.ts';
-import { ANCHORS, RECORDS } from '../../runtime/layout.ts';
+import { afterPrefix, always, type Operation, prefixed } from '../../store/index.ts';
+import { ANCHORS, encode, RECORDS, WITNESS_SETTING } from '../../runtime/layout.ts';
 import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, Violation } from './checker.ts';
+import { EVERYTHING, WitnessChecker } from './witness-checker.ts';
 import { Faults } from './faults.ts';
 import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
@@ -137,6 +138,7 @@ class Simulation {
 
   async run(): Promise<void> {
     await this.#observe();
+    if (kindOf(this.#workload).isWitnessed === true) await this.#witness();
     for (let started = this.#random.whole(2, 4); started > 0; started--) void this.#start();
     this.#trouble();
     this.#lookAround();
@@ -226,6 +228,15 @@ class Simulation {
     if (this.#workload === 'members')
       await this.#watch(prefixed(MEMBERS), (changes) => this.#checker.members.stored(changes));
     if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));
+  }
+
+  async #witness(): Promise<void> {
+    const witness = new WitnessChecker((what) => this.#checker.fail(what));
+    await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
+    // Loaded when it is needed, which would take real time.
+    await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/proving.ts')]);
+    const on: Operation = { do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) };
+    await this.#store.transaction(always([on]));
   }
 
   async #watch(range: KeyRange, see: (changes: Changes) => void): Promise<void> {

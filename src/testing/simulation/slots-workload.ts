@@ -101,7 +101,9 @@ export class SlotsWorker extends User {
     const pool = this.#pool();
     const holder = `${this.random.pick(NAMES)}-detached`;
     this.doing = 'waits for slots, detached';
-    const claim = await pool.acquireDetached({ holder, ttlMs: 3000, waitMs: 2000, weight: this.random.whole(1, 2) });
+    const options = { holder, ttlMs: 3000, waitMs: 2000, weight: this.random.whole(1, 2) };
+    const isByTicket = this.random.chance(0.4);
+    const claim = await (isByTicket ? this.withTicket(pool, options, () => undefined) : pool.acquireDetached(options));
     await this.pause(1000);
     if (this.random.chance(0.5)) await pool.renew(claim);
     if (this.random.chance(0.3)) await pool.extend(claim, 2000);

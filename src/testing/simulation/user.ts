@@ -1,4 +1,6 @@
 /** One user in one simulated process: it does one story after another, and knows what to expect of their failures. */
+import type { Collected, TicketClaim } from '../../runtime/holds/tickets.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
 import { setMaxListeners } from 'node:events';
 import { Failure } from '../../failure.ts';
 import type { Hold } from '../../runtime/holds/public-hold.ts';
@@ -120,6 +122,35 @@ export abstract class User {
     } finally {
       settled();
     }
+  }
+
+  /** Asks, goes away, and comes back with the ticket; after `waitMs` it gives up. `asks` is called before every question. */
+  protected async withTicket<H>(
+    of: {
+      readonly resource: string;
+      askDetached(options: never): Promise<Collected<H>>;
+      collect(claim: TicketClaim, options: { waitMs: number; signal: AbortSignal }): Promise<Collected<H>>;
+      withdraw(claim: TicketClaim): Promise<unknown>;
+    },
+    { waitMs, ...options }: { readonly holder: string; readonly waitMs: number },
+    asks: () => void,
+  ): Promise<H> {
+    const { resource } = of;
+    const until = this.process.clock.monotonic() + waitMs;
+    asks();
+    let answer = await of.askDetached(options as never);
+    while (answer.kind === 'waiting') {
+      const claim = { ticket: answer.ticket, holder: options.holder };
+      await this.pause(300);
+      if (this.process.clock.monotonic() >= until) {
+        await of.withdraw(claim);
+        throw new NotAcquired(resource, { kind: 'timed-out', waitedMs: waitMs, holders: [] });
+      }
+      asks();
+      answer = await of.collect(claim, { waitMs: this.random.whole(0, 500), signal: this.soon(1000) });
+    }
+    if (answer.kind === 'gone') throw new NotAcquired(resource, { kind: 'lost' });
+    return answer.hold;
   }
 
   protected pause(longestMs: number): Promise<void> {

@@ -7,6 +7,7 @@ import { RestWorker } from './rest-workload.ts';
 import { SlotsWorker } from './slots-workload.ts';
 import { TaskWorker } from './task-workload.ts';
 import type { Place, User } from './user.ts';
+import { WitnessWorker } from './witness-workload.ts';
 import { Worker } from './workload.ts';
 
 interface Kind {
@@ -19,6 +20,8 @@ interface Kind {
   readonly share: number;
   /** Its users call what waits for turns of the event loop. */
   readonly takesTurns?: boolean;
+  /** The witness is on, as all processes find out by themselves. */
+  readonly isWitnessed?: boolean;
 }
 
 export const WORKLOADS = {
@@ -29,6 +32,10 @@ export const WORKLOADS = {
   rest: { user: RestWorker, rounds: [3, 20], callsPerSecond: 300, share: 4, takesTurns: true },
   members: { user: MemberWorker, rounds: [3, 15], callsPerSecond: 300, share: 5 },
   pipelines: { user: PipelineWorker, rounds: [3, 15], callsPerSecond: 300, share: 10, takesTurns: true },
+  witness: {
+    ...{ user: WitnessWorker, rounds: [3, 10], callsPerSecond: 300, share: 0 },
+    ...{ takesTurns: true, isWitnessed: true },
+  },
   many: { user: ManyWorker, rounds: [1, 3], callsPerSecond: 3000, share: 1 },
 } as const satisfies Record<string, Kind>;
 

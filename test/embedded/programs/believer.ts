@@ -56,9 +56,7 @@ class Telling {
     return () => undefined;
   }
 
-  isStored(): boolean {
-    return true;
-  }
+  readonly store = { isStored: (): boolean => true };
 
   nextCapacity(): number {
     return random.whole(10, 1e6);

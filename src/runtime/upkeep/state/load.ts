@@ -14,10 +14,13 @@ import {
   slotsOf,
 } from '../../../core/index.ts';
 import { type Compare, type Operation, Operations, prefixed, type Revision } from '../../../store/index.ts';
-import { encode, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
+import type { WitnessedCommand } from '../../../core/witness/index.ts';
+import { encode, HEADS, HORIZON, RECORDS, resourceKeys, TICKETS } from '../../layout.ts';
 import type { Runtime } from '../../runtime.ts';
 import type { Session } from '../../session/session.ts';
-import type { Malformed } from '../../stored.ts';
+import { type Malformed, readEach } from '../../stored.ts';
+import { type ChainEnd, NO_CHAIN } from '../../write/chain-ends.ts';
+import { chainEnd, type Link } from '../../write/witness.ts';
 import { type Found, foundIn } from '../../observe/survey/found.ts';
 import { chunksOf } from './chunks.ts';
 import type { SavedHold, SavedLock, SavedSemaphore, SavedState } from './document.ts';
@@ -86,7 +89,9 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
         const events = eventsOf(record, runtime.clock.now(), there?.kind === 'semaphore' ? there.capacity : 0);
         compare.push({ key, target: 'mod', is: '=', than: mods.get(resource) ?? 0 });
         compare.push({ key: queue, end: queueEnd, target: 'version', is: '=', than: 0 });
-        success.push({ do: 'put', key, value: encode({ record, events }) });
+        const link = linkOf(runtime, looked, resource, key, events);
+        success.push({ do: 'put', key, value: encode({ record, events, ...(link && { head: link.head }) }) });
+        if (link !== undefined) success.push(link.put);
       }
       const result = await runtime.store.transaction({ compare, success, failure: [] }, runtime.stopped);
       if (!result.succeeded) {
@@ -115,8 +120,29 @@ export async function loadInto(runtime: Runtime, state: SavedState): Promise<Loa
   };
 }
 
+/** The entry of an import. The horizon and the record are compared, so the end of the chain is as it was read. */
+function linkOf(
+  { witness, clock, sender }: Runtime,
+  { ends, revision }: Looked,
+  resource: string,
+  key: string,
+  events: readonly Event[],
+): Link | undefined {
+  if (!witness.isOn) return undefined;
+  const end = { ...(ends.get(key) ?? NO_CHAIN), keyMod: undefined };
+  const { component = resource.slice(0, resource.indexOf('/')), trace } = witness;
+  const command: WitnessedCommand = {
+    ...{ actor: sender.id, component, command: 'import', outcome: 'imported', events: events.map(({ type }) => type) },
+    ...(trace !== undefined && { trace }),
+  };
+  return witness.link(resource, end, clock.now(), revision, [command], key.slice(RECORDS.length));
+}
+
 interface Looked {
   readonly found: Map<string, Found>;
+  readonly revision: Revision;
+  /** The ends of the chains of the witness, by the key of the record. */
+  readonly ends: ReadonlyMap<string, ChainEnd>;
   readonly mods: Map<string, Revision>;
   readonly malformed: readonly Malformed[];
   /** Records of locks with smaller tokens than this may have been deleted; 0 if none was. */
@@ -128,11 +154,17 @@ async function look(runtime: Runtime): Promise<Looked> {
   const recordsRead = operations.read(prefixed(RECORDS));
   const ticketsRead = operations.read(prefixed(TICKETS));
   const horizonRead = operations.read({ key: HORIZON });
-  const { results } = await runtime.store.transaction(operations.always(), runtime.stopped);
+  const headsRead = operations.read(prefixed(HEADS));
+  const { results, revision } = await runtime.store.transaction(operations.always(), runtime.stopped);
   const records = recordsRead.in(results);
   const tickets = ticketsRead.in(results);
   const malformed: Malformed[] = [];
   const all = foundIn(records.pairs, tickets.pairs, undefined, (one) => void malformed.push(one));
+  const heads = new Map(headsRead.in(results).pairs.map((pair) => [RECORDS + pair.key.slice(HEADS.length), pair]));
+  const ends = new Map([...heads].map(([key, pair]) => [key, chainEnd(undefined, pair)]));
+  for (const pair of records.pairs) {
+    for (const end of readEach([pair], (one) => chainEnd(one, heads.get(one.key)))) ends.set(pair.key, end);
+  }
   const byKey = new Map(records.pairs.map((pair) => [pair.key, pair.modRevision]));
   return {
     found: new Map(all.map((one) => [one.resource, one])),
@@ -140,6 +172,8 @@ async function look(runtime: Runtime): Promise<Looked> {
       all.map(({ resource, name, record }) => [resource, byKey.get(resourceKeys(record.kind, name).record) ?? 0]),
     ),
     malformed,
+    revision,
+    ends,
     horizon: horizonRead.in(results).pairs[0]?.modRevision ?? 0,
   };
 }

@@ -24,7 +24,8 @@ import { isObject, type Malformed, malformedBy } from '../../stored.ts';
 import { TASKS, taskKeys, taskResource } from '../../tasks/keys.ts';
 import { readAllTasks } from '../../tasks/reading.ts';
 import type { SavedPipeline, SavedState, SavedTask } from './document.ts';
-import { persistently } from '../../write/write-once.ts';
+import type { Deed } from '../../write/witnessed-commit.ts';
+import { persistently, sendWitnessed } from '../../write/write-once.ts';
 import { chunksOf } from './chunks.ts';
 import type { Conflict } from './load.ts';
 
@@ -126,7 +127,9 @@ function planOf({ tasks, pipelines, keys }: Rest): readonly Planned[] {
 
 function plannedTask({ id, status, data, owner, bookkeeping }: SavedTask): Planned {
   const keys = taskKeys(id);
-  const entry = { ...(bookkeeping as object), events: [] };
+  // The end of its chain in the other store is not that of its chain here.
+  const { head: _head, ...kept } = bookkeeping as { readonly head?: Json };
+  const entry = { ...kept, events: [] };
   return {
     resource: taskResource(id),
     key: keys.data,
@@ -211,9 +214,19 @@ function isWritten(runtime: Runtime, planned: Planned): Promise<boolean> {
     for (const some of chunksOf(before, ({ value }) => value.text))
       await runtime.store.transaction({ compare, success: some, failure: [] }, runtime.stopped);
     const failure = success.map((put) => readOf(put.key));
-    const { succeeded, results } = await runtime.store.transaction({ compare, success, failure }, runtime.stopped);
+    const { succeeded, results } = await sendWitnessed(
+      runtime,
+      { compare, success, failure },
+      deedsOf(runtime, planned),
+    );
     return succeeded || isLoaded(planned, results);
   });
+}
+
+/** Keys of the bus are not entered, however they are written. */
+function deedsOf(runtime: Runtime, { resource }: Planned): readonly Deed[] {
+  if (!resource.startsWith('task/') && !resource.startsWith('pipeline/')) return [];
+  return [{ resource, actor: runtime.sender.id, command: 'import', outcome: 'imported' }];
 }
 
 /** Whether the keys have exactly the values that would be written. */

@@ -1,4 +1,4 @@
-/** A survey as JSON. Fields are only ever added; docs/cli.md lists them. */
+/** A survey as JSON, on the command line and over HTTP. Fields are only ever added; docs/cli.md lists them. */
 import type {
   Survey,
   SurveyedHold,
@@ -7,6 +7,7 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
+import { time } from './time.ts';
 
 export function surveyJson(survey: Survey): object {
   const { revision, at, locks, semaphores, malformed } = survey;
@@ -110,9 +111,4 @@ function sessionJson(session: SurveyedSession | undefined): object | null {
   if (session === undefined) return null;
   const { id, host = null, pid = null, user = null, directory = null } = session;
   return { id, host, pid, user, directory };
-}
-
-/** ISO 8601, which people and programs read; null for an impossible time. */
-function time(ms: number): string | null {
-  return Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
 }

@@ -1,0 +1,106 @@
+/** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { shown } from '../failure.ts';
+import { withoutPassword } from '../store/index.ts';
+import { given } from './arguments.ts';
+import { countArgument } from './events.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { interruptible } from './interrupt.ts';
+import { complain, print, printable, printJson, screen } from './output.ts';
+import type { GlobalOptions } from './program.ts';
+import { isJson } from './store.ts';
+import { all, none } from './task/arguments.ts';
+
+interface Flags {
+  readonly port: number;
+  readonly host: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly allowHost: readonly string[];
+  readonly allowCommands?: true;
+  readonly rate?: number;
+  readonly connections?: number;
+}
+
+/** What this command uses of the library, which it loads by Node's own means with the packages that are installed. */
+interface ServerModule {
+  serve(options: object): Promise<{
+    readonly url: string;
+    readonly store: string;
+    readonly localToken: string;
+    readonly tokenFile: string;
+    close(): Promise<void>;
+  }>;
+}
+
+const DEFAULT_PORT = 7300;
+
+export function define(command: Command): void {
+  command
+    .addOption(
+      new Option('--port <number>', 'the port; 0: any that is free')
+        .argParser(portArgument)
+        .default(DEFAULT_PORT, 'port 7300'),
+    )
+    .option('--host <address>', 'the address to listen on', '127.0.0.1')
+    .option('--cert <file>', 'serve TLS with this certificate (PEM); it is read again when it changes')
+    .option('--key <file>', 'the key of the certificate (PEM)')
+    .option('--allow-host <name>', 'a name under which clients reach it, besides localhost (repeatable)', all, none)
+    .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
+    .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
+    .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  signalbox serve
+  signalbox serve --port 8443 --host 0.0.0.0 --cert tls.crt --key tls.key --allow-host box.example.org
+  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
+
+Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
+/docs describes the API for people, /openapi.json for programs. Several servers may serve one store.
+Ctrl-C stops it; requests that wait keep their place in the queue.`,
+    )
+    .action(async (flags: Flags) => {
+      if ((flags.cert === undefined) !== (flags.key === undefined)) {
+        throw new CliExit(EXIT.usage, '--cert and --key belong together: name both files');
+      }
+      await interruptible((signal) => serveUntil(command, flags, signal)).catch((error: unknown) => {
+        // Ctrl-C is how a server is meant to end.
+        if (error instanceof CliExit && error.message === '') return;
+        throw error;
+      });
+    });
+}
+
+async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): Promise<void> {
+  const { importFile } = await import('./pipeline/import-file.ts');
+  const { serve } = (await importFile('../server/index.js')) as ServerModule;
+  const { store } = command.optsWithGlobals<GlobalOptions>();
+  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections } = flags;
+  const serving = await serve({
+    ...{ port, host, hosts, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
+    ...given({ store, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
+    ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
+  });
+  try {
+    const { url, tokenFile, localToken } = serving;
+    const place = withoutPassword(serving.store);
+    if (isJson(command)) printJson({ url, store: place, tokenFile, pid: process.pid });
+    else {
+      print(`signalbox serves ${printable(place)} at ${url}`);
+      // A log is no place for a secret.
+      if (screen().isTTY === true) print(`For you, as administrator: ${url}/docs#token=${localToken}`);
+      else print('Its local token: signalbox token local');
+    }
+    if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+  } finally {
+    await serving.close();
+  }
+}
+
+function portArgument(text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new InvalidArgumentError(`${shown(text)} is not a port. Expected a number from 0 to 65535.`);
+}

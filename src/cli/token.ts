@@ -1,0 +1,131 @@
+/** `signalbox token …`: the tokens by which programs reach a server. */
+import { type Command, Option } from 'commander';
+import { type Role, ROLES } from '../core/index.ts';
+import { withoutPassword } from '../store/index.ts';
+import { localTokenFile, readLocalToken } from '../runtime/location/local-token.ts';
+import { storeUrl } from '../runtime/location/location.ts';
+import type { TokenView } from '../runtime/access/tokens.ts';
+import { time } from '../json/time.ts';
+import { durationArgument, given } from './arguments.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { look } from './looking.ts';
+import { handOver, jsonText, paintFor, print, printable, printJson, screen } from './output.ts';
+import type { GlobalOptions } from './program.ts';
+import { isJson, withBox } from './store.ts';
+import { layoutFor, tableLines } from './table.ts';
+import { all, none } from './task/arguments.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox token create ci --role worker --holder 'job:*' --expires 90d
+  signalbox token list
+  signalbox token revoke 3f9c0a51d2e86b47
+  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:7300/v1/who
+
+A viewer looks. A worker also takes part: locks, slots, tasks, keys. An administrator may do everything: force, break,
+configure, resume and cancel pipelines, give out tokens. The store keeps only a hash of each token.`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
+  create(command.command('create'));
+  list(command.command('list'));
+  revoke(command.command('revoke'));
+  local(command.command('local'));
+}
+
+function create(command: Command): void {
+  command
+    .description('make a token and print it, once')
+    .argument('<name>', 'what people call it')
+    .addOption(new Option('--role <role>', 'what it allows').choices(ROLES).makeOptionMandatory())
+    .option('--holder <pattern>', 'a worker acts only for these holders, such as agent:* (repeatable)', all, none)
+    .option('--expires <duration>', 'it is refused after this time (default: never)', durationArgument)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  TOKEN=$(signalbox token create ci --role worker --expires 90d)
+  signalbox token create agents --role worker --holder 'agent:*'
+  signalbox token create wall-screen --role viewer --json | jq -r .secret
+
+Nobody can print the token again. If it is lost, revoke it and make another one.`,
+    )
+    .action(async (name: string, flags: { role: Role; holder: readonly string[]; expires?: number }) => {
+      const { role, holder, expires } = flags;
+      const terms = { name, role, ...given({ ttlMs: expires, holders: holder.length > 0 ? holder : undefined }) };
+      await withBox(command, async (box) => {
+        const { secret, token } = await box.tokens.create(terms);
+        try {
+          handOver(isJson(command) ? jsonText({ secret, ...tokenJson(token) }) : secret);
+        } catch {
+          await box.tokens.revoke(token.id);
+          throw new CliExit(EXIT.unreachable, 'the token could not be printed, so it was revoked');
+        }
+      });
+    });
+}
+
+function list(command: Command): void {
+  command
+    .description('list the tokens, without their secrets')
+    .addHelpText('after', '\nExamples:\n  signalbox token list\n  signalbox token list --json | jq -r .tokens[].id')
+    .action(async () => {
+      const { found } = await look(command, (box) => box.tokens.list());
+      if (isJson(command)) return printJson({ tokens: found.map(tokenJson) });
+      if (found.length === 0) return print('There are no tokens.');
+      const rows = found.map((token) => ({
+        cells: [token.id, token.name, token.role, (token.holders ?? ['any']).join(', '), endTold(token)],
+      }));
+      const layout = layoutFor(screen(), paintFor(screen()));
+      for (const line of tableLines(['ID', 'NAME', 'ROLE', 'HOLDERS', 'EXPIRES'], rows, layout)) print(line);
+    });
+}
+
+function revoke(command: Command): void {
+  command
+    .description('end a token: every server refuses it from now on')
+    .argument('<id>', 'of the token, as token list prints it')
+    .addHelpText(
+      'after',
+      '\nExample:\n  signalbox token revoke 3f9c0a51d2e86b47\n\nExit code 1 if there is no such token.',
+    )
+    .action(async (id: string) => {
+      await withBox(command, async (box) => {
+        if (!(await box.tokens.revoke(id))) throw new CliExit(EXIT.no, `there is no token ${printable(id)}`);
+        if (isJson(command)) printJson({ outcome: 'revoked', id });
+        else print(`${id}: revoked`);
+      });
+    });
+}
+
+function local(command: Command): void {
+  command
+    .description('print the token of the administrator of this machine, which serve has made')
+    .addHelpText(
+      'after',
+      `
+Example:
+  curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:7300/v1/status
+
+It lies in a file next to the store that only you can read. Exit code 1 if no server has made it yet.`,
+    )
+    .action(() => {
+      const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
+      const secret = readLocalToken(url);
+      if (secret === undefined) {
+        const what = `there is no local token for ${withoutPassword(url)} yet; signalbox serve makes it`;
+        throw new CliExit(EXIT.no, what);
+      }
+      if (isJson(command)) printJson({ secret, file: localTokenFile(url) });
+      else print(secret);
+    });
+}
+
+function endTold({ expiresAt }: TokenView): string {
+  if (expiresAt === undefined) return 'never';
+  return expiresAt <= Date.now() ? 'expired' : (time(expiresAt) ?? '');
+}
+
+function tokenJson({ id, name, role, holders, createdAt, expiresAt }: TokenView): object {
+  return { id, name, role, holders: holders ?? null, createdAt: time(createdAt), expiresAt: time(expiresAt) };
+}

@@ -1,0 +1,225 @@
+/** `signalbox witness tail|show|record|export|checkpoint|trim`: the record in the store. */
+import { createWriteStream, readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Json, Signer, WitnessEntry } from '../../core/index.ts';
+import { anchorAt } from '../../adapters/index.ts';
+import { signerWith } from '../../host/index.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { WitnessFilter } from '../../runtime/witness/filter.ts';
+import { durationArgument, given, numberArgument } from '../arguments.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { print, printJson } from '../output.ts';
+import { isJson, withBox } from '../store.ts';
+import { VERSION } from '../version.ts';
+import { storyOf } from './story.ts';
+
+interface FilterFlags {
+  readonly actor?: string;
+  readonly resource?: string;
+  readonly event?: string;
+  readonly trace?: string;
+  readonly component?: string;
+  readonly since?: number;
+}
+
+function addFilters(command: Command): Command {
+  return command
+    .option('--actor <name>', 'only what this holder, member or user did')
+    .option('--event <pattern>', "only entries with this event, or all of a kind: 'task:*'")
+    .option('--trace <id>', 'only what belongs to this trace')
+    .option('--component <name>', 'only what this component did: lock, task, cli, …')
+    .option('--since <duration>', 'only what is not older than this', durationArgument);
+}
+
+function filterOf({ since, actor, resource, event, trace, component }: FilterFlags): WitnessFilter {
+  return given({
+    actor,
+    resource,
+    event,
+    trace,
+    component,
+    since: since === undefined ? undefined : Date.now() - since,
+  }) as WitnessFilter;
+}
+
+function show(command: Command, entry: WitnessEntry, withResource: boolean): void {
+  if (isJson(command)) return printJson(entry);
+  for (const line of storyOf(entry, withResource)) print(line);
+}
+
+export function addTail(command: Command): void {
+  addFilters(command.description('print the last entries, then each as it is written'))
+    .option('--resource <name>', "only of this resource, or all of a kind: 'lock/*'")
+    .option('-n, --last <number>', 'begin with this many of the last entries', countArgument, 10)
+    .option('--no-follow', 'stop after the last entries')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox witness tail --resource lock/main\n  signalbox witness tail -n 100 --no-follow --json',
+    )
+    .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
+      withBox(command, async (box, signal) => {
+        const filter = filterOf(flags);
+        const last: WitnessEntry[] = [];
+        for await (const entry of box.witness.entries(filter)) {
+          last.push(entry);
+          if (last.length > 4 * flags.last + 100) newest(last, flags.last);
+        }
+        newest(last, flags.last);
+        for (const entry of last) show(command, entry, true);
+        if (!flags.follow) return;
+        for await (const entry of box.witness.watch(filter, { signal })) show(command, entry, true);
+      }),
+    );
+}
+
+/** Entries of several chains have no common number: their times are what people compare. */
+function newest(entries: WitnessEntry[], count: number): void {
+  entries.sort((one, other) => one.time - other.time || one.seq - other.seq);
+  entries.splice(0, Math.max(0, entries.length - count));
+}
+
+export function addShow(command: Command): void {
+  addFilters(command.description('tell the story of one resource, from its first entry'))
+    .argument('<resource>', 'such as lock/main, task/7 or component/deploy')
+    .addHelpText('after', '\nExamples:\n  signalbox witness show lock/main\n  signalbox witness show task/7 --json')
+    .action((resource: string, flags: FilterFlags) =>
+      withBox(command, async (box) => {
+        if (!resource.includes('/'))
+          throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
+        let found = 0;
+        for await (const entry of box.witness.entries({ ...filterOf(flags), resource })) {
+          show(command, entry, false);
+          found += 1;
+        }
+        if (found === 0) throw new CliExit(EXIT.no, `the witness has no such entry of ${resource}`);
+      }),
+    );
+}
+
+export function addRecord(command: Command): void {
+  command
+    .description('enter something of your own')
+    .argument('<component>', 'entries of one component are one chain')
+    .argument('<event>', 'what happened, such as deploy:started')
+    .option('--actor <name>', 'who did it')
+    .option('--trace <id>', 'the trace that it belongs to')
+    .option('--payload <json>', 'what else there is to say, as JSON', jsonArgument)
+    .option('--sensitive', 'enter only the hash of the payload')
+    .addHelpText(
+      'after',
+      `\nExamples:\n  signalbox witness record deploy deploy:started --actor ann --payload '{"version":"1.2"}'`,
+    )
+    .action(
+      (
+        component: string,
+        event: string,
+        flags: { actor?: string; trace?: string; payload?: Json; sensitive?: boolean },
+      ) =>
+        withBox(command, async (box) => {
+          const { actor, trace: traceId, payload, sensitive } = flags;
+          const more = given({ actor, traceId, payload, sensitive });
+          const entry = await box.witness.record({ component, event, ...more });
+          if (isJson(command)) printJson(entry);
+          else print(`entered as ${entry.resource} #${entry.seq}`);
+        }),
+    );
+}
+
+export function addExport(command: Command): void {
+  command
+    .description('write the whole record as JSON Lines, which another machine can verify')
+    .option('-o, --output <file>', 'write to this file; packed with gzip if it ends in .gz')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  signalbox witness export | gzip > record.jsonl.gz\n  signalbox witness export -o record.jsonl.gz',
+    )
+    .action(({ output }: { readonly output?: string }) =>
+      withBox(command, async (box) => {
+        if (output === undefined) {
+          for await (const line of box.witness.export({ by: `signalbox ${VERSION}` })) print(line);
+          return;
+        }
+        const lines = await exportTo(box, output);
+        if (isJson(command)) printJson({ file: output, lines });
+        else print(`wrote ${lines} lines to ${output}`);
+      }),
+    );
+}
+
+async function exportTo(box: Signalbox, file: string): Promise<number> {
+  let lines = 0;
+  const text = async function* (): AsyncGenerator<string, void> {
+    for await (const line of box.witness.export({ by: `signalbox ${VERSION}` })) {
+      lines += 1;
+      yield `${line}\n`;
+    }
+  };
+  const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+  if (file.endsWith('.gz')) await pipeline(Readable.from(text()), createGzip(), target);
+  else await pipeline(Readable.from(text()), target);
+  return lines;
+}
+
+export function addCheckpoint(command: Command): void {
+  command
+    .description('check the record, and seal it up to now')
+    .option('--sign <file>', 'sign it with this private key, made by `witness key create`')
+    .option('--anchor <place>', 'keep it there too: a file, or git:REF')
+    .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
+    .action(({ sign, anchor }: { readonly sign?: string; readonly anchor?: string }) =>
+      withBox(command, async (box) => {
+        const signer = sign === undefined ? {} : { sign: signerFrom(sign) };
+        const { heads: _heads, ...made } = await box.witness.checkpoint(signer);
+        if (anchor !== undefined) await anchorAt(anchor, { cwd: process.cwd(), env: process.env }).keep(made);
+        if (isJson(command)) printJson(made);
+        else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
+      }),
+    );
+}
+
+export function addTrim(command: Command): void {
+  command
+    .description('seal the record, export it, and delete what the new checkpoint covers')
+    .option('--to <file>', 'where to export it first; packed with gzip if it ends in .gz')
+    .option('--without-export', 'delete it although nobody has a copy')
+    .addHelpText('after', '\nExamples:\n  signalbox witness trim --to record-2026-11.jsonl.gz')
+    .action(({ to, withoutExport }: { readonly to?: string; readonly withoutExport?: boolean }) =>
+      withBox(command, async (box) => {
+        if ((to === undefined) !== (withoutExport === true))
+          throw new CliExit(EXIT.usage, 'expected either --to FILE, or --without-export');
+        const { number } = await box.witness.checkpoint();
+        if (to !== undefined) await exportTo(box, to);
+        const { trimmed } = await box.witness.trim();
+        if (isJson(command)) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
+        else print(`trimmed ${trimmed} entries behind checkpoint ${number}`);
+      }),
+    );
+}
+
+function signerFrom(file: string): Signer {
+  let signer: Signer | undefined;
+  try {
+    signer = signerWith(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new CliExit(EXIT.usage, `the key cannot be read: ${(error as Error).message}`);
+  }
+  if (signer !== undefined) return signer;
+  throw new CliExit(EXIT.usage, `${file} holds no private Ed25519 key; create one: signalbox witness key create FILE`);
+}
+
+function countArgument(text: string): number {
+  const count = numberArgument(text);
+  if (!Number.isSafeInteger(count) || count < 0) throw new InvalidArgumentError('expected a whole number from 0');
+  return count;
+}
+
+function jsonArgument(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    throw new InvalidArgumentError('expected JSON');
+  }
+}

@@ -1,0 +1,4 @@
+/** ISO 8601, which people and programs read; null for no time, or an impossible one. */
+export function time(ms: number | undefined): string | null {
+  return ms !== undefined && Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
+}

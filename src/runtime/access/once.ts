@@ -1,0 +1,119 @@
+/**
+ * Requests that are carried out once although they are sent twice. The first one enters its key; a later one with the same
+ * key and content gets the answer of the first, from any server on this store.
+ *
+ *     absent ──begin──▶ running ──done──▶ answered        both on leases, so that nothing is kept for ever
+ *                          │
+ *                          └──failed, or the server is gone──▶ absent
+ *
+ * A server that is killed between the operation and `done` leaves no answer: the repeat is carried out again. Tokens make
+ * that harmless: a second release or completion changes nothing, and a second acquire of the same holder gets the same hold.
+ */
+import type { Json } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { type KeyValue, pairIn } from '../../store/index.ts';
+import { encode } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { checked, type Fields } from '../stored.ts';
+import { send } from '../write/write-once.ts';
+
+/** What a repeat is answered. */
+export interface KeptAnswer {
+  /** The status of the answer. */
+  readonly status: number;
+  /** Its body. */
+  readonly body: Json;
+}
+
+/** How a request with a key begins. */
+export type OnceOutcome =
+  /** It is the first: carry it out, then call `done`, or `failed` if it did nothing. */
+  | {
+      readonly kind: 'first';
+      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<void>;
+      readonly failed: () => Promise<void>;
+    }
+  | { readonly kind: 'answered'; readonly answer: KeptAnswer }
+  /** Another server, or this one, is carrying it out. */
+  | { readonly kind: 'running' }
+  /** The key was used for a request with other content. */
+  | { readonly kind: 'other-content' };
+
+interface Entry {
+  readonly content: string;
+  readonly answer?: KeptAnswer;
+}
+
+const ONCE = 'k/once/';
+
+/** Requests that are carried out once although they are sent twice. */
+export class OnceKeys {
+  readonly #runtime: Runtime;
+
+  /** @internal */
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** `key`, `content`: hashes. `runningMs`: after it, a request without an answer counts as never made. */
+  async begin(key: string, content: string, runningMs: number): Promise<OnceOutcome> {
+    const { store, stopped } = this.#runtime;
+    const at = ONCE + key;
+    const lease = await store.grantLease(runningMs, stopped);
+    const put = { do: 'put', key: at, value: encode({ content }), lease: lease.id } as const;
+    const { succeeded, revision, results } = await send(this.#runtime, {
+      compare: [{ key: at, target: 'version', is: '=', than: 0 }],
+      success: [put],
+      failure: [{ do: 'read', key: at }],
+    });
+    const drop = (): Promise<void> => store.revokeLease(lease.id).catch(() => undefined);
+    if (succeeded) {
+      const done = (answer: KeptAnswer, keptMs: number): Promise<void> =>
+        this.#done(at, revision, content, answer, keptMs, drop);
+      return { kind: 'first', done, failed: drop };
+    }
+    await drop();
+    const pair = pairIn(results, at);
+    // It ended between the two: the client may try again.
+    if (pair === undefined) return { kind: 'running' };
+    const { content: known, answer } = entryIn(pair);
+    if (known !== content) return { kind: 'other-content' };
+    return answer === undefined ? { kind: 'running' } : { kind: 'answered', answer };
+  }
+
+  async #done(
+    key: string,
+    revision: number,
+    content: string,
+    answer: KeptAnswer,
+    keptMs: number,
+    drop: () => Promise<void>,
+  ): Promise<void> {
+    const { store, stopped } = this.#runtime;
+    const lease = await store.grantLease(keptMs, stopped);
+    const { succeeded } = await send(this.#runtime, {
+      compare: [{ key, target: 'mod', is: '=', than: revision }],
+      success: [{ do: 'put', key, value: encode({ content, answer }), lease: lease.id }],
+      failure: [],
+    });
+    if (!succeeded) await store.revokeLease(lease.id).catch(() => undefined);
+    await drop();
+  }
+}
+
+function entryIn(pair: KeyValue): Entry {
+  return checked<Entry>(pair, entryProblem);
+}
+
+function entryProblem({ content, answer }: Fields): string | undefined {
+  if (typeof content !== 'string') return `its content is ${shown(content)}`;
+  if (answer === undefined) return undefined;
+  const { status } = Object(answer) as { readonly status?: unknown };
+  return Number.isSafeInteger(status) ? undefined : `its answer is ${shown(answer)}`;
+}
+
+/** The failure for a key that is too long, or has characters that no header carries. */
+export function refuseUnlessKey(key: string): void {
+  if (/^[\x21-\x7e]{1,200}$/.test(key)) return;
+  throw new Failure('invalid', `Idempotency-Key is ${shown(key)}; expected 1 to 200 visible characters of ASCII`);
+}

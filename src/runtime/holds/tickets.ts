@@ -1,0 +1,275 @@
+/**
+ * Tickets: a request for a detached hold that keeps its place in the queue while its caller is away. The ticket is the id of
+ * the request. It lies in the store on a lease of its own, so any process on the store can go on with it:
+ *
+ *     askWithTicket ──▶ the hold, or a ticket ──collect──▶ the hold, or: still waiting, or: gone
+ *                                      └─────withdraw──▶ the next in line moves up
+ *
+ * Every `collect` renews the lease. A ticket that nobody asks for leaves the queue when its time is over, and a grant that
+ * nobody collects goes to the next in line in the same way.
+ */
+import { type Hold as Grant, type Request, requestProblem } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { processOf, resourceKeys, type ResourceKind } from '../layout.ts';
+import type { HeldBy, Refusal } from '../refusal.ts';
+import { NotAcquired } from '../refusal.ts';
+import type { Runtime } from '../runtime.ts';
+import { follow } from '../session/follow.ts';
+import type { AnyOutcome } from '../write/pending-command.ts';
+import { ticketOf } from '../write/pending-command.ts';
+import type { Snapshot } from '../write/snapshot.ts';
+import type { Coordinated } from '../write/machines.ts';
+import { acquireOrPark, boundAgain, release } from './detached.ts';
+import type { AnyResource } from './resource.ts';
+import type { DetachedHold, DetachedOptions } from './terms.ts';
+import type { Waiter } from './waiters.ts';
+
+/** A request waits, and keeps its place. */
+export interface Waiting {
+  /** What happened. */
+  readonly kind: 'waiting';
+  /** Asks for the answer later, from any process on the store. */
+  readonly ticket: string;
+  /** The place in the queue, from 1, if it is known. */
+  readonly position: number | undefined;
+  /** Who holds it. */
+  readonly holders: readonly HeldBy[];
+}
+
+/** What a request with a ticket answers. */
+export type TicketAnswer<H> = { readonly kind: 'acquired'; readonly hold: H } | Waiting;
+
+/** What `collect` answers. */
+export type Collected<H> =
+  | TicketAnswer<H>
+  /**
+   * Nobody asked for it in time, it was withdrawn, or it was collected and released; or its holder has the resource by another
+   * request. Ask without a ticket.
+   */
+  | { readonly kind: 'gone' };
+
+/** Names a request that waits. */
+export interface TicketClaim {
+  /** The ticket. */
+  readonly ticket: string;
+  /** Who asked. */
+  readonly holder: string;
+}
+
+/** How long `collect` waits. */
+export interface CollectOptions {
+  /** The longest time; not at all, if not given. */
+  readonly waitMs?: number;
+  /** Ends the wait; the request keeps its place. */
+  readonly signal?: AbortSignal;
+}
+
+/** How often to look by itself, in case a wake-up was missed. */
+const LOOK_AGAIN_MS = 5_000;
+
+interface Given {
+  readonly grant: Grant;
+  readonly detached: DetachedHold;
+}
+
+export async function askWithTicket(
+  of: AnyResource,
+  options: DetachedOptions<unknown>,
+): Promise<TicketAnswer<Given> | Waiting> {
+  const answer = await acquireOrPark(of, options);
+  if ('grant' in answer) return { kind: 'acquired', hold: answer };
+  const { id, status } = answer;
+  const holders = (status.holders ?? []).filter(({ holder }) => holder !== options.holder);
+  // The place that the write was decided on may be old; `collect` reads it.
+  return { kind: 'waiting', ticket: id, position: undefined, holders: holders.map(shownHolder) };
+}
+
+export async function collect(
+  of: AnyResource,
+  claim: TicketClaim,
+  { waitMs = 0, signal }: CollectOptions,
+): Promise<Collected<Given>> {
+  refuseUnlessTicket(of, claim);
+  const { runtime } = of;
+  const session = await runtime.ready();
+  const until = runtime.clock.monotonic() + waitMs;
+  // Nothing is done for a ticket that is not this holder's: its id may have been guessed.
+  const isOwn = runtime.holdings.isParked(claim.ticket, of.resource, claim.holder);
+  if (!isOwn && (await look(of, claim)).kind === 'gone') return { kind: 'gone' };
+  const wake = new TicketWaiter(of, claim);
+  const isRegistered = runtime.waiters.get(claim.ticket) === undefined;
+  if (isRegistered) runtime.waiters.add(claim.ticket, wake);
+  const over = new AbortController();
+  const stop = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]);
+  try {
+    // A lease may have ended while nobody here waited.
+    of.anyWriter.settle(true);
+    let isFollowing = false;
+    for (;;) {
+      const found = await look(of, claim);
+      if (found.kind === 'granted') {
+        runtime.holdings.collected(found.grant.id);
+        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        const detached = await boundAgain(of, session, found.grant);
+        return detached === undefined ? { kind: 'gone' } : { kind: 'acquired', hold: { grant: found.grant, detached } };
+      }
+      const refusal = refusalIn(wake.outcome ?? runtime.holdings.parkedAnswer(claim.ticket, of.resource, claim.holder));
+      if (refusal !== undefined) {
+        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        throw new NotAcquired(of.resource, refusal);
+      }
+      if (found.kind === 'gone') return found;
+      const lease = await keepAlive(of, found.request.lease);
+      if (lease === undefined) return { kind: 'gone' };
+      const leftMs = until - runtime.clock.monotonic();
+      if (leftMs <= 0 || signal?.aborted === true || runtime.isClosed) return found.waiting;
+      // The answer goes to the mailbox of the process that asked first. Another one follows the record.
+      if (!isFollowing && processOf(claim.ticket) !== runtime.sender.id) {
+        isFollowing = true;
+        await followRecord(of, wake, stop);
+        continue;
+      }
+      await wake.within(Math.min(leftMs, LOOK_AGAIN_MS, lease.ttlMs / 3), stop);
+    }
+  } finally {
+    over.abort();
+    if (isRegistered) runtime.waiters.delete(claim.ticket);
+  }
+}
+
+/** Answers whether there was such a request, or a hold that it was granted. */
+export async function withdraw(of: AnyResource, claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
+  refuseUnlessTicket(of, claim);
+  const found = await look(of, claim);
+  of.runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+  if (found.kind === 'gone') return found;
+  if (found.kind === 'granted') {
+    const { holder, token } = found.grant;
+    const { kind } = await release(of, { holder, token });
+    return { kind: kind === 'released' ? 'withdrawn' : 'gone' };
+  }
+  const { request } = found;
+  await of.submit({ kind: 'cancel', id: claim.ticket, ticket: ticketOf(request as never) });
+  const lease = await of.leaseIdOf(request.lease);
+  if (lease !== undefined) await of.runtime.store.revokeLease(lease).catch(() => undefined);
+  return { kind: 'withdrawn' };
+}
+
+type Found =
+  | { readonly kind: 'granted'; readonly grant: Grant }
+  | { readonly kind: 'waiting'; readonly request: Request; readonly waiting: Waiting }
+  | { readonly kind: 'gone' };
+
+async function look(of: AnyResource, { ticket, holder }: TicketClaim): Promise<Found> {
+  const { state } = await of.untilAnswered(
+    () => new Promise<Snapshot<Coordinated>>((resolve, reject) => of.anyWriter.look(resolve, reject)),
+  );
+  const holds = state.record.holds as unknown as readonly Grant[];
+  const place = state.waiting.findIndex(({ id }) => id === ticket);
+  const request = state.waiting[place];
+  if (request !== undefined && request.holder === holder) {
+    const holders = holds.filter((hold) => hold.holder !== holder).map(shownHolder);
+    return { kind: 'waiting', request, waiting: { kind: 'waiting', ticket, position: place + 1, holders } };
+  }
+  // A request that enlarged a hold its holder had, or found one, leaves no trace of its own: asked anew, it gets that hold.
+  const grant = holds.find(({ id }) => id === ticket);
+  return grant === undefined || grant.holder !== holder ? { kind: 'gone' } : { kind: 'granted', grant };
+}
+
+async function keepAlive(of: AnyResource, lease: string): Promise<{ readonly ttlMs: number } | undefined> {
+  const id = await of.leaseIdOf(lease);
+  if (id === undefined) return undefined;
+  return (await of.untilAnswered(() => of.runtime.store.keepLeaseAlive(id, of.runtime.stopped))) ?? undefined;
+}
+
+async function followRecord(of: AnyResource, wake: TicketWaiter, signal: AbortSignal): Promise<void> {
+  const { store, clock } = of.runtime;
+  const slash = of.resource.indexOf('/');
+  const kind = of.resource.slice(0, slash) as ResourceKind;
+  const { record } = resourceKeys(kind, of.resource.slice(slash + 1));
+  const resync = async (): Promise<number> => {
+    wake.wake();
+    return (await store.health(signal)).revision;
+  };
+  await follow(store, clock, { key: record }, { changes: () => wake.wake(), resync }, signal);
+}
+
+/** Stands for the request among the waiting ones of this process, so that queues are settled when a holder dies. */
+class TicketWaiter implements Waiter {
+  readonly process: string;
+  readonly writer: Waiter['writer'];
+  readonly holder: string;
+  outcome: AnyOutcome | undefined;
+  readonly #runtime: Runtime;
+  #isAwake = false;
+  #resolve: (() => void) | undefined;
+
+  constructor(of: AnyResource, { ticket, holder }: TicketClaim) {
+    this.#runtime = of.runtime;
+    this.process = processOf(ticket);
+    this.writer = of.anyWriter;
+    this.holder = holder;
+  }
+
+  wake(): void {
+    this.#isAwake = true;
+    this.#resolve?.();
+  }
+
+  /** Resolves at the next wake-up, or when the time is over. One that came since the last call counts. */
+  async within(ms: number, signal: AbortSignal): Promise<void> {
+    if (!this.#isAwake && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = this.#runtime.clock.timer(ms, resolve);
+        const done = (): void => {
+          timer.cancel();
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
+        this.#resolve = done;
+        signal.addEventListener('abort', done, { once: true });
+      });
+    }
+    this.#isAwake = false;
+    this.#resolve = undefined;
+  }
+
+  askAgain(): void {
+    this.wake();
+  }
+
+  answered(outcome: unknown): void {
+    this.outcome = outcome as AnyOutcome;
+    this.wake();
+  }
+
+  inconsistent(): void {
+    this.wake();
+  }
+
+  sessionEnded(): void {
+    this.wake();
+  }
+
+  closed(): void {
+    this.wake();
+  }
+}
+
+function refusalIn(outcome: unknown): Refusal | undefined {
+  const { kind, hold } = (outcome ?? {}) as Partial<AnyOutcome>;
+  return kind === undefined || kind === 'queued' || hold !== undefined ? undefined : (outcome as Refusal);
+}
+
+function shownHolder({ holder, token, acquiredAt, reason, metadata }: Grant): HeldBy {
+  return {
+    ...{ holder, token, acquiredAt },
+    ...(reason !== undefined && { reason }),
+    ...(metadata !== undefined && { metadata }),
+  };
+}
+
+function refuseUnlessTicket({ resource }: AnyResource, { ticket, holder }: TicketClaim): void {
+  const problem = requestProblem({ id: ticket, holder }, ['id', 'holder'])?.replace(/^id /, 'ticket ');
+  if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+}

@@ -1,0 +1,67 @@
+/**
+ * Events in the order of the store, from any revision on that it still remembers, a whole revision at a time. Tasks have keys
+ * of their own, and so a watch of their own: each of the two sources has its own order.
+ */
+import type { Revision } from '../../store/index.ts';
+import type { Runtime } from '../runtime.ts';
+import { follow } from '../session/follow.ts';
+import { TaskEvents } from '../tasks/feed.ts';
+import { ALL_TASKS } from '../tasks/keys.ts';
+import type { SignalboxEvent } from './event-types.ts';
+import { type EventSource, publicEvents, readableEvents, RECORD_RANGE } from './events.ts';
+
+export const EVENT_SOURCES: readonly EventSource[] = ['records', 'tasks'];
+
+/** Runs on the path of the watch: it must neither throw nor wait. */
+export interface EventLogListener {
+  /** The events of one revision, in order; there is at least one. */
+  told(revision: Revision, events: readonly SignalboxEvent[]): void;
+  /** The store has forgotten what came after the last revision; what follows came after `revision`. */
+  missed(revision: Revision): void;
+}
+
+/** The events of a store, in order and from a revision on. */
+export class EventLog {
+  readonly #runtime: Runtime;
+
+  /** @internal */
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** Tells every event after `since`, until the signal aborts. Resolves with the revision after which none is missed. */
+  follow(
+    source: EventSource,
+    since: Revision | 'now',
+    listener: EventLogListener,
+    signal: AbortSignal,
+  ): Promise<Revision> {
+    const { store, clock, stopped } = this.#runtime;
+    this.#runtime.refuseIfClosed();
+    const tasks = new TaskEvents();
+    const over = AbortSignal.any([signal, stopped]);
+    return follow(
+      store,
+      clock,
+      source === 'records' ? RECORD_RANGE : ALL_TASKS,
+      {
+        changes: (changes) => {
+          const now = clock.now();
+          const events =
+            source === 'records'
+              ? changes.changes.flatMap((change) => readableEvents(change, now))
+              : [...tasks.of(changes, now)].map(([event, resource]) => ({ ...event, resource }));
+          if (events.length > 0) listener.told(changes.revision, publicEvents(changes.revision, events));
+        },
+        resync: async () => {
+          const { revision } = await store.health(over);
+          listener.missed(revision);
+          return revision;
+        },
+      },
+      over,
+      undefined,
+      since,
+    );
+  }
+}

@@ -1,0 +1,48 @@
+/** What the witness enters of the writes to tasks. */
+import type { Event, Json, Task } from '../../core/index.ts';
+import { taskKeys, taskResource } from './keys.ts';
+import { said } from '../write/witnessed.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
+
+interface Told {
+  readonly actor: string;
+  readonly command: string;
+  readonly outcome: string;
+  readonly events?: readonly Event[];
+  readonly detail?: { readonly [name: string]: Json };
+  readonly reason?: string | undefined;
+  /** The data of the task, or its result. */
+  readonly data?: Json | undefined;
+  readonly component?: string;
+}
+
+/** `task`: as it was before the write. */
+export function taskDeeds(
+  { id, bookkeeping }: Pick<Task, 'id' | 'bookkeeping'>,
+  { actor, command, outcome, events = [], detail, reason, data, component }: Told,
+): readonly Deed[] {
+  const { trace, sensitive, head } = bookkeeping?.entry ?? {};
+  return [
+    {
+      resource: taskResource(id),
+      actor,
+      command,
+      outcome,
+      events: events.map(({ type }) => type),
+      // Only read if the witness is on: to hash the data costs more than the rest of the write.
+      get detail() {
+        const whole: { [name: string]: Json } = { ...detail };
+        said(whole, {
+          ...(reason !== undefined && { reason }),
+          ...(data !== undefined && { data }),
+          ...(sensitive && { sensitive }),
+        });
+        return whole;
+      },
+      trace,
+      component,
+      carrier: taskKeys(id).signalbox,
+      carried: head && bookkeeping && { ...head, keyMod: bookkeeping.mod },
+    },
+  ];
+}

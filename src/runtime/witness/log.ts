@@ -1,0 +1,251 @@
+/** The record of the witness, as users see it: `box.witness`. */
+import type { Json } from '../../core/index.ts';
+import type {
+  Checkpoint,
+  InclusionProof,
+  Signer,
+  Verification,
+  VerifierOptions,
+  WitnessEntry,
+} from '../../core/witness/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { type KeyValue, prefixed, type Revision } from '../../store/index.ts';
+import { documentProblem, nameProblem } from '../../core/index.ts';
+import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
+import { chainPath, ENTRIES } from '../layout.ts';
+import { abortSignal, anything, flag, refuseWrongValues, shortText } from '../options.ts';
+import type { Runtime } from '../runtime.ts';
+import { follow } from '../session/follow.ts';
+import { iterated } from '../subscriber-iterator.ts';
+import { SubscriberQueue } from '../subscriber-queue.ts';
+import { type Subscription, subscription } from '../subscription.ts';
+import { said } from '../write/witnessed.ts';
+import { sendWitnessed } from '../write/write-once.ts';
+import { entriesIn, entryIn, pairsIn, readEntry } from './chains.ts';
+import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
+import {
+  configureRetention,
+  RETENTION,
+  retentionOf,
+  sizeOf,
+  trim,
+  type WitnessRetention,
+  type WitnessSize,
+} from './retention.ts';
+
+/** An entry of the user's own. */
+export interface OwnEntry {
+  /** What happened, such as `deploy:started`. */
+  readonly event: string;
+  /** What it happened to, or in: entries of one component are one chain. */
+  readonly component: string;
+  /** The trace that it belongs to; that of this process, if not given. */
+  readonly traceId?: string;
+  /** Who did it; this process, if not given. */
+  readonly actor?: string;
+  /** Anything that JSON can express; over 1 KiB its hash is entered. */
+  readonly payload?: Json;
+  /** Enters only the hash of the payload. */
+  readonly sensitive?: boolean;
+}
+
+/** How to verify. */
+export interface VerifyOptions extends Omit<VerifierOptions, 'digest'> {
+  /** Called now and then with the number of entries that were read. */
+  readonly onProgress?: (entries: number) => void;
+}
+
+const OWN = { event: shortText, component: shortText, traceId: shortText, actor: shortText, payload: anything };
+const LARGEST_PAYLOAD = 64 * 1024;
+
+/** The record of every change, which shows tampering. */
+export class WitnessLog {
+  readonly #runtime: Runtime;
+
+  /** @internal */
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime;
+  }
+
+  /** Whether changes of this store are entered. */
+  async isOn(): Promise<boolean> {
+    this.#runtime.refuseIfClosed();
+    await this.#runtime.witness.known();
+    return this.#runtime.witness.isOn;
+  }
+
+  /** Enters something of the user's own, in the chain of its component. Gives the entry. */
+  async record(own: OwnEntry): Promise<WitnessEntry> {
+    const runtime = this.#runtime;
+    runtime.refuseIfClosed();
+    refuseWrongValues(own, { ...OWN, sensitive: flag });
+    const { event, component, traceId, actor, payload, sensitive } = own;
+    const problem =
+      nameProblem(component, 'component') ??
+      (typeof event === 'string' ? undefined : `event is ${shown(event)}; expected text`) ??
+      (payload === undefined ? undefined : documentProblem(payload, 'payload', LARGEST_PAYLOAD));
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    if (!(await this.isOn()))
+      throw new Failure('invalid', 'the witness of this store is off, so nothing can be entered');
+    const detail: { [name: string]: Json } = {};
+    said(detail, { ...(payload !== undefined && { data: payload }), ...(sensitive === true && { sensitive: true }) });
+    const resource = `component/${component}`;
+    await runtime.ready();
+    await sendWitnessed(runtime, { compare: [], success: [], failure: [] }, [
+      {
+        resource,
+        actor: actor ?? runtime.sender.id,
+        command: 'record',
+        outcome: 'recorded',
+        component,
+        events: [event],
+        trace: traceId,
+        detail,
+      },
+    ]);
+    const { seq } = runtime.witness.ends.newer(chainPath(resource));
+    return (await readEntry(runtime, resource, seq)) as WitnessEntry;
+  }
+
+  /** The entries that fit, chain by chain, each chain in order. */
+  async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(filter, FILTER);
+    for await (const entry of entriesIn(this.#runtime, chainOf(filter))) if (fits(entry, filter)) yield entry;
+  }
+
+  /** The entries that fit from now on, in the order of their writes; ends when `signal` aborts or the signalbox is closed. */
+  watch(
+    filter: WitnessFilter = {},
+    options: { readonly signal?: AbortSignal } & ListenOptions = {},
+  ): AsyncIterable<WitnessEntry> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(filter, FILTER);
+    refuseWrongValues(options, { signal: abortSignal, ...LISTEN });
+    const { signal, ...listen } = options;
+    const { stopped } = this.#runtime;
+    const over = signal === undefined ? stopped : AbortSignal.any([signal, stopped]);
+    return iterated<WitnessEntry>((handler) => this.#follow(filter, handler, listen), over);
+  }
+
+  async #follow(
+    filter: WitnessFilter,
+    handler: (entry: WitnessEntry) => Promise<void>,
+    listen: ListenOptions,
+  ): Promise<Subscription> {
+    const runtime = this.#runtime;
+    const { store, clock, stopped } = runtime;
+    const over = new AbortController();
+    const signal = AbortSignal.any([stopped, over.signal]);
+    const resource = chainOf(filter);
+    const range = prefixed(resource === undefined ? ENTRIES : `${ENTRIES}${chainPath(resource)}/`);
+    let seen: Revision = 0;
+    /** What came after the last one that was delivered, and is still there. */
+    const missed = async function* (): AsyncGenerator<WitnessEntry, void> {
+      const since = seen;
+      const found: KeyValue[] = [];
+      for await (const pair of pairsIn(runtime, range)) if (pair.modRevision > since) found.push(pair);
+      found.sort((one, other) => one.modRevision - other.modRevision);
+      for (const pair of found) if (fits(entryIn(pair), filter)) yield deliver(pair);
+    };
+    const deliver = (pair: KeyValue): WitnessEntry => {
+      seen = Math.max(seen, pair.modRevision);
+      return entryIn(pair);
+    };
+    const queue = new SubscriberQueue<WitnessEntry>(handler, missed);
+    const alive = keepingAlive(runtime, listen);
+    const stop = (): void => {
+      alive();
+      over.abort();
+      queue.stop();
+    };
+    try {
+      seen = await follow(
+        store,
+        clock,
+        range,
+        {
+          changes: ({ changes }) => {
+            for (const change of changes) {
+              if (change.kind !== 'put' || !fits(entryIn(change.pair), filter)) continue;
+              queue.add(deliver(change.pair));
+            }
+          },
+          resync: async () => {
+            const { revision } = await store.health(signal);
+            queue.restart(missed());
+            return revision;
+          },
+        },
+        signal,
+      );
+    } catch (error) {
+      stop();
+      throw error;
+    }
+    return subscription(stop);
+  }
+
+  /** Reads the whole record, and says what is wrong with it, if anything is; `finding` names the first. */
+  async verify(options: VerifyOptions = {}): Promise<Verification> {
+    this.#runtime.refuseIfClosed();
+    const { onProgress, ...how } = options;
+    const { verify } = await import('./proving.ts');
+    return verify(this.#runtime, how, onProgress);
+  }
+
+  /** Checks the record, and seals it up to now. Throws if the record does not verify. */
+  async checkpoint(options: { readonly sign?: Signer } = {}): Promise<Checkpoint> {
+    this.#runtime.refuseIfClosed();
+    const { checkpoint } = await import('./proving.ts');
+    return checkpoint(this.#runtime, options.sign);
+  }
+
+  /** The checkpoints that the store has, from the oldest to the newest. */
+  async checkpoints(): Promise<readonly Checkpoint[]> {
+    this.#runtime.refuseIfClosed();
+    const { readCheckpoints } = await import('./checkpoints.ts');
+    return readCheckpoints(this.#runtime);
+  }
+
+  /** Shows that an entry is in the record, to a reader who has neither the store nor the other entries. */
+  async proof(entry: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
+    this.#runtime.refuseIfClosed();
+    const { proof } = await import('./proving.ts');
+    const proven = await proof(this.#runtime, entry);
+    if ('problem' in proven) throw new Failure('not-found', proven.problem);
+    return proven.proof;
+  }
+
+  /** The lines of an export, as JSON Lines: another machine can verify it without the store. */
+  async *export(about: { readonly by?: string; readonly store?: string } = {}): AsyncGenerator<string, void> {
+    this.#runtime.refuseIfClosed();
+    const { exportLines } = await import('./proving.ts');
+    yield* exportLines(this.#runtime, { by: 'signalbox', ...about });
+  }
+
+  /** Deletes what the newest checkpoint covers. Export it first: afterwards only the checkpoint tells of it. */
+  async trim(): Promise<{ readonly trimmed: number }> {
+    this.#runtime.refuseIfClosed();
+    return { trimmed: await trim(this.#runtime) };
+  }
+
+  /** How large the record is, and how much of what may be kept that is. */
+  async size(): Promise<WitnessSize> {
+    this.#runtime.refuseIfClosed();
+    return sizeOf(this.#runtime, await retentionOf(this.#runtime));
+  }
+
+  /** How much of the record is kept. */
+  async retention(): Promise<WitnessRetention> {
+    this.#runtime.refuseIfClosed();
+    return retentionOf(this.#runtime);
+  }
+
+  /** Changes that, for all processes that use this store. */
+  async configure(settings: Partial<WitnessRetention>): Promise<WitnessRetention> {
+    this.#runtime.refuseIfClosed();
+    refuseWrongValues(settings, RETENTION);
+    return configureRetention(this.#runtime, settings);
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Enters what happened without a command: a member went with its lease, or another program wrote the keys of a task. Whoever
+ * maintains the store does it, once: the entry compares what it saw.
+ */
+import type { Task } from '../../core/index.ts';
+import { pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
+import { HEADS, headKey, chainPath, resourceOfChain, stateKey } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { isObject } from '../stored.ts';
+import { taskKeys, taskResource } from '../tasks/keys.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
+import { sendWitnessed } from '../write/write-once.ts';
+import { chainEnd } from '../write/witness.ts';
+import { pairsIn } from './chains.ts';
+
+/** `tasks`: all tasks that this process knows. Gives the number of entries that it made. */
+export async function enterObserved(runtime: Runtime, tasks: Iterable<Task>): Promise<number> {
+  if (!runtime.witness.isOn) return 0;
+  return (await enterMembers(runtime)) + (await enterTasks(runtime, tasks));
+}
+
+async function enterMembers(runtime: Runtime): Promise<number> {
+  let entered = 0;
+  for await (const pair of pairsIn(runtime, prefixed(`${HEADS}member/`))) {
+    const document = pair.value.json;
+    if (!isObject(document) || document['isLeased'] !== true) continue;
+    const resource = resourceOfChain(pair.key, HEADS);
+    const id = resource.slice('member/'.length);
+    const isGone: Transaction = {
+      compare: [{ key: stateKey('member', id), target: 'version', is: '=', than: 0 }],
+      success: [],
+      failure: [],
+    };
+    runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, pair));
+    entered += await observe(runtime, isGone, {
+      ...{ resource, actor: id, outcome: 'lease-ended', events: ['member:left'] },
+      ...OBSERVED,
+    });
+  }
+  return entered;
+}
+
+const OBSERVED = { command: 'observed', component: 'maintenance' } as const;
+
+async function enterTasks(runtime: Runtime, tasks: Iterable<Task>): Promise<number> {
+  let entered = 0;
+  for (const task of tasks) {
+    const { id, data, owner, status, bookkeeping } = task;
+    const newest = Math.max(data?.mod ?? 0, owner?.mod ?? 0, status?.mod ?? 0);
+    const own = bookkeeping?.entry.head === undefined ? 0 : bookkeeping.mod;
+    // All of our writes put the bookkeeping, so nothing of the task is newer.
+    if (data === undefined || newest <= own) continue;
+    entered += await enterTask(runtime, task, newest, id);
+  }
+  return entered;
+}
+
+async function enterTask(runtime: Runtime, { owner, status }: Task, newest: number, id: string): Promise<number> {
+  const resource = taskResource(id);
+  const key = headKey(chainPath(resource));
+  const reads: Operation[] = [{ do: 'read', key }];
+  const { results } = await runtime.store.transaction({ compare: [], success: reads, failure: [] }, runtime.stopped);
+  const head = pairIn(results, key);
+  // It was entered already, by us or by a maintainer before us.
+  if (head !== undefined && head.modRevision >= newest) return 0;
+  runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, head));
+  const keys = taskKeys(id);
+  const asSeen: Transaction = {
+    compare: Object.values(keys).map((one) => ({ key: one, target: 'mod', is: '<', than: newest + 1 })),
+    success: [],
+    failure: [],
+  };
+  return observe(runtime, asSeen, {
+    ...{ resource, actor: owner?.holder ?? '', outcome: 'changed-by-others', ...OBSERVED },
+    detail: { status: status?.word ?? 'pending', owner: owner?.holder ?? '', revision: newest },
+  });
+}
+
+async function observe(runtime: Runtime, transaction: Transaction, deed: Deed): Promise<number> {
+  const { succeeded } = await sendWitnessed(runtime, transaction, [deed]);
+  return succeeded ? 1 : 0;
+}

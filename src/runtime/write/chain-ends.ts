@@ -1,0 +1,38 @@
+/** The ends of the witness's chains, as far as this process knows them: the next entry follows the end. */
+import { NO_ENTRY } from '../../core/witness/index.ts';
+import type { Revision } from '../../store/index.ts';
+import type { Head } from '../layout.ts';
+
+/** The end of a chain, as far as this process knows. */
+export interface ChainEnd extends Head {
+  /** The mod revision of the head key, which the write has to compare; undefined if it compares a document instead. */
+  readonly keyMod: Revision | undefined;
+  /**
+   * The revision at which it was read, in a write of many resources, which has no room for so many comparisons: nobody deletes
+   * a record, and so writes a head key, without writing the horizon first. See `nothingForgotten` in `commit.ts`.
+   */
+  readonly asOf?: Revision;
+}
+
+/** A first guess: no entry, as of a resource that was never used. The write compares it, so a wrong guess costs a race. */
+export const NO_CHAIN: ChainEnd = { seq: 0, hash: NO_ENTRY, keyMod: 0 };
+
+/** How many chains' ends are remembered: those of tasks that are published and forgotten come and go. */
+const REMEMBERED = 10_000;
+
+/** The ends of chains that this process has seen last. */
+export class ChainEnds {
+  readonly #ends = new Map<string, ChainEnd>();
+
+  /** The newest that is known: what this process has seen, or what it was just told. */
+  newer(path: string, told = NO_CHAIN): ChainEnd {
+    const seen = this.#ends.get(path) ?? NO_CHAIN;
+    return (told.keyMod ?? 0) > (seen.keyMod ?? 0) ? told : seen;
+  }
+
+  set(path: string, end: ChainEnd): void {
+    this.#ends.delete(path);
+    this.#ends.set(path, end);
+    if (this.#ends.size > REMEMBERED) this.#ends.delete(this.#ends.keys().next().value as string);
+  }
+}

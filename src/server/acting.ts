@@ -1,0 +1,33 @@
+/** Checks that a caller may act for a holder, or by force. */
+import { allows, mayActFor } from '../core/index.ts';
+import type { Caller } from './operation.ts';
+import { Problem } from './problem.ts';
+
+export function refuseForeign(caller: Caller, holder: string | undefined): void {
+  if (caller.holders === undefined) return;
+  const bound = caller.holders.join(', ');
+  if (holder === undefined) {
+    throw new Problem('foreign-holder', `this token acts only for ${bound}: name the holder`, {
+      allowed: caller.holders,
+    });
+  }
+  if (!mayActFor(caller, holder)) {
+    throw new Problem('foreign-holder', `this token acts only for ${bound}, and not for ${holder}`, {
+      allowed: caller.holders,
+    });
+  }
+}
+
+export function refuseUnlessAdministrator(caller: Caller, what: string): void {
+  if (allows(caller.role, 'administrator')) return;
+  throw new Problem('wrong-role', `${what} needs the role administrator, and this token is of a ${caller.role}`, {
+    needed: 'administrator',
+    role: caller.role,
+  });
+}
+
+/** The name under which a caller without a holder acts: it is shown to people. */
+export function actorOf(caller: Caller, holder: string | undefined): string {
+  refuseForeign(caller, holder ?? (caller.holders === undefined ? `token:${caller.name}` : undefined));
+  return holder ?? `token:${caller.name}`;
+}

@@ -1,0 +1,270 @@
+/**
+ * The server over an opened signalbox, without a port: `fetch` answers a request.
+ *
+ *     Host and Origin ──▶ token ──▶ rate ──▶ role ──▶ body ──▶ schemas ──▶ Idempotency-Key ──▶ the operation
+ *
+ * Every step throws what it refuses, and one place makes the answer of it.
+ */
+import { Hono, type Context } from 'hono';
+import type { z } from 'zod';
+import { type Clock, systemClock } from '../clock.ts';
+import { allows } from '../core/index.ts';
+import { hashOf, isSame } from '../runtime/access/tokens.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { docsPage } from './docs-page.ts';
+import { EventHub } from './event-hub.ts';
+import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
+import { RateLimit, readBody } from './limits.ts';
+import { KEY_HEADER, onceOnly } from './once.ts';
+import { openApi } from './openapi.ts';
+import type { Caller, Operation } from './operation.ts';
+import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
+import { OPERATIONS } from './routes/index.ts';
+
+/** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
+export interface RequestNote {
+  readonly operation: string;
+  readonly status: number;
+  readonly ms: number;
+  /** The id of the token; undefined if it had none that is valid. */
+  readonly caller: string | undefined;
+}
+
+export interface ServerOptions {
+  /** The secret of the local administrator, which is not in the store. */
+  readonly localToken?: string;
+  /** Names under which the server is reached, besides addresses and `localhost`. */
+  readonly hosts?: readonly string[];
+  /** Whether guards and pipelines may run commands on this machine. */
+  readonly allowsCommands?: boolean;
+  /** How many requests each token may send per second. */
+  readonly perSecond?: number;
+  /** The most bytes of a body. */
+  readonly mostBytes?: number;
+  /** The longest time that a request may take. */
+  readonly longestMs?: number;
+  readonly clock?: Clock;
+  readonly onRequest?: (note: RequestNote) => void;
+}
+
+export interface Server {
+  fetch(request: Request): Promise<Response>;
+  /** How many readers follow events now. */
+  readonly readers: number;
+  /** Ends streams and waits; waiting requests answer with their tickets. */
+  stop(): void;
+}
+
+const MOST_BYTES = 2 * 1024 * 1024;
+const LONGEST_MS = 60_000;
+/** The load that one fleet makes, with room. */
+const PER_SECOND = 1_000;
+/** Of all requests without a valid token together. */
+const STRANGERS_PER_SECOND = 50;
+
+export function serverOf(box: Signalbox, options: ServerOptions = {}): Server {
+  return new App(box, options);
+}
+
+class App implements Server {
+  readonly #box: Signalbox;
+  readonly #options: ServerOptions;
+  readonly #hono = new Hono();
+  readonly #stop = new AbortController();
+  readonly #hub: EventHub;
+  readonly #rate: RateLimit;
+  readonly #strangers: RateLimit;
+  readonly #clock: Clock;
+  readonly #gate: Gate;
+  readonly #localHash: string | undefined;
+
+  constructor(box: Signalbox, options: ServerOptions) {
+    this.#box = box;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#hub = new EventHub(box, this.#stop.signal);
+    this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
+    this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
+    this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
+    this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
+    this.#routes();
+  }
+
+  get readers(): number {
+    return this.#hub.readers;
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error('the server stops'));
+  }
+
+  async fetch(request: Request): Promise<Response> {
+    let response: Response;
+    try {
+      const url = new URL(request.url);
+      refuseTricked(request.headers, url, this.#gate);
+      refuseUnlessDecodable(url.pathname);
+      response = await this.#hono.fetch(request);
+    } catch (error) {
+      response = responseOf(answerOf(error));
+    }
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
+    return response;
+  }
+
+  #routes(): void {
+    const hono = this.#hono;
+    hono.get('/healthz', async () => {
+      const { revision } = await this.#box.health();
+      return json({ status: 'ok', revision });
+    });
+    const description = openApi(OPERATIONS);
+    const page = docsPage(OPERATIONS);
+    hono.get('/openapi.json', () => json(description));
+    for (const [path, { type, text }] of Object.entries(page)) {
+      hono.get(path, () => new Response(text, { headers: { 'Content-Type': type } }));
+    }
+    const methods = new Map<string, string[]>();
+    for (const operation of OPERATIONS) {
+      const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
+      hono.on(operation.method.toUpperCase(), path, (context) => this.#answered(operation, context));
+      methods.set(path, [...(methods.get(path) ?? []), operation.method.toUpperCase()]);
+    }
+    for (const [path, allowed] of methods) {
+      hono.all(path, () => {
+        const accepted = allowed.join(', ');
+        throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
+      });
+    }
+    hono.notFound(() => {
+      return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
+    });
+    hono.onError((error) => responseOf(answerOf(error)));
+  }
+
+  async #answered(operation: Operation, context: Context): Promise<Response> {
+    const begun = this.#clock.monotonic();
+    let caller: Caller | undefined;
+    let response: Response;
+    try {
+      caller = await this.#callerOf(context.req.raw.headers);
+      this.#rate.take(caller.id);
+      refuseUnlessRole(caller, operation);
+      const answer = await this.#run(operation, context, caller);
+      response = answer instanceof Response ? answer : responseOf(answer);
+      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      if (context.req.raw.method === 'HEAD') await response.body?.cancel();
+    } catch (error) {
+      response = responseOf(answerOf(error));
+    }
+    const ms = this.#clock.monotonic() - begun;
+    this.#options.onRequest?.({ operation: operation.id, status: response.status, ms, caller: caller?.id });
+    return response;
+  }
+
+  async #callerOf(headers: Headers): Promise<Caller> {
+    const [, secret] = /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '') ?? [];
+    if (secret !== undefined) {
+      if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
+        return { id: 'local', name: 'local', role: 'administrator' };
+      }
+      const found = await this.#box.tokens.find(secret);
+      if (found !== undefined) return found;
+    }
+    this.#strangers.take('');
+    const what = secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked';
+    const how = 'send Authorization: Bearer TOKEN; signalbox token local prints one for this machine';
+    throw new Problem('unauthenticated', `${what}: ${how}`, {}, { 'WWW-Authenticate': 'Bearer' });
+  }
+
+  async #run(operation: Operation, context: Context, caller: Caller): Promise<Answer | Response> {
+    const { raw } = context.req;
+    const text = operation.body === undefined ? '' : await this.#bodyOf(raw);
+    const params = checked(operation.params, context.req.param(), 'the path');
+    const query = checked(operation.query, queryOf(context), 'the query');
+    const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
+    const isStream = Object.values(operation.answers).every(({ schema }) => schema === undefined);
+    const limit = isStream ? [] : [AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS)];
+    const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
+    const run = (): Promise<Answer | Response> =>
+      operation.run({
+        ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
+        allowsCommands: this.#options.allowsCommands === true,
+      });
+    const key = raw.headers.get(KEY_HEADER);
+    if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
+    const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
+    return onceOnly(this.#box, { key, caller, content }, run as () => Promise<Answer>);
+  }
+
+  async #bodyOf(request: Request): Promise<string> {
+    const type = (request.headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase();
+    if (type !== 'application/json') {
+      throw new Problem('wrong-content-type', 'send the body as JSON, with Content-Type: application/json');
+    }
+    return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
+  }
+}
+
+function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
+  if (allows(caller.role, needed)) return;
+  throw new Problem('wrong-role', `this needs the role ${needed}, and this token is of a ${caller.role}`, {
+    ...{ needed, role: caller.role },
+  });
+}
+
+/** The router reads a path that is wrongly encoded as it stands: a name would then have two spellings. */
+function refuseUnlessDecodable(path: string): void {
+  try {
+    decodeURIComponent(path);
+  } catch {
+    throw new WrongInput('the path', [{ where: '', problem: 'it is not percent-encoded UTF-8' }]);
+  }
+}
+
+/** Repeated ones as a list. */
+function queryOf(context: Context): Record<string, string | readonly string[]> {
+  return Object.fromEntries(
+    Object.entries(context.req.queries()).map(([name, values]) => [
+      name,
+      values.length === 1 ? (values[0] as string) : values,
+    ]),
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text === '' ? '{}' : text) as unknown;
+  } catch (error) {
+    throw new WrongInput('the body', [{ where: '', problem: `it is not JSON: ${(error as Error).message}` }]);
+  }
+}
+
+function checked(schema: z.ZodType | undefined, value: unknown, what: string): unknown {
+  if (schema === undefined) return undefined;
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const problems = result.error.issues
+    .slice(0, 10)
+    .map(({ path, message }) => ({ where: path.join('.'), problem: message }));
+  throw new WrongInput(what, problems);
+}
+
+class WrongInput extends Problem {
+  constructor(what: string, problems: readonly { readonly where: string; readonly problem: string }[]) {
+    const told = problems.map(({ where, problem }) => (where === '' ? problem : `${where}: ${problem}`)).join('; ');
+    super('invalid-input', `${what} is wrong: ${told}`, { problems });
+  }
+}
+
+function responseOf({ status, body, headers = {} }: Answer): Response {
+  const type = status >= 400 ? PROBLEM_TYPE : 'application/json';
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { 'Content-Type': type, 'Cache-Control': 'no-store', ...headers },
+  });
+}
+
+function json(body: unknown): Response {
+  return responseOf({ status: 200, body });
+}

@@ -1,0 +1,174 @@
+/** Server-sent events for one reader: bounded, with a heartbeat, and with ids from which it can go on. */
+import { matches } from '../core/index.ts';
+import type { Revision } from '../store/index.ts';
+import type { SignalboxEvent } from '../runtime/observe/event-types.ts';
+import type { EventSource } from '../runtime/observe/events.ts';
+import type { EventHub, EventReader } from './event-hub.ts';
+
+export interface StreamSettings {
+  readonly patterns: readonly string[];
+  readonly resources: readonly string[];
+  readonly heartbeatMs: number;
+  /** The most characters that wait for a slow reader. */
+  readonly mostWaiting: number;
+}
+
+/** The last event that a reader has of a source: all of a revision, or those up to `index`. */
+interface Point {
+  readonly revision: Revision;
+  readonly index?: number;
+}
+
+export type ReaderPlace = Readonly<Record<EventSource, Point>>;
+
+/**
+ * `r812,t790`: everything up to revision 812 of records, and 790 of tasks. `r812.0,t790`: of revision 812 the first event. A
+ * plain revision stands for both.
+ */
+export function placeIn(text: string): ReaderPlace | undefined {
+  if (/^\d{1,15}$/.test(text)) return { records: { revision: Number(text) }, tasks: { revision: Number(text) } };
+  const found = /^r(\d{1,15})(?:\.(\d{1,6}))?,t(\d{1,15})(?:\.(\d{1,6}))?$/.exec(text);
+  if (found === null) return undefined;
+  const point = (revision = '', index?: string): Point => ({
+    revision: Number(revision),
+    ...(index !== undefined && { index: Number(index) }),
+  });
+  return { records: point(found[1], found[2]), tasks: point(found[3], found[4]) };
+}
+
+export function placeTold({ records, tasks }: ReaderPlace): string {
+  const told = ({ revision, index }: Point): string => (index === undefined ? `${revision}` : `${revision}.${index}`);
+  return `r${told(records)},t${told(tasks)}`;
+}
+
+/** The revision after which to read: a revision that was read in part is read again, and its first events are left out. */
+function sinceOf({ revision, index }: Point): Revision {
+  return index === undefined ? revision : Math.max(0, revision - 1);
+}
+
+/** A reader that is too slow gets `resync` in place of what it missed: the server keeps no more than `mostWaiting` for it. */
+export class EventStream implements EventReader {
+  readonly #settings: StreamSettings;
+  #place: Record<EventSource, Point> = { records: { revision: 0 }, tasks: { revision: 0 } };
+  readonly #over = new AbortController();
+  #controller: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #waiting: string[] = [];
+  #waitingLength = 0;
+  #hasMissed = false;
+  #heartbeat: NodeJS.Timeout | undefined;
+
+  constructor(settings: StreamSettings) {
+    this.#settings = settings;
+  }
+
+  /** Begins to read the hub; the signal ends it. */
+  async open(hub: EventHub, since: ReaderPlace | undefined, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const over = AbortSignal.any([signal, this.#over.signal]);
+    const body = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => void (this.#controller = controller),
+        pull: () => this.#flush(),
+        cancel: () => this.#over.abort(),
+      },
+      { highWaterMark: 16 },
+    );
+    over.addEventListener('abort', () => this.#close(), { once: true });
+    try {
+      await this.#begin(hub, since, over);
+    } catch (error) {
+      this.#over.abort();
+      throw error;
+    }
+    return body;
+  }
+
+  async #begin(hub: EventHub, since: ReaderPlace | undefined, over: AbortSignal): Promise<void> {
+    this.#heartbeat = setInterval(() => this.#send(': alive\n\n'), this.#settings.heartbeatMs);
+    this.#send(': signalbox events\nretry: 1000\n\n');
+    if (since === undefined) {
+      const { records, tasks } = await hub.now();
+      this.#place = { records: { revision: records }, tasks: { revision: tasks } };
+    } else this.#place = { ...since };
+    // So that a reader that is cut off before its first event knows where to go on.
+    this.#send(`id: ${placeTold(this.#place)}\nevent: open\ndata: {}\n\n`);
+    const { records, tasks } = this.#place;
+    await hub.read(this, { records: sinceOf(records), tasks: sinceOf(tasks) }, over);
+  }
+
+  told(source: EventSource, revision: Revision, events: readonly SignalboxEvent[]): void {
+    const last = this.#place[source];
+    const known = revision === last.revision ? (last.index ?? -1) : -1;
+    events.forEach((event, index) => {
+      if (index <= known) return;
+      this.#place[source] = index === events.length - 1 ? { revision } : { revision, index };
+      if (this.#isWanted(event)) this.#send(told(event, placeTold(this.#place)));
+    });
+  }
+
+  missed(source: EventSource, revision: Revision): void {
+    this.#place[source] = { revision };
+    this.#send(this.#resync('the store has forgotten what happened since'));
+  }
+
+  #isWanted({ type, resource }: SignalboxEvent): boolean {
+    const { patterns, resources } = this.#settings;
+    if (patterns.length > 0 && !patterns.some((pattern) => matches(pattern, type))) return false;
+    return resources.length === 0 || resources.includes(resource);
+  }
+
+  #resync(why: string): string {
+    const data = JSON.stringify({ type: 'resync', resource: '*', why });
+    return `id: ${placeTold(this.#place)}\nevent: resync\ndata: ${data}\n\n`;
+  }
+
+  #send(text: string): void {
+    if (this.#over.signal.aborted) return;
+    const isAlive = text.startsWith(':');
+    if (this.#waitingLength + text.length > this.#settings.mostWaiting) {
+      if (isAlive) return;
+      this.#waiting = [];
+      this.#waitingLength = 0;
+      this.#hasMissed = true;
+    }
+    if (this.#hasMissed) return;
+    this.#waiting.push(text);
+    this.#waitingLength += text.length;
+    this.#flush();
+  }
+
+  #flush(): void {
+    const controller = this.#controller;
+    if (controller === undefined) return;
+    while ((controller.desiredSize ?? 0) > 0) {
+      if (this.#hasMissed && this.#waiting.length === 0) {
+        this.#hasMissed = false;
+        controller.enqueue(bytes(this.#resync('this reader was too slow')));
+        continue;
+      }
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#waitingLength -= next.length;
+      controller.enqueue(bytes(next));
+    }
+  }
+
+  #close(): void {
+    clearInterval(this.#heartbeat);
+    this.#over.abort();
+    try {
+      this.#controller?.close();
+    } catch {
+      // The reader has gone.
+    }
+    this.#controller = undefined;
+  }
+}
+
+function told(event: SignalboxEvent, place: string): string {
+  return `id: ${place}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+const encoder = new TextEncoder();
+function bytes(text: string): Uint8Array {
+  return encoder.encode(text);
+}

@@ -1,0 +1,48 @@
+/**
+ * Refuses requests that a browser was tricked into. A page of another site can make its name lead to this server (DNS
+ * rebinding): then the Host is that name. Or it sends requests across sites: then the Origin is that site.
+ */
+import { isIP } from 'node:net';
+import { Problem } from './problem.ts';
+
+export interface Gate {
+  /** Names besides addresses and `localhost` under which the server is reached. */
+  readonly hosts: readonly string[];
+}
+
+export function refuseTricked(headers: Headers, url: URL, { hosts }: Gate): void {
+  const host = headers.get('host') ?? url.host;
+  const name = nameOf(host);
+  // An address cannot be rebound: only a name can be made to lead elsewhere.
+  const isKnown = name !== undefined && (name === 'localhost' || isIP(name) !== 0 || hosts.includes(name));
+  if (!isKnown) {
+    throw new Problem(
+      'wrong-host',
+      `the Host is not one of this server; start it with serve --allow-host NAME to add one`,
+    );
+  }
+  const origin = headers.get('origin');
+  const site = headers.get('sec-fetch-site');
+  const isOwn = origin === null || origin === `http://${host}` || origin === `https://${host}`;
+  if (isOwn && site !== 'cross-site') return;
+  throw new Problem('foreign-origin', 'this request comes from a page of another site');
+}
+
+/** `localhost` of `localhost:7077`, `::1` of `[::1]:7077`; undefined if it is no host. */
+function nameOf(host: string): string | undefined {
+  const [, six, name] = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::\d{1,5})?$/.exec(host) ?? [];
+  return (six ?? name)?.toLowerCase();
+}
+
+/** Nothing of the API is for a page of another site, nor to be kept by a browser. */
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Permissions-Policy': 'camera=(), geolocation=(), microphone=()',
+};

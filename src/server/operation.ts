@@ -1,0 +1,62 @@
+/**
+ * One description of each operation, from which everything else is made: the route, the checks of what comes in, the
+ * OpenAPI description, and what else shows operations to people and programs.
+ */
+import type { z } from 'zod';
+import type { Role } from '../core/index.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { EventHub } from './event-hub.ts';
+import type { Answer, ProblemCode } from './problem.ts';
+
+/** Who sent a request: what its token allows. */
+export interface Caller {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly holders?: readonly string[];
+}
+
+export interface Call<Params, Query, Body> {
+  readonly box: Signalbox;
+  readonly caller: Caller;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  /** Aborts when the client is gone, when the request has taken too long, or when the server stops. */
+  readonly signal: AbortSignal;
+  /** Whether guards and pipelines may run commands on the machine of the server. */
+  readonly allowsCommands: boolean;
+  readonly headers: Headers;
+  readonly hub: EventHub;
+}
+
+export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
+  /** Unique: the operation id of OpenAPI, and the name of whatever else is made of it. */
+  readonly id: string;
+  readonly method: 'get' | 'post' | 'put' | 'delete';
+  /** With `{name}` where a parameter stands. */
+  readonly path: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly role: Role;
+  readonly params?: z.ZodType<Params>;
+  readonly query?: z.ZodType<Query>;
+  readonly body?: z.ZodType<Body>;
+  /** By status. An empty schema is a stream. */
+  readonly answers: Readonly<Record<number, { readonly description: string; readonly schema?: z.ZodType }>>;
+  /** What it may be refused with, besides what may happen to every request. */
+  readonly problems?: readonly ProblemCode[];
+  /** Its answer has a secret in it, which must not be kept: an Idempotency-Key does nothing. */
+  readonly isSecret?: true;
+  run(call: Call<Params, Query, Body>): Promise<Answer | Response>;
+}
+
+/** Lets the compiler derive what `run` gets from the schemas. */
+export function operation<Params, Query, Body>(one: Operation<Params, Query, Body>): Operation {
+  return one as unknown as Operation;
+}
+
+export function ok(body: unknown, status = 200, headers?: Readonly<Record<string, string>>): Answer {
+  return { status, body, ...(headers !== undefined && { headers }) };
+}

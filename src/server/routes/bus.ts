@@ -1,0 +1,108 @@
+/**
+ * Plain keys of the store over HTTP, for administrators only: tasks are claimed by such keys, and on etcd they may be anything
+ * that lies beside the store, other stores and their tokens included.
+ */
+import { z } from 'zod';
+import type { BusCompare, BusOperation, BusPair } from '../../runtime/bus/bus.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { Problem } from '../problem.ts';
+
+const tag = 'bus';
+const path = '/v1/bus/{key}';
+const key = z.string().min(1).max(1000).describe('The key; in a path, percent-encoded.');
+const params = z.strictObject({ key });
+const value = z.string().describe('Text, at most 1 MiB.');
+
+const pair = z.object({
+  key: z.string(),
+  value: z.string(),
+  createRevision: z.int(),
+  modRevision: z.int(),
+  version: z.int(),
+});
+const written = z.object({ key: z.string(), revision: z.int() });
+
+const compare = z.union([
+  z.strictObject({
+    key,
+    target: z.enum(['version', 'create', 'mod']),
+    is: z.enum(['=', '!=', '<', '>']),
+    than: z.int(),
+  }),
+  z.strictObject({ key, target: z.literal('value'), is: z.enum(['=', '!=']), than: z.string() }),
+]);
+const step = z.union([
+  z.strictObject({ do: z.literal('put'), key, value }),
+  z.strictObject({ do: z.literal('delete'), key }),
+  z.strictObject({ do: z.literal('get'), key }),
+]);
+
+export const bus: readonly Operation[] = [
+  operation({
+    ...{ id: 'bus.get', method: 'get', path, tag, role: 'administrator', params },
+    summary: 'Read a key',
+    description: 'Its value and its revisions.',
+    answers: { 200: { description: 'The key.', schema: pair } },
+    problems: ['no-such-thing'],
+    async run({ box, params: { key: which } }) {
+      const found = await readPair(box, which);
+      if (found === null) throw new Problem('no-such-thing', `there is no key ${which}`, { key: which });
+      return ok(found);
+    },
+  }),
+  operation({
+    ...{ id: 'bus.put', method: 'put', path, tag, role: 'administrator', params },
+    summary: 'Write a key',
+    description: 'With `ifAbsent` or `ifValue` only if that is so: compare and swap.',
+    body: z.strictObject({ value, ifAbsent: z.literal(true).optional(), ifValue: z.string().optional() }),
+    answers: { 200: { description: 'Written.', schema: written } },
+    problems: ['condition-failed'],
+    async run({ box, params: { key: which }, body: { value: text, ifAbsent, ifValue } }) {
+      const compares: BusCompare[] = [
+        ...(ifAbsent === true ? [{ key: which, target: 'version', is: '=', than: 0 } as const] : []),
+        ...(ifValue === undefined ? [] : [{ key: which, target: 'value', is: '=', than: ifValue } as const]),
+      ];
+      const put: BusOperation = { do: 'put', key: which, value: text };
+      const { succeeded, revision } = await box.bus.transaction(compares, [put]);
+      if (succeeded) return ok({ key: which, revision });
+      throw new Problem('condition-failed', `${which} is not as expected; nothing was changed`, { key: which });
+    },
+  }),
+  operation({
+    ...{ id: 'bus.delete', method: 'delete', path, tag, role: 'administrator', params },
+    summary: 'Delete a key',
+    description: 'Answers how many keys there were: 0 or 1.',
+    answers: { 200: { description: 'Deleted.', schema: z.object({ key: z.string(), deleted: z.int() }) } },
+    async run({ box, params: { key: which } }) {
+      return ok({ key: which, ...(await box.bus.delete(which)) });
+    },
+  }),
+  operation({
+    ...{ id: 'bus.transaction', method: 'post', path: '/v1/bus', tag, role: 'administrator' },
+    summary: 'Compare, then write',
+    description: 'Does `success` if every comparison holds, else `failure`; all or nothing.',
+    body: z.strictObject({
+      compare: z.array(compare).max(100),
+      success: z.array(step).max(100),
+      failure: z.array(step).max(100).optional(),
+    }),
+    answers: {
+      200: {
+        description: 'What was done.',
+        schema: z.object({
+          succeeded: z.boolean(),
+          revision: z.int(),
+          results: z.array(z.looseObject({ do: z.string() })),
+        }),
+      },
+    },
+    async run({ box, body }) {
+      return ok(await box.bus.transaction(body.compare, body.success, body.failure));
+    },
+  }),
+];
+
+async function readPair(box: Parameters<Operation['run']>[0]['box'], which: string): Promise<BusPair | null> {
+  const [read] = (await box.bus.transaction([], [{ do: 'get', key: which }])).results;
+  return read?.do === 'get' ? read.pair : null;
+}

@@ -1,0 +1,58 @@
+/** Events over HTTP, as a stream of server-sent events. */
+import { z } from 'zod';
+import { patternProblem } from '../../core/index.ts';
+import { Failure, shown } from '../../failure.ts';
+import { EventStream, placeIn } from '../event-stream.ts';
+import { type Operation, operation } from '../operation.ts';
+
+const list = z
+  .union([z.string(), z.array(z.string())])
+  .transform((value) => (Array.isArray(value) ? value : [value]))
+  .optional();
+
+export const EVENTS_PATH = '/v1/events';
+const HEARTBEAT_MS = 15_000;
+const MOST_WAITING = 1024 * 1024;
+
+export const events: readonly Operation[] = [
+  operation({
+    ...{ id: 'events', method: 'get', path: EVENTS_PATH, tag: 'events', role: 'viewer' },
+    summary: 'Follow events',
+    description:
+      'Server-sent events, from now on or from where the reader was: browsers send `Last-Event-ID` by themselves, others may ' +
+      'use `since`, a revision of the store or the id of an event. An event `resync` says that some were missed, because the ' +
+      'store has forgotten them or the reader was too slow: read the state itself. A comment every 15 s shows that the stream ' +
+      'is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not in it.',
+    query: z.strictObject({
+      pattern: list.meta({ description: 'Only these, such as `lock:*` or `task:failed`; repeatable.' }),
+      resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),
+      since: z.string().optional().describe('After this revision, or after the event with this id.'),
+    }),
+    answers: { 200: { description: 'A stream of `text/event-stream`.' } },
+    async run({ hub, signal, headers, query }) {
+      const patterns = query.pattern ?? [];
+      for (const pattern of patterns) {
+        const problem = patternProblem(pattern, 'pattern');
+        if (problem !== undefined) throw new Failure('invalid', problem);
+      }
+      const from = headers.get('last-event-id') ?? query.since ?? '';
+      const place = from === '' ? undefined : placeIn(from);
+      if (from !== '' && place === undefined) {
+        throw new Failure(
+          'invalid',
+          `since is ${shown(from)}; expected a revision, or the id of an event such as r812,t790`,
+        );
+      }
+      const settings = {
+        patterns,
+        resources: query.resource ?? [],
+        heartbeatMs: HEARTBEAT_MS,
+        mostWaiting: MOST_WAITING,
+      };
+      const body = await new EventStream(settings).open(hub, place, signal);
+      return new Response(body, {
+        headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
+      });
+    },
+  }),
+];

@@ -1,0 +1,230 @@
+/** What locks and semaphores have in common over HTTP. Holds are detached: they last for their time after each renewal. */
+import { z } from 'zod';
+import type { Collected } from '../../runtime/holds/tickets.ts';
+import type { ClaimReleaseOutcome, DetachedHold, HoldClaim, RenewOutcome } from '../../runtime/holds/terms.ts';
+import type { Lock } from '../../runtime/holds/lock.ts';
+import type { Semaphore } from '../../runtime/holds/semaphore.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
+import { type Call, ok, type Operation, operation } from '../operation.ts';
+import { type Answer, Problem, type ProblemCode } from '../problem.ts';
+import { DEFAULT_WAIT_MS, holder, name, reason, renewed, ticket, token, ttlMs, waiting } from '../schemas.ts';
+
+type Kind = 'lock' | 'semaphore';
+
+/** The problems of every wait. */
+export const WAITS: readonly ProblemCode[] = [
+  ...([
+    'busy',
+    'full',
+    'too-large',
+    'timed-out',
+    'deadlock',
+    'impossible',
+    'capacity-mismatch',
+    'lost',
+    'gone',
+  ] as const),
+];
+
+export const params = z.strictObject({ name });
+export const base = (kind: Kind): string => `/v1/${kind}s/{name}`;
+
+export function resourceIn(box: Signalbox, kind: Kind, called: string): Lock | Semaphore {
+  return kind === 'lock' ? box.lock(called) : box.semaphore(called);
+}
+
+/** The options of the library among the fields of a body; those that were not given are left out. */
+export function given<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
+}
+
+interface Asking {
+  readonly holder: string;
+  readonly wait?: boolean | undefined;
+  readonly waitMs?: number | undefined;
+  readonly ticket?: string | undefined;
+  readonly strategy?: 'retry' | 'fail-fast' | 'steal-stale' | 'force' | undefined;
+  readonly reason?: string | undefined;
+}
+
+interface Askable<H extends DetachedHold> {
+  readonly resource: string;
+  askDetached(options: never): Promise<Collected<H>>;
+  collect(
+    claim: { ticket: string; holder: string },
+    options: { waitMs: number; signal: AbortSignal },
+  ): Promise<Collected<H>>;
+}
+
+/**
+ * Asks, or goes on with a ticket. A wait that outlasts the request answers 202 with the ticket, which keeps the place while
+ * the client is away, and also while the server is.
+ */
+export async function acquire<H extends DetachedHold>(
+  { caller, signal }: Pick<Call<unknown, unknown, unknown>, 'caller' | 'signal'>,
+  of: Askable<H>,
+  { wait = true, waitMs = DEFAULT_WAIT_MS, ticket: known, ...asked }: Asking,
+): Promise<Answer> {
+  const { strategy, holder: who } = asked;
+  refuseForeign(caller, who);
+  if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
+  if (strategy === 'force' && (asked.reason ?? '') === '') {
+    throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');
+  }
+  const { resource } = of;
+  const options = given({ ...asked, strategy: wait ? strategy : (strategy ?? 'fail-fast') });
+  let answer = known === undefined ? await of.askDetached(options as never) : undefined;
+  if (answer === undefined || answer.kind === 'waiting') {
+    const of1 = { ticket: answer?.ticket ?? (known as string), holder: who };
+    answer = await of.collect(of1, { waitMs: known === undefined && !wait ? 0 : waitMs, signal });
+  }
+  if (answer.kind === 'gone') {
+    throw new Problem('gone', `${resource}: there is no such request any more; ask without a ticket`, { resource });
+  }
+  if (answer.kind === 'waiting') {
+    const { kind: outcome, position, holders, ticket: place } = answer;
+    return ok({ outcome, resource, holder: who, ticket: place, position: position ?? null, holders }, 202);
+  }
+  const { id: _id, ...hold } = answer.hold;
+  return ok(hold);
+}
+
+export function renewing(kind: Kind): Operation {
+  return operation({
+    ...{ id: `${kind}.renew`, method: 'post', path: `${base(kind)}/renew`, tag: `${kind}s`, role: 'worker', params },
+    summary: 'Renew a hold',
+    description: 'Extends a hold by its full time; with `ttlMs`, by another time from now on.',
+    body: z.strictObject({ holder, token, ttlMs: ttlMs.optional() }),
+    answers: { 200: { description: 'Renewed, or held by a process that renews it itself.', schema: renewed } },
+    problems: ['lost', 'not-owner'],
+    async run({ box, caller, params: { name: called }, body: { ttlMs: longer, ...claim } }) {
+      refuseForeign(caller, claim.holder);
+      const one = resourceIn(box, kind, called);
+      return renewalTold(one.resource, longer === undefined ? await one.renew(claim) : await one.extend(claim, longer));
+    },
+  });
+}
+
+export function renewalTold(resource: string, { kind: outcome, ...times }: RenewOutcome): Answer {
+  if (outcome === 'lost') throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome });
+  if (outcome === 'not-owner') throw notOwner(resource);
+  return ok({ outcome, resource, ...times });
+}
+
+export function notOwner(resource: string): Problem {
+  return new Problem('not-owner', `${resource}: this token and holder do not have it`, {
+    resource,
+    outcome: 'not-owner',
+  });
+}
+
+export function releasing(kind: Kind): Operation {
+  return operation({
+    ...{
+      id: `${kind}.release`,
+      method: 'post',
+      path: `${base(kind)}/release`,
+      tag: `${kind}s`,
+      role: 'worker',
+      params,
+    },
+    summary: 'Release a hold',
+    description:
+      'Ends a hold; the next in line gets it. With the token, a release that comes too late changes nothing.',
+    body: z.strictObject({ holder, token: token.optional() }),
+    answers: {
+      200: {
+        description: 'Released.',
+        schema: z.object({ outcome: z.literal('released'), resource: z.string() }),
+      },
+    },
+    problems: ['not-owner', 'not-held', 'ambiguous'],
+    async run({ box, caller, params: { name: called }, body }) {
+      refuseForeign(caller, body.holder);
+      const one = resourceIn(box, kind, called);
+      return releaseTold(one.resource, await one.release(given(body) as HoldClaim));
+    },
+  });
+}
+
+function releaseTold(resource: string, outcome: ClaimReleaseOutcome): Answer {
+  switch (outcome.kind) {
+    case 'released':
+      return ok({ outcome: 'released', resource });
+    case 'not-owner':
+      throw notOwner(resource);
+    case 'already-free':
+      throw new Problem('not-held', `${resource}: it is not held`, { resource, outcome: outcome.kind });
+    case 'ambiguous':
+      throw new Problem('ambiguous', `${resource}: this holder has several holds; name one by its token`, {
+        ...{ resource, tokens: outcome.tokens },
+      });
+  }
+}
+
+export function withdrawing(kind: Kind): Operation {
+  return operation({
+    ...{
+      id: `${kind}.withdraw`,
+      method: 'post',
+      path: `${base(kind)}/withdraw`,
+      tag: `${kind}s`,
+      role: 'worker',
+      params,
+    },
+    summary: 'Give up waiting',
+    description: 'Takes a request out of the queue by its ticket. If it was granted meanwhile, the hold goes back.',
+    body: z.strictObject({ holder, ticket }),
+    answers: {
+      200: {
+        description: 'Withdrawn.',
+        schema: z.object({ outcome: z.literal('withdrawn'), resource: z.string() }),
+      },
+    },
+    problems: ['gone'],
+    async run({ box, caller, params: { name: called }, body }) {
+      refuseForeign(caller, body.holder);
+      const one = resourceIn(box, kind, called);
+      const { resource } = one;
+      const { kind: outcome } = await one.withdraw(body);
+      if (outcome === 'gone') throw new Problem('gone', `${resource}: there is no such request any more`, { resource });
+      return ok({ outcome, resource });
+    },
+  });
+}
+
+export function breaking(kind: Kind): Operation {
+  return operation({
+    ...{
+      id: `${kind}.break`,
+      method: 'post',
+      path: `${base(kind)}/break`,
+      tag: `${kind}s`,
+      role: 'administrator',
+      params,
+    },
+    summary: 'End every hold',
+    description:
+      'Takes it from all its holders, who get the reason; an event records who did it. The next in line gets it.',
+    body: z.strictObject({ reason, holder: holder.optional() }),
+    answers: {
+      200: {
+        description: 'How many holds were ended.',
+        schema: z.object({ outcome: z.literal('broken'), resource: z.string(), broken: z.int(), by: z.string() }),
+      },
+    },
+    problems: ['not-held'],
+    async run({ box, caller, params: { name: called }, body }) {
+      const by = actorOf(caller, body.holder);
+      const one = resourceIn(box, kind, called);
+      const { resource } = one;
+      const { broken } = await one.break({ holder: by, reason: body.reason });
+      if (broken === 0)
+        throw new Problem('not-held', `${resource}: it is not held, so there is nothing to break`, { resource });
+      return ok({ outcome: 'broken', resource, broken, by });
+    },
+  });
+}
+
+export { waiting };

@@ -1,0 +1,23 @@
+/** All operations. */
+import type { Operation } from '../operation.ts';
+import { bus } from './bus.ts';
+import { events } from './events.ts';
+import { guards } from './guards.ts';
+import { locks } from './locks.ts';
+import { looking } from './looking.ts';
+import { pipelines } from './pipelines.ts';
+import { semaphores } from './semaphores.ts';
+import { tasks } from './tasks.ts';
+import { tokens } from './tokens.ts';
+
+export const OPERATIONS: readonly Operation[] = [
+  ...locks,
+  ...semaphores,
+  ...tasks,
+  ...guards,
+  ...pipelines,
+  ...looking,
+  ...events,
+  ...bus,
+  ...tokens,
+];

@@ -1,0 +1,142 @@
+/** Locks over HTTP. */
+import { z } from 'zod';
+import { lockJson } from '../../json/survey.ts';
+import type { ModeOutcome } from '../../runtime/holds/terms.ts';
+import { refuseForeign } from '../acting.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { type Answer, Problem } from '../problem.ts';
+import {
+  anyObject,
+  grant,
+  holder,
+  maxHoldMs,
+  metadata,
+  priority,
+  reason,
+  settings,
+  strategy,
+  ticket,
+  token,
+  ttlMs,
+  waiting,
+  waitMs,
+} from '../schemas.ts';
+import { acquire, base, breaking, given, notOwner, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
+
+const mode = z.enum(['exclusive', 'shared']).describe('Alone, or together with other readers.');
+const path = base('lock');
+const tag = 'locks';
+const tokenAnswer = z.object({ outcome: z.string(), resource: z.string(), holder: z.string(), token: z.int() });
+
+export const locks: readonly Operation[] = [
+  operation({
+    ...{ id: 'lock.list', method: 'get', path: '/v1/locks', tag, role: 'viewer' },
+    summary: 'List locks',
+    description: 'All locks that are held, waited for or configured, at one revision of the store.',
+    answers: {
+      200: {
+        description: 'The locks, and keys that cannot be read.',
+        schema: z.object({ revision: z.int(), locks: z.array(anyObject), malformed: z.array(anyObject) }),
+      },
+    },
+    async run({ box }) {
+      const { revision, at, locks: found, malformed } = await box.survey();
+      return ok({ revision, locks: found.map((lock) => lockJson(lock, at)), malformed });
+    },
+  }),
+  operation({
+    ...{ id: 'lock.show', method: 'get', path, tag, role: 'viewer', params },
+    summary: 'Show a lock',
+    description: 'Who holds it, since when and why, and who waits. A lock that was never used is free.',
+    answers: { 200: { description: 'The lock.', schema: z.looseObject({ name: z.string(), isFree: z.boolean() }) } },
+    async run({ box, params: { name } }) {
+      const {
+        locks: [lock],
+        at,
+      } = await box.survey({ resource: { kind: 'lock', name } });
+      return ok(lockJson(lock as never, at));
+    },
+  }),
+  operation({
+    ...{ id: 'lock.acquire', method: 'post', path: `${path}/acquire`, tag, role: 'worker', params },
+    summary: 'Acquire a lock',
+    description:
+      'Waits in the queue for at most `waitMs`, and then answers 202 with a ticket. The same request with the ticket goes on ' +
+      'waiting in the same place, at any server of the store. A ticket that is not sent again within the time of the hold ' +
+      'leaves the queue. With `wait: false` a lock that is held is refused at once. The same holder again gets the same token.',
+    body: z.strictObject({
+      holder,
+      mode: mode.optional(),
+      ttlMs: ttlMs.optional(),
+      wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
+      waitMs: waitMs.optional(),
+      ticket: ticket.optional(),
+      priority: priority.optional(),
+      reason: reason.optional(),
+      metadata: metadata.optional(),
+      maxHoldMs: maxHoldMs.optional(),
+      strategy: strategy.optional(),
+    }),
+    answers: {
+      200: { description: 'Acquired.', schema: z.object({ ...grant, mode }) },
+      202: { description: 'It waits, and keeps its place.', schema: waiting },
+    },
+    problems: [...WAITS, 'upgrade-conflict'],
+    run: (call) => acquire(call, call.box.lock(call.params.name), call.body),
+  }),
+  renewing('lock'),
+  releasing('lock'),
+  withdrawing('lock'),
+  operation({
+    ...{ id: 'lock.upgrade', method: 'post', path: `${path}/upgrade`, tag, role: 'worker', params },
+    summary: 'Make a shared hold exclusive',
+    description:
+      'Waits until the other readers have left, ahead of waiting writers, and keeps the hold alive meanwhile. The token changes. ' +
+      'A wait that is over keeps no place: ask again.',
+    body: z.strictObject({ holder, token, waitMs: waitMs.optional() }),
+    answers: { 200: { description: 'Exclusive from now on.', schema: tokenAnswer } },
+    problems: ['busy', 'timed-out', 'upgrade-conflict', 'deadlock', 'lost', 'not-owner', 'attached'],
+    async run({ box, caller, signal, params: { name }, body: { waitMs: longest = 0, ...claim } }) {
+      refuseForeign(caller, claim.holder);
+      const lock = box.lock(name);
+      return modeTold(lock.resource, claim.holder, await lock.upgrade(claim, { waitMs: longest, signal }));
+    },
+  }),
+  operation({
+    ...{ id: 'lock.downgrade', method: 'post', path: `${path}/downgrade`, tag, role: 'worker', params },
+    summary: 'Make an exclusive hold shared',
+    description: 'Nobody gets the lock in between; waiting readers join. The token stays the same.',
+    body: z.strictObject({ holder, token }),
+    answers: { 200: { description: 'Shared from now on.', schema: tokenAnswer } },
+    problems: ['lost', 'not-owner', 'attached'],
+    async run({ box, caller, params: { name }, body }) {
+      refuseForeign(caller, body.holder);
+      const lock = box.lock(name);
+      return modeTold(lock.resource, body.holder, await lock.downgrade(body));
+    },
+  }),
+  operation({
+    ...{ id: 'lock.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
+    summary: 'Set rules that bind every holder',
+    description: 'From the next grant on, whatever a holder asks for. What is left out stays; null removes a limit.',
+    body: z.strictObject(settings),
+    answers: { 200: { description: 'The rules.', schema: anyObject } },
+    async run({ box, params: { name }, body }) {
+      const lock = box.lock(name);
+      await lock.configure(given(body) as never);
+      const { onStale, maxHoldMs: longest, ttlMs: ttl } = await lock.inspect();
+      return ok({ resource: lock.resource, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
+    },
+  }),
+  breaking('lock'),
+];
+
+function modeTold(resource: string, who: string, outcome: ModeOutcome): Answer {
+  if ('token' in outcome) return ok({ outcome: outcome.kind, resource, holder: who, token: outcome.token });
+  if (outcome.kind === 'lost')
+    throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
+  if (outcome.kind === 'attached') {
+    throw new Problem('attached', `${resource}: a running process holds it, and changes its mode itself`, { resource });
+  }
+  throw notOwner(resource);
+}

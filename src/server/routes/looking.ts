@@ -1,0 +1,42 @@
+/** What shows the whole store: who holds what, everything at a glance, members. */
+import { z } from 'zod';
+import { type Crew, crewJson, crewOf } from '../../json/member.ts';
+import { lookAtEverything, statusJson } from '../../json/status.ts';
+import { surveyJson } from '../../json/survey.ts';
+import { taskJson } from '../../json/task.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { anyObject } from '../schemas.ts';
+
+export const looking: readonly Operation[] = [
+  operation({
+    ...{ id: 'status', method: 'get', path: '/v1/status', tag: 'overview', role: 'viewer' },
+    summary: 'Everything at a glance',
+    description: 'Locks, semaphores, tasks, pipelines and members: what `signalbox status --json` prints.',
+    answers: { 200: { description: 'Everything.', schema: anyObject } },
+    run: async ({ box }) => ok(statusJson(await lookAtEverything(box))),
+  }),
+  operation({
+    ...{ id: 'who', method: 'get', path: '/v1/who', tag: 'overview', role: 'viewer' },
+    summary: 'Who holds what, and who waits',
+    description: 'What `signalbox who --json` prints: locks, semaphores, running tasks and members.',
+    answers: { 200: { description: 'Who holds what.', schema: anyObject } },
+    async run({ box }) {
+      const survey = await box.survey();
+      const [running, crew] = await Promise.all([box.tasks.list({ status: 'running' }), crewOf(box)]);
+      return ok({ ...surveyJson(survey), tasks: running.map(taskJson), ...crewJson(crew) });
+    },
+  }),
+  operation({
+    ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },
+    summary: 'List the live members',
+    description:
+      'With what they own; `coordinator` is the first in the order of the ids. A member joins from its own process.',
+    answers: {
+      200: {
+        description: 'The members.',
+        schema: z.object({ members: z.array(anyObject), coordinator: z.string().nullable() }),
+      },
+    },
+    run: async ({ box }) => ok(crewJson((await crewOf(box)) satisfies Crew)),
+  }),
+];

@@ -1,0 +1,113 @@
+/** Pipelines over HTTP: look, resume, cancel. */
+import { z } from 'zod';
+import { PIPELINE_STATES } from '../../core/index.ts';
+import { pipelineJson } from '../../json/pipeline.ts';
+import { actorOf } from '../acting.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { Problem } from '../problem.ts';
+import { anyObject, holder, id, reason } from '../schemas.ts';
+import { given } from './holds.ts';
+
+const tag = 'pipelines';
+const path = '/v1/pipelines/{id}';
+const params = z.strictObject({ id });
+
+export const pipelines: readonly Operation[] = [
+  operation({
+    ...{ id: 'pipeline.list', method: 'get', path: '/v1/pipelines', tag, role: 'viewer' },
+    summary: 'List pipelines',
+    description: 'In the order in which they were started.',
+    query: z.strictObject({ state: z.enum(PIPELINE_STATES as unknown as readonly [string, ...string[]]).optional() }),
+    answers: { 200: { description: 'The pipelines.', schema: z.object({ pipelines: z.array(anyObject) }) } },
+    async run({ box, query }) {
+      const found = await box.pipelines.list(given(query) as never);
+      return ok({ pipelines: found.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })) });
+    },
+  }),
+  operation({
+    ...{ id: 'pipeline.show', method: 'get', path, tag, role: 'viewer', params },
+    summary: 'Show a pipeline',
+    description: 'Its phases, what it waits for, and the end of what its commands printed.',
+    answers: {
+      200: { description: 'The pipeline.', schema: z.looseObject({ pipeline: z.string(), state: z.string() }) },
+    },
+    problems: ['no-such-thing'],
+    async run({ box, params: { id: pipeline } }) {
+      const found = await box.pipelines.show(pipeline);
+      if (found === undefined) throw noSuchPipeline(pipeline);
+      const logs = await box.pipelines.logs(pipeline);
+      return ok({ ...pipelineJson(found), isDriven: found.isDriven, logs });
+    },
+  }),
+  operation({
+    ...{ id: 'pipeline.resume', method: 'post', path: `${path}/resume`, tag, role: 'administrator', params },
+    summary: 'Go on with a pipeline',
+    description:
+      'This server drives it from now on, and runs its commands: that needs `serve --allow-commands`. Answers as soon as it ' +
+      'drives; events tell how it goes on. A phase that was interrupted needs a `decision`.',
+    body: z.strictObject({
+      decision: z.enum(['rerun', 'skip']).optional(),
+      question: z
+        .int()
+        .min(1)
+        .optional()
+        .describe('The question that the decision answers; the open one if not given.'),
+      from: z.string().optional().describe('Starts a failed pipeline again from this phase.'),
+      by: holder.optional(),
+    }),
+    answers: { 202: { description: 'It goes on.', schema: anyObject } },
+    problems: ['no-such-thing', 'wrong-state', 'commands-off'],
+    async run({ box, caller, allowsCommands, params: { id: pipeline }, body: { by, ...options } }) {
+      if (!allowsCommands) {
+        throw new Problem('commands-off', 'this server runs no commands; start it with serve --allow-commands');
+      }
+      const found = await box.pipelines.show(pipeline);
+      if (found === undefined) throw noSuchPipeline(pipeline);
+      const who = actorOf(caller, by);
+      let went = (): void => undefined;
+      const goesOn = new Promise<undefined>((resolve) => (went = () => resolve(undefined)));
+      const driving = box.pipelines.resume(pipeline, { ...given(options), by: who, onChange: () => went() } as never);
+      const ended = await Promise.race([driving, goesOn]);
+      // An error after that is in the record of the pipeline.
+      driving.catch(() => undefined);
+      if (ended === undefined || ended.kind === 'left') return ok({ pipeline, outcome: 'resumed', by: who }, 202);
+      throw new Problem('wrong-state', `pipeline/${pipeline}: it was not resumed: ${ended.kind}`, {
+        ...{ pipeline, outcome: ended.kind },
+      });
+    },
+  }),
+  operation({
+    ...{ id: 'pipeline.cancel', method: 'post', path: `${path}/cancel`, tag, role: 'administrator', params },
+    summary: 'End a pipeline for good',
+    description: 'If one of its commands runs, its driver stops it first; then the answer is `cancelling`.',
+    body: z.strictObject({ reason: reason.optional(), by: holder.optional() }),
+    answers: { 202: { description: 'It is cancelled, or will be.', schema: anyObject } },
+    problems: ['no-such-thing', 'wrong-state'],
+    async run({ box, caller, signal, params: { id: pipeline }, body }) {
+      const who = actorOf(caller, body.by);
+      const options = {
+        by: who,
+        reason: body.reason ?? '',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(CANCEL_MS)]),
+      };
+      const record = await box.pipelines.cancel(pipeline, options);
+      if (record === undefined) throw noSuchPipeline(pipeline);
+      const isOurs = record.cancel?.by === who;
+      if (record.state === 'cancelled' && isOurs) return ok({ pipeline, outcome: 'cancelled', by: who }, 202);
+      if (record.cancel !== undefined && record.endedAt === undefined) {
+        return ok({ pipeline, outcome: 'cancelling', by: record.cancel.by }, 202);
+      }
+      throw new Problem('wrong-state', `pipeline/${pipeline}: it is ${record.state} already`, {
+        pipeline,
+        state: record.state,
+      });
+    },
+  }),
+];
+
+/** How long to wait for the driver to stop the command. */
+const CANCEL_MS = 10_000;
+
+function noSuchPipeline(pipeline: string): Problem {
+  return new Problem('no-such-thing', `there is no pipeline ${pipeline}`, { pipeline });
+}

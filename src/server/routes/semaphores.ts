@@ -1,0 +1,112 @@
+/** Semaphores over HTTP. */
+import { z } from 'zod';
+import { semaphoreJson } from '../../json/survey.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import {
+  anyObject,
+  grant,
+  holder,
+  maxHoldMs,
+  metadata,
+  priority,
+  reason,
+  settings,
+  strategy,
+  ticket,
+  ttlMs,
+  waiting,
+  waitMs,
+} from '../schemas.ts';
+import { acquire, base, breaking, given, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
+
+const path = base('semaphore');
+const tag = 'semaphores';
+const capacity = z.int().min(1).describe('How many slots there are.');
+
+export const semaphores: readonly Operation[] = [
+  operation({
+    ...{ id: 'semaphore.list', method: 'get', path: '/v1/semaphores', tag, role: 'viewer' },
+    summary: 'List semaphores',
+    description: 'All semaphores, at one revision of the store.',
+    answers: {
+      200: {
+        description: 'The semaphores, and keys that cannot be read.',
+        schema: z.object({ revision: z.int(), semaphores: z.array(anyObject), malformed: z.array(anyObject) }),
+      },
+    },
+    async run({ box }) {
+      const { revision, at, semaphores: found, malformed } = await box.survey();
+      return ok({ revision, semaphores: found.map((one) => semaphoreJson(one, at)), malformed });
+    },
+  }),
+  operation({
+    ...{ id: 'semaphore.show', method: 'get', path, tag, role: 'viewer', params },
+    summary: 'Show a semaphore',
+    description: 'Who holds which slots, since when and why, and who waits. One that was never used has no slots.',
+    answers: {
+      200: { description: 'The semaphore.', schema: z.looseObject({ name: z.string(), availableSlots: z.int() }) },
+    },
+    async run({ box, params: { name } }) {
+      const {
+        semaphores: [one],
+        at,
+      } = await box.survey({ resource: { kind: 'semaphore', name } });
+      return ok(semaphoreJson(one as never, at));
+    },
+  }),
+  operation({
+    ...{ id: 'semaphore.acquire', method: 'post', path: `${path}/acquire`, tag, role: 'worker', params },
+    summary: 'Acquire slots',
+    description:
+      'As with locks: waits for at most `waitMs`, then answers 202 with a ticket. `weight` is the total wanted, not an ' +
+      'addition. The first request names the capacity; a later one that names another is refused.',
+    body: z.strictObject({
+      holder,
+      weight: z.int().min(1).optional().describe('How many slots in total; 1 if not given.'),
+      capacity: capacity.optional(),
+      ttlMs: ttlMs.optional(),
+      wait: z.boolean().optional().describe('Whether to wait in the queue; true if not given.'),
+      waitMs: waitMs.optional(),
+      ticket: ticket.optional(),
+      priority: priority.optional(),
+      reason: reason.optional(),
+      metadata: metadata.optional(),
+      maxHoldMs: maxHoldMs.optional(),
+      strategy: strategy.optional(),
+    }),
+    answers: {
+      200: {
+        description: 'Acquired.',
+        schema: z.object({
+          ...grant,
+          weight: z.int(),
+          slots: z.array(z.int()).describe('Numbers from 0 that no other hold has meanwhile: for ports, databases.'),
+        }),
+      },
+      202: { description: 'It waits, and keeps its place.', schema: waiting },
+    },
+    problems: WAITS,
+    run: ({ body: { capacity: slots, ...body }, ...call }) =>
+      acquire(call, call.box.semaphore(call.params.name, given({ capacity: slots })), body),
+  }),
+  renewing('semaphore'),
+  releasing('semaphore'),
+  withdrawing('semaphore'),
+  operation({
+    ...{ id: 'semaphore.configure', method: 'put', path: `${path}/settings`, tag, role: 'administrator', params },
+    summary: 'Set the capacity, and rules that bind every holder',
+    description:
+      'A capacity below what is in use takes effect as holders leave. What is left out stays; null removes a limit.',
+    body: z.strictObject({ capacity: capacity.optional(), ...settings }),
+    answers: { 200: { description: 'The rules.', schema: anyObject } },
+    async run({ box, params: { name }, body: { capacity: slots, ...rules } }) {
+      const one = box.semaphore(name);
+      if (slots !== undefined) await one.resize(slots);
+      const changes = given(rules);
+      if (Object.keys(changes).length > 0) await one.configure(changes as never);
+      const { capacity: now, onStale, maxHoldMs: longest, ttlMs: ttl } = await one.inspect();
+      return ok({ resource: one.resource, capacity: now, onStale, maxHoldMs: longest ?? null, ttlMs: ttl ?? null });
+    },
+  }),
+  breaking('semaphore'),
+];

@@ -1,0 +1,266 @@
+/** Tasks over HTTP. Claims are detached: a worker renews its claim until it has completed or failed the task. */
+import { z } from 'zod';
+import { taskJson } from '../../json/task.ts';
+import { NotAcquired } from '../../runtime/refusal.ts';
+import type { EndOutcome } from '../../runtime/tasks/claim.ts';
+import type { DetachedClaim } from '../../runtime/tasks/dispatch.ts';
+import { actorOf, refuseForeign, refuseUnlessAdministrator } from '../acting.ts';
+import { type Caller, ok, type Operation, operation } from '../operation.ts';
+import { type Answer, Problem } from '../problem.ts';
+import { anyObject, holder, id, priority, reason, renewed, token, ttlMs, waitMs } from '../schemas.ts';
+import { given, renewalTold } from './holds.ts';
+
+const tag = 'tasks';
+const path = '/v1/tasks/{id}';
+const params = z.strictObject({ id });
+const capabilities = z.array(z.string()).max(100).describe('Such as `code-analysis:rust`.');
+const claimName = { holder: holder.optional(), token: token.optional() };
+const data = z.unknown().describe('Any JSON, for the worker.');
+
+const claimBody = z.strictObject({
+  holder,
+  capabilities: capabilities.optional(),
+  ttlMs: ttlMs.optional(),
+  waitMs: waitMs.optional(),
+});
+const claimAnswer = z.object({
+  outcome: z.literal('claimed'),
+  task: z.string(),
+  holder: z.string(),
+  token: z.int(),
+  ttlMs: z.number(),
+  renewWithinMs: z.number(),
+  attempt: z.int(),
+  data,
+});
+const outcomeAnswer = z.looseObject({ outcome: z.string(), task: z.string() });
+
+export const tasks: readonly Operation[] = [
+  operation({
+    ...{ id: 'task.list', method: 'get', path: '/v1/tasks', tag, role: 'viewer' },
+    summary: 'List tasks',
+    description:
+      'In the order of publication; with `limit` or `after`, a page in the order of the ids. `next` begins the next page.',
+    query: z.strictObject({
+      status: z.enum(['pending', 'running', 'complete', 'failed']).optional(),
+      limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
+      after: id.optional(),
+    }),
+    answers: {
+      200: { description: 'The tasks.', schema: z.object({ tasks: z.array(anyObject), next: z.string().nullable() }) },
+    },
+    async run({ box, query }) {
+      const found = await box.tasks.list(given(query) as never);
+      const isFull = query.limit !== undefined && found.length >= query.limit;
+      return ok({ tasks: found.map(taskJson), next: isFull ? (found.at(-1)?.id ?? null) : null });
+    },
+  }),
+  operation({
+    ...{ id: 'task.publish', method: 'post', path: '/v1/tasks', tag, role: 'worker' },
+    summary: 'Publish a task',
+    description: 'Tells every worker that waits. An id that exists is refused, and that task is not changed.',
+    body: z.strictObject({
+      id,
+      data: data.optional(),
+      by: holder.optional().describe('Who publishes it; shown to people.'),
+      capabilities: capabilities.optional(),
+      priority: priority.optional(),
+      dependsOn: z.array(id).optional().describe('It can be claimed once these are complete.'),
+      retries: z.int().min(0).optional().describe('How often to try it again after a failure; 0 if not given.'),
+      backoffMs: z
+        .number()
+        .min(0)
+        .optional()
+        .describe('The pause before the first retry; each later one is twice as long.'),
+      lossLimit: z.int().min(1).optional().describe('It fails once this many workers died over it; 3 if not given.'),
+    }),
+    answers: { 201: { description: 'Published.', schema: outcomeAnswer } },
+    problems: ['exists'],
+    async run({ box, caller, body: { id: task, data: content = {}, by, ...terms } }) {
+      const outcome = await box.tasks.publish(task, content as never, {
+        ...(given(terms) as object),
+        by: actorOf(caller, by),
+      });
+      if (outcome.kind === 'published') return ok({ outcome: outcome.kind, task }, 201);
+      throw new Problem(
+        'exists',
+        `task/${task}: there is one already, which is ${outcome.status}; it was not changed`,
+        {
+          ...{ task, taskStatus: outcome.status },
+        },
+      );
+    },
+  }),
+  operation({
+    ...{ id: 'task.claim-next', method: 'post', path: '/v1/tasks/claim', tag, role: 'worker' },
+    summary: 'Claim the next task',
+    description:
+      'The best pending task that this worker can do. With `waitMs` it waits for one. No place is kept between two requests, ' +
+      'because any worker may get any task: just ask again.',
+    body: claimBody,
+    answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
+    problems: ['none', 'timed-out'],
+    async run({ box, caller, signal, body: { waitMs: longest = 0, ...body } }) {
+      refuseForeign(caller, body.holder);
+      return claimed(
+        box.tasks.claimNextDetached({ ...(given(body) as typeof body & object), waitMs: longest, signal } as never),
+      );
+    },
+  }),
+  operation({
+    ...{ id: 'task.show', method: 'get', path, tag, role: 'viewer', params },
+    summary: 'Show a task',
+    description: 'Its status, data, owner, attempts and result.',
+    answers: { 200: { description: 'The task.', schema: z.looseObject({ task: z.string(), status: z.string() }) } },
+    problems: ['no-such-thing'],
+    async run({ box, params: { id: task } }) {
+      const found = await box.tasks.show(task);
+      if (found === undefined) throw noSuchTask(task);
+      return ok(taskJson(found));
+    },
+  }),
+  operation({
+    ...{ id: 'task.claim', method: 'post', path: `${path}/claim`, tag, role: 'worker', params },
+    summary: 'Claim a task',
+    description: 'Of any number of claimers exactly one gets it.',
+    body: claimBody,
+    answers: { 200: { description: 'Claimed.', schema: claimAnswer } },
+    problems: ['missing', 'taken', 'finished', 'blocked', 'unfit', 'timed-out'],
+    async run({ box, caller, signal, params: { id: task }, body: { waitMs: longest = 0, ...body } }) {
+      refuseForeign(caller, body.holder);
+      return claimed(box.tasks.claimDetached(task, { ...(given(body) as object), waitMs: longest, signal } as never));
+    },
+  }),
+  operation({
+    ...{ id: 'task.renew', method: 'post', path: `${path}/renew`, tag, role: 'worker', params },
+    summary: 'Renew a claim',
+    description:
+      'Extends it by its full time. A claim that is not renewed in time is lost, and the task is pending again.',
+    body: z.strictObject(claimName),
+    answers: { 200: { description: 'Renewed.', schema: renewed } },
+    problems: ['gone', 'not-owner'],
+    async run({ box, caller, params: { id: task }, body }) {
+      refuseForeign(caller, body.holder);
+      return renewalTold(`task/${task}`, await box.tasks.renew(task, given(body)));
+    },
+  }),
+  operation({
+    ...{ id: 'task.complete', method: 'post', path: `${path}/complete`, tag, role: 'worker', params },
+    summary: 'Complete a task',
+    description: 'Only its owner can. With an old token nothing is changed.',
+    body: z.strictObject({ ...claimName, result: z.unknown().optional().describe('Any JSON.') }),
+    answers: { 200: { description: 'Complete.', schema: outcomeAnswer } },
+    problems: ['not-owner'],
+    async run({ box, caller, params: { id: task }, body: { result, ...claim } }) {
+      refuseForeign(caller, claim.holder);
+      return endTold(task, await box.tasks.complete(task, given(claim), result));
+    },
+  }),
+  operation({
+    ...{ id: 'task.fail', method: 'post', path: `${path}/fail`, tag, role: 'worker', params },
+    summary: 'Fail a task',
+    description: 'It is pending again while it has retries left, else failed; with `retry: false` failed at once.',
+    body: z.strictObject({ ...claimName, reason, retry: z.boolean().optional() }),
+    answers: { 200: { description: 'Failed, or to be tried again.', schema: outcomeAnswer } },
+    problems: ['not-owner'],
+    async run({ box, caller, params: { id: task }, body: { reason: why, retry, ...claim } }) {
+      refuseForeign(caller, claim.holder);
+      return endTold(task, await box.tasks.fail(task, given(claim), why, given({ retry })));
+    },
+  }),
+  operation({
+    ...{ id: 'task.release', method: 'post', path: `${path}/release`, tag, role: 'worker', params },
+    summary: 'Give a task back',
+    description:
+      'For another worker; this counts as no attempt. `force` takes it from its owner and needs an administrator.',
+    body: z.strictObject({ ...claimName, force: z.boolean().optional(), reason: reason.optional() }),
+    answers: { 200: { description: 'Released.', schema: outcomeAnswer } },
+    problems: ['not-owner', 'wrong-state'],
+    async run({ box, caller, params: { id: task }, body: { force, reason: why, ...claim } }) {
+      if (force === true) return forced(box, caller, task, claim.holder, why);
+      refuseForeign(caller, claim.holder);
+      return endTold(task, await box.tasks.release(task, given(claim)));
+    },
+  }),
+  requeueing('retry', 'Try a failed task again', 'Makes a failed task pending again, with all its retries.'),
+  requeueing('requeue', 'Do a task again', 'Makes any task pending again that no worker has, a complete one too.'),
+  operation({
+    ...{ id: 'task.forget', method: 'delete', path, tag, role: 'worker', params },
+    summary: 'Forget a task',
+    description: 'Deletes a task that no worker has; its id is free again. Refused while others depend on it.',
+    answers: { 200: { description: 'Forgotten.', schema: outcomeAnswer } },
+    problems: ['no-such-thing', 'wrong-state'],
+    async run({ box, params: { id: task } }) {
+      const { kind: outcome, ...details } = await box.tasks.forget(task);
+      if (outcome === 'forgotten') return ok({ outcome, task });
+      if (outcome === 'missing') throw noSuchTask(task);
+      throw new Problem('wrong-state', `task/${task}: it cannot be forgotten: ${outcome}`, {
+        task,
+        outcome,
+        ...told(details),
+      });
+    },
+  }),
+];
+
+function requeueing(how: 'retry' | 'requeue', summary: string, description: string): Operation {
+  return operation({
+    ...{ id: `task.${how}`, method: 'post', path: `${path}/${how}`, tag, role: 'worker', params, summary, description },
+    body: z.strictObject({ by: holder.optional() }),
+    answers: { 200: { description: 'Pending again.', schema: outcomeAnswer } },
+    problems: ['no-such-thing', 'wrong-state'],
+    async run({ box, caller, params: { id: task }, body }) {
+      const { kind: outcome, ...details } = await box.tasks[how](task, { by: actorOf(caller, body.by) });
+      if (outcome === 'requeued') return ok({ outcome, task, ...details });
+      if (outcome === 'missing') throw noSuchTask(task);
+      throw new Problem('wrong-state', `task/${task}: it stays as it is: ${outcome}`, {
+        task,
+        outcome,
+        ...told(details),
+      });
+    },
+  });
+}
+
+async function claimed(claiming: Promise<DetachedClaim>): Promise<Answer> {
+  const { id: task, ...claim } = await claiming.catch((error: unknown) => {
+    // A wait for any task that is over found none.
+    if (error instanceof NotAcquired && error.resource === 'task' && error.refusal.kind === 'timed-out') {
+      throw new NotAcquired('task', { kind: 'none' });
+    }
+    throw error;
+  });
+  return ok({ outcome: 'claimed', task, ...claim });
+}
+
+function endTold(task: string, { kind: outcome, ...details }: EndOutcome): Answer {
+  if (outcome !== 'not-owner') return ok({ outcome, task, ...details });
+  throw new Problem('not-owner', `task/${task}: this token and holder do not have it`, {
+    task,
+    outcome,
+    ...told(details),
+  });
+}
+
+async function forced(
+  box: Parameters<Operation['run']>[0]['box'],
+  caller: Caller,
+  task: string,
+  who: string | undefined,
+  why = '',
+): Promise<Answer> {
+  refuseUnlessAdministrator(caller, 'force');
+  const outcome = await box.tasks.forceRelease(task, { holder: actorOf(caller, who), reason: why });
+  if (outcome.kind === 'released') return ok({ outcome: 'released', task, owner: outcome.owner });
+  throw new Problem('wrong-state', `task/${task}: no worker has it`, { task });
+}
+
+function noSuchTask(task: string): Problem {
+  return new Problem('no-such-thing', `there is no task ${task}`, { task });
+}
+
+/** `status` is the status of the answer; that of the task has a name of its own. */
+function told(found: object): Readonly<Record<string, unknown>> {
+  const { status, ...details } = found as { readonly status?: unknown };
+  return { ...details, ...(status !== undefined && { taskStatus: status }) };
+}

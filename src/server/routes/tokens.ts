@@ -1,0 +1,94 @@
+/** Tokens over HTTP: who am I, and giving them out. */
+import { z } from 'zod';
+import { ROLES, type TokenEntry } from '../../core/index.ts';
+import { time } from '../../json/time.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { Problem } from '../problem.ts';
+import { holder, name } from '../schemas.ts';
+import { given } from './holds.ts';
+
+const tag = 'tokens';
+const role = z.enum(ROLES);
+const view = z.object({
+  id: z.string(),
+  name: z.string(),
+  role,
+  holders: z.array(z.string()).nullable(),
+  createdAt: z.string().nullable(),
+  expiresAt: z.string().nullable(),
+});
+
+export const tokens: readonly Operation[] = [
+  operation({
+    ...{ id: 'token.self', method: 'get', path: '/v1/token', tag, role: 'viewer' },
+    summary: 'Show what this token allows',
+    description: 'Its id, name, role and holders.',
+    answers: {
+      200: {
+        description: 'The token.',
+        schema: z.object({ id: z.string(), name: z.string(), role, holders: z.array(z.string()).nullable() }),
+      },
+    },
+    run: async ({ caller: { id, name: called, role: is, holders } }) =>
+      Promise.resolve(ok({ id, name: called, role: is, holders: holders ?? null })),
+  }),
+  operation({
+    ...{ id: 'token.list', method: 'get', path: '/v1/tokens', tag, role: 'administrator' },
+    summary: 'List tokens',
+    description: 'Without their secrets, which nobody can read again.',
+    answers: { 200: { description: 'The tokens.', schema: z.object({ tokens: z.array(view) }) } },
+    run: async ({ box }) => ok({ tokens: (await box.tokens.list()).map(tokenJson) }),
+  }),
+  operation({
+    ...{ id: 'token.create', method: 'post', path: '/v1/tokens', tag, role: 'administrator' },
+    summary: 'Make a token',
+    isSecret: true,
+    description: 'The answer shows the secret, once. A repeat with the same Idempotency-Key makes another token.',
+    body: z.strictObject({
+      name,
+      role,
+      holders: z
+        .array(holder)
+        .min(1)
+        .max(100)
+        .optional()
+        .describe('Of a worker: the holders it may act for, such as `agent:*`.'),
+      ttlMs: z.number().positive().optional().describe('It is refused after this time; never, if not given.'),
+    }),
+    answers: {
+      201: { description: 'The token with its secret.', schema: z.object({ secret: z.string(), token: view }) },
+    },
+    async run({ box, body }) {
+      const { secret, token } = await box.tokens.create(given(body) as never);
+      return ok({ secret, token: tokenJson(token) }, 201);
+    },
+  }),
+  operation({
+    ...{ id: 'token.revoke', method: 'delete', path: '/v1/tokens/{id}', tag, role: 'administrator' },
+    params: z.strictObject({
+      id: z
+        .string()
+        .regex(/^[0-9a-f]{16}$/)
+        .describe('The id of the token, which is not its secret.'),
+    }),
+    summary: 'Revoke a token',
+    description: 'It is refused from now on, by every server of the store.',
+    answers: { 200: { description: 'Revoked.', schema: z.object({ outcome: z.literal('revoked'), id: z.string() }) } },
+    problems: ['no-such-thing'],
+    async run({ box, params: { id } }) {
+      if (await box.tokens.revoke(id)) return ok({ outcome: 'revoked', id });
+      throw new Problem('no-such-thing', `there is no token ${id}`, { id });
+    },
+  }),
+];
+
+function tokenJson({ id, name: called, role: is, holders, createdAt, expiresAt }: Omit<TokenEntry, 'hash'>): object {
+  return {
+    id,
+    name: called,
+    role: is,
+    holders: holders ?? null,
+    createdAt: time(createdAt),
+    expiresAt: time(expiresAt),
+  };
+}

@@ -1,0 +1,91 @@
+/** What several operations take and answer. */
+import { z } from 'zod';
+import { LARGEST_METADATA_BYTES } from '../core/request.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../core/request.ts';
+import { nameProblem } from '../core/index.ts';
+
+/** The longest time that a request waits before it answers with a ticket. */
+export const LONGEST_WAIT_MS = 45_000;
+export const DEFAULT_WAIT_MS = 30_000;
+
+function named(what: string, description: string): z.ZodType<string> {
+  return z
+    .string()
+    .superRefine((value, context) => {
+      const problem = nameProblem(value, what);
+      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+    })
+    .meta({ description, minLength: 1, maxLength: 200 });
+}
+
+export const name = named('name', 'Its name: 1 to 200 printable characters; in a path, percent-encoded.');
+export const holder = named('holder', 'Who holds it or waits for it, such as `agent:7`.');
+export const id = named('id', 'Its id: 1 to 200 printable characters; in a path, percent-encoded.');
+export const ticket = named('ticket', 'The ticket that an earlier request answered.');
+
+const ms = (description: string): z.ZodNumber =>
+  z.number().positive().max(Number.MAX_SAFE_INTEGER).describe(description);
+
+export const ttlMs = ms('Without a renewal for this long, it ends: 60 s if not given.');
+export const maxHoldMs = ms('It ends after this time, even if it is renewed.');
+export const token = z.int().min(1).describe('The token that came with the grant.');
+export const priority = z
+  .int()
+  .min(LOWEST_PRIORITY)
+  .max(HIGHEST_PRIORITY)
+  .describe('Higher goes first; 0 if not given.');
+export const reason = z.string().max(LARGEST_METADATA_BYTES).describe('Why; those who wait get to see it.');
+export const metadata = z.unknown().describe('Any JSON, at most 64 KiB; kept and shown with the hold.');
+export const waitMs = z
+  .number()
+  .min(0)
+  .max(LONGEST_WAIT_MS)
+  .describe(`How long this request waits before it answers, at most ${LONGEST_WAIT_MS} ms.`);
+export const strategy = z
+  .enum(['retry', 'fail-fast', 'steal-stale', 'force'])
+  .describe('What to do if it is not free; `steal-stale` and `force` need an administrator.');
+
+export const settings = {
+  onStale: z
+    .enum(['reclaim', 'alert'])
+    .optional()
+    .describe('Whether the next in line gets a stale hold, or a person decides.'),
+  maxHoldMs: ms('No hold lasts longer; null: no limit.').nullable().optional(),
+  ttlMs: ms('Detached holds last this long without a renewal; null: as asked.').nullable().optional(),
+};
+
+const heldBy = z.looseObject({
+  holder: z.string(),
+  token: z.int(),
+  acquiredAt: z.number().describe('Milliseconds since 1970, by the clock of the process that acquired it.'),
+  reason: z.string().optional(),
+});
+
+export const grant = {
+  outcome: z.enum(['acquired', 'reclaimed', 'extended', 'already-held', 'increased']),
+  resource: z.string(),
+  holder: z.string(),
+  token: z.int().describe('Pass it to what the lock protects, which can then refuse a smaller one.'),
+  ttlMs: z.number(),
+  renewWithinMs: z.number().describe('Renew it within this time, and again within this time after each renewal.'),
+  maxHoldMs: z.number().optional(),
+};
+
+export const waiting = z.object({
+  outcome: z.literal('waiting'),
+  resource: z.string(),
+  holder: z.string(),
+  ticket: z.string().describe('Send it with the next request to go on waiting: it keeps the place.'),
+  position: z.int().nullable().describe('From 1; null if it is not known.'),
+  holders: z.array(heldBy),
+});
+
+export const renewed = z.object({
+  outcome: z.enum(['refreshed', 'attached']),
+  resource: z.string(),
+  ttlMs: z.number(),
+  renewWithinMs: z.number().optional(),
+});
+
+/** Where any JSON object is answered; its fields are listed in docs/cli.md, because the command line prints the same. */
+export const anyObject = z.looseObject({});

@@ -1,0 +1,43 @@
+/** Opens a store and serves it: what `signalbox serve` does. */
+import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
+import { storeUrl } from '../runtime/location/location.ts';
+import { open } from '../runtime/open.ts';
+import { serverOf, type ServerOptions } from './app.ts';
+import { listen, type ListenOptions } from './listen.ts';
+
+export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
+  /** The store; the one of this place, if not given. */
+  readonly store?: string | undefined;
+}
+
+export interface Serving {
+  readonly url: string;
+  readonly store: string;
+  /** The secret of the local administrator. */
+  readonly localToken: string;
+  readonly tokenFile: string;
+  close(): Promise<void>;
+}
+
+export async function serve({ store, hosts, allowsCommands, perSecond, ...address }: ServeOptions): Promise<Serving> {
+  const url = storeUrl(store);
+  const box = await open(url);
+  try {
+    const localToken = ensureLocalToken(url);
+    const server = serverOf(box, {
+      localToken,
+      ...(hosts !== undefined && { hosts }),
+      ...(allowsCommands !== undefined && { allowsCommands }),
+      ...(perSecond !== undefined && { perSecond }),
+    });
+    const listening = await listen(server, address);
+    const close = async (): Promise<void> => {
+      await listening.close();
+      await box.close();
+    };
+    return { url: listening.url, store: url, localToken, tokenFile: localTokenFile(url), close };
+  } catch (error) {
+    await box.close();
+    throw error;
+  }
+}
