@@ -10,6 +10,9 @@ interface Box {
   survey(): Promise<Survey>;
 }
 
+/** What Prometheus expects of a scrape. */
+export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
 type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number];
 type Family =

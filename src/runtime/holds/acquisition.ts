@@ -62,8 +62,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #toldWaiting = false;
   /** Who held it when the request began to wait. */
   #holders: readonly Hold[] = [];
-  /** When its caller asked, on the monotonic clock. */
-  readonly #since: number;
+  /** When its caller asked, on the monotonic clock, if not when this was made. */
+  #since: number | undefined;
   /** Whether another holder was in the way; unknown until the request is queued. */
   #met: boolean | undefined;
   readonly #trace: Trace | undefined;
@@ -86,7 +86,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     since?: number,
   ) {
     super(command, runtime.giveUpAt());
-    this.#since = since ?? this.until - runtime.options.requestTimeoutMs;
+    this.#since = since;
     this.#runtime = runtime;
     this.writer = writer;
     this.process = process;
@@ -172,8 +172,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
     const id = this.#ticketId;
-    this.#runtime.holdings.park(id, this.writer.resource, this.holder);
+    this.#runtime.holdings.park(id, this.writer.resource, this.holder, this.#askedAt);
     this.#finish('answered');
+    this.#trace?.end('queued', false);
+    if (this.#met === true) this.#runtime.measures.of(this.writer.resource).conflict();
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
     this.#resolve(parks(id, status));
   }
@@ -249,9 +251,13 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.command.kind !== 'acquire') return;
     const counted = measures.of(this.writer.resource);
     // The session was checked a moment ago, and read the clock.
-    counted.acquired(Math.max(0, this.#runtime.lookedAt - this.#since));
+    counted.acquired(Math.max(0, this.#runtime.lookedAt - this.#askedAt));
     if (this.#met === true) counted.conflict();
     if (granted.kind === 'reclaimed') counted.claimedStale((granted as { from?: readonly Hold[] }).from?.length ?? 1);
+  }
+
+  get #askedAt(): number {
+    return this.#since ?? this.until - this.#runtime.options.requestTimeoutMs;
   }
 
   #traceGrant({ kind, hold }: AnyOutcome, trace: Trace): void {
@@ -301,6 +307,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       const holders = [hold];
       return this.#answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
+    this.#since = this.#askedAt;
     const ask = (): void => {
       this.until = this.#runtime.giveUpAt();
       if (!this.isOver) this.writer.submit(this);

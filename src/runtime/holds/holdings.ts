@@ -42,9 +42,10 @@ export class Holdings {
   /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
   readonly #host: Host;
-  readonly #collected = new Set<string>();
+  /** Detached holds that were handed out, and when, on the monotonic clock. */
+  readonly #collected = new Map<string, number>();
   /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
-  readonly #parked = new Map<string, { readonly owner: string; answer?: unknown }>();
+  readonly #parked = new Map<string, { readonly owner: string; readonly since: number; answer?: unknown }>();
   readonly #lostEarly = new Set<string>();
 
   constructor(host: Host) {
@@ -56,8 +57,16 @@ export class Holdings {
   }
 
   /** Remembers a detached hold that was handed to its caller: it has an owner, although this process does not keep it. */
-  collected(id: string): void {
-    remember(this.#collected, id);
+  collected(id: string, at: number): void {
+    this.#collected.set(id, at);
+    if (this.#collected.size <= MOST_IDS) return;
+    const [oldest] = this.#collected.keys();
+    if (oldest !== undefined) this.#collected.delete(oldest);
+  }
+
+  /** Undefined if another process handed it out, or if that was long ago. */
+  collectedAt(id: string): number | undefined {
+    return this.#collected.get(id);
   }
 
   /** A hold that is gone already, or is not kept here, has nothing to trace. */
@@ -72,8 +81,8 @@ export class Holdings {
   }
 
   /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
-  park(id: string, resource: string, holder: string): void {
-    this.#parked.set(id, { owner: ownerOf(resource, holder) });
+  park(id: string, resource: string, holder: string, since: number): void {
+    this.#parked.set(id, { owner: ownerOf(resource, holder), since });
     if (this.#parked.size <= MOST_PARKED) return;
     const [oldest] = this.#parked.keys();
     if (oldest !== undefined) this.#parked.delete(oldest);
@@ -97,8 +106,12 @@ export class Holdings {
     return this.isParked(id, resource, holder) ? this.#parked.get(id)?.answer : undefined;
   }
 
-  unpark(id: string, resource: string, holder: string): void {
-    if (this.isParked(id, resource, holder)) this.#parked.delete(id);
+  /** Answers since when the request waited, if it was parked here. */
+  unpark(id: string, resource: string, holder: string): number | undefined {
+    if (!this.isParked(id, resource, holder)) return undefined;
+    const { since } = this.#parked.get(id) ?? {};
+    this.#parked.delete(id);
+    return since;
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */

@@ -15,6 +15,9 @@ export const BOUNDS_MS: readonly number[] = [
 /** How many writes are remembered until the watch delivers them. */
 const REMEMBERED = 64;
 
+/** The first letter of `lock/…`; that of a semaphore is another. */
+const LOCK = 'l'.charCodeAt(0);
+
 /** Measured once for the process, not by kind. */
 type Timed = Exclude<Measured, 'wait' | 'hold'>;
 
@@ -119,7 +122,7 @@ export class Measures {
 
   /** By the full name of a resource, such as `lock/main`. */
   of(resource: string): ResourceMeasures {
-    return resource.startsWith('lock/') ? this.locks : this.semaphores;
+    return resource.charCodeAt(0) === LOCK ? this.locks : this.semaphores;
   }
 
   listen(tracer: Tracer): () => void {

@@ -81,14 +81,15 @@ export class Session {
    */
   isValid(): boolean {
     if (this.#ended !== undefined) return false;
+    const now = this.#clock.now();
     this.lookedAt = this.#clock.monotonic();
-    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt)) {
+    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {
       this.end('disconnected');
       return false;
     }
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
-    const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
+    const isSet = now >= this.#sent.now + this.#validMs;
     if (this.lookedAt >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
     return this.#ended === undefined;
   }
@@ -177,9 +178,10 @@ export function hasPassed(
   ms: number,
   onOneMachine: boolean,
   monotonic = clock.monotonic(),
+  now = clock.now(),
 ): boolean {
   if (monotonic >= since.monotonic + ms) return true;
-  if (clock.now() < since.now + ms) return false;
+  if (now < since.now + ms) return false;
   const uptime = onOneMachine && since.uptime !== undefined ? clock.uptime?.() : undefined;
   return uptime === undefined || uptime >= (since.uptime as number) + ms;
 }
