@@ -1,12 +1,13 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { shown } from '../failure.ts';
+import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
-import { complain, print, printable, printJson, screen } from './output.ts';
+import { print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
@@ -20,6 +21,7 @@ interface Flags {
   readonly allowCommands?: true;
   readonly rate?: number;
   readonly connections?: number;
+  readonly log?: LogLevel;
 }
 
 /** What this command uses of the library, which it loads by Node's own means with the packages that are installed. */
@@ -49,6 +51,9 @@ export function define(command: Command): void {
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
+    .addOption(
+      new Option('--log <level>', 'what is logged on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
+    )
     .addHelpText(
       'after',
       `
@@ -77,10 +82,10 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   const { importFile } = await import('./pipeline/import-file.ts');
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections } = flags;
+  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, log } = flags;
   const serving = await serve({
-    ...{ port, host, hosts, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
-    ...given({ store, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
+    ...{ port, host, hosts },
+    ...given({ store, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections, logLevel: log }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });
   try {

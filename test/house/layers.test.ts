@@ -20,7 +20,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
   cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github', 'json'],
   json: ['core', 'runtime'],
-  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
+  metrics: ['runtime'],
+  opentelemetry: ['runtime'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'metrics', 'opentelemetry'],
   testing: 'all',
   index: 'all',
 };

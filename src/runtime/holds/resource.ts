@@ -17,6 +17,7 @@ import { anchorKey } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
+import { Hold, traceOf } from './public-hold.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
@@ -207,9 +208,10 @@ interface Releasable {
 
 /** Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. */
 export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
+  const trace = held instanceof Hold ? traceOf(held) : undefined;
   let result: T;
   try {
-    result = await work(held);
+    result = await (trace === undefined ? work(held) : trace.within(() => work(held)));
   } catch (error) {
     // The error of the work matters more than one of the release: the hold ends with its lease at the latest.
     await held.release().catch(() => undefined);
