@@ -25,7 +25,7 @@ import { strategyFields } from '../strategy.ts';
 import type { Session } from '../session/session.ts';
 import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import type { HolderView, RequestOptions } from './terms.ts';
+import type { Breaking, HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
 
 /** Builds the command that asks for a resource. */
@@ -119,10 +119,11 @@ export class Resource<
     return this.submit(command, this.runtime.options.newId());
   }
 
-  async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+  async break(by: Breaking): Promise<{ readonly broken: number }> {
+    const { holder, reason, token: upTo } = by;
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const outcome = await this.submitOnce({ kind: 'break', holder: by.holder, reason: by.reason });
+    const outcome = await this.submitOnce({ kind: 'break', holder, reason, ...(upTo !== undefined && { upTo }) });
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
