@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   github: ['failure', 'clock', 'core', 'host', 'store', 'adapters', 'runtime'],
   cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github', 'json'],
   json: ['core', 'runtime'],
-  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github'],
   testing: 'all',
   index: 'all',
 };
