@@ -106,7 +106,12 @@ async function bundleLibrary() {
 
 async function bundleForBrowsers() {
   const input = { [FOR_BROWSERS]: join(src, `${FOR_BROWSERS}.ts`) };
-  const made = await rolldown({ input, platform: 'browser', experimental: { attachDebugInfo: 'none' } });
+  const made = await rolldown({
+    ...{ input, platform: 'browser' },
+    // Nothing in the source does anything by being imported.
+    treeshake: { moduleSideEffects: false },
+    experimental: { attachDebugInfo: 'none' },
+  });
   await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
 }

@@ -36,7 +36,10 @@ export function connect(url: string | readonly string[], options: ConnectOptions
   if (servers.length === 0) throw new Failure('invalid', 'no server was named; expected http://HOST:PORT');
   const { token } = options;
   if ((typeof token !== 'string' || token === '') && typeof token !== 'function') {
-    throw new Failure('invalid', 'token is missing: signalbox token create makes one, signalbox token local prints yours');
+    throw new Failure(
+      'invalid',
+      'token is missing: signalbox token create makes one, signalbox token local prints yours',
+    );
   }
   return new RemoteSignalbox(new Requests(servers, options, options.clock ?? webClock), options.holder);
 }

@@ -40,7 +40,7 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
   /** The events, one by one. Leaving the loop ends the stream. */
   async *[Symbol.asyncIterator](): AsyncGenerator<EventOf<Pattern>, void, undefined> {
     const over = this.#signal;
-    for (let failures = 0; !over.aborted; ) {
+    for (let failures = 0; !over.aborted;) {
       const cut = new AbortController();
       try {
         const response = await this.#opened(AbortSignal.any([over, cut.signal]));

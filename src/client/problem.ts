@@ -10,6 +10,7 @@ export interface ProblemDetails {
   readonly code: string;
   /** What was wrong and what to do, for people. */
   readonly detail: string;
+  /** What else the server says of it, such as `role` and `needed`. */
   readonly [field: string]: unknown;
 }
 

@@ -119,12 +119,12 @@ export abstract class RemoteResource {
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
     const body = { holder, ttlMs: KEPT_TTL_MS, ...rest, ...extra, ...(queues ? { waitMs: 0 } : { wait: false }) };
     const begun = instant(this.connected.requests.clock);
-    for (let hasTold = false; ; ) {
-      const answer = await unlessAborted(this.asked(body, holder), signal, (late) => this.#givenBack(late, holder)).catch(
-        (error: unknown) => {
-          throw abortedOr(error, this.resource, signal);
-        },
-      );
+    for (let hasTold = false; ;) {
+      const answer = await unlessAborted(this.asked(body, holder), signal, (late) =>
+        this.#givenBack(late, holder),
+      ).catch((error: unknown) => {
+        throw abortedOr(error, this.resource, signal);
+      });
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;

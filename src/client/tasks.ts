@@ -2,7 +2,7 @@
 import type { ClaimName, Json, TaskStatus, Token } from '../core/index.ts';
 import { taskFrom, type TaskJson } from '../json/task.ts';
 import type { RenewOutcome } from '../runtime/holds/terms.ts';
-import { HoldLost, NotAcquired } from '../runtime/refusal.ts';
+import { type HoldLost, NotAcquired } from '../runtime/refusal.ts';
 import type { CompleteOutcome, EndOutcome, FailOutcome, TaskReleaseOutcome } from '../runtime/tasks/claim.ts';
 import type { DetachedClaim } from '../runtime/tasks/dispatch.ts';
 import type { ForgetOutcome, RequeueOutcome } from '../runtime/tasks/idle.ts';
@@ -359,13 +359,17 @@ async function attempted<Data, Result>(
 /** `outcome` is the kind; the status of a task has another name there, where `status` is that of the answer. */
 function outcomeIn<T>(answer: Readonly<Record<string, unknown>>): T {
   const { outcome, task: _task, taskStatus, ...rest } = answer;
-  const { type: _type, title: _title, status: _status, code: _code, detail: _detail, ...details } = rest as Partial<
-    ProblemDetails & { readonly type: string; readonly title: string }
-  >;
+  const {
+    type: _type,
+    title: _title,
+    status: _status,
+    code: _code,
+    detail: _detail,
+    ...details
+  } = rest as Partial<ProblemDetails & { readonly type: string; readonly title: string }>;
   return { kind: outcome, ...details, ...(taskStatus !== undefined && { status: taskStatus }) } as T;
 }
 
 function taskPath(id: string): string {
   return `/v1/tasks/${segment(id)}`;
 }
-
