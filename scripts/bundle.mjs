@@ -15,6 +15,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 import { root } from './ensure.mjs';
 
 const dist = process.argv[2] ?? '';
@@ -74,7 +75,7 @@ const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
-settleDeclarations();
+await bundleDeclarations();
 
 /**
  * Readable, and without the packages that it needs: those are the user's to choose and to share. What people read are the
@@ -84,7 +85,7 @@ async function bundleLibrary() {
   const made = await rolldown({
     input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
     platform: 'node',
-    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+    external: isPackage,
     experimental: { attachDebugInfo: 'none' },
   });
   await made.write({
@@ -140,27 +141,40 @@ function asAscii(/** @type {string} */ code) {
 }
 
 /**
- * Half of what the compiler declares is seen by nobody who imports the package. The rest names its neighbours as they are
- * named at run time (`.js`), which every version of the compiler understands.
+ * The compiler makes a file of declarations of each module, most of which nobody who imports the package can see. What they
+ * can see is put together, a file for each entry and a few that these share.
  */
-function settleDeclarations() {
-  const reached = new Set();
-  const reach = (/** @type {string} */ file) => {
-    if (reached.has(file)) return;
-    reached.add(file);
-    const text = readFileSync(file, 'utf8');
-    const named = /((?:from |import\()['"])(\.[^'"]*)\.ts(?=['"])/g;
-    for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
-    writeFileSync(file, text.replace(named, '$1$2.js'));
-  };
+async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  for (const name of [...IMPORTED, FOR_BROWSERS]) if (!NOT_DECLARED.includes(name)) reach(join(dist, `${name}.d.ts`));
+  const declared = [...IMPORTED, FOR_BROWSERS].filter((name) => !NOT_DECLARED.includes(name));
+  const made = await rolldown({
+    input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
+    external: isPackage,
+    plugins: [dts({ dtsInput: true, tsconfig: false })],
+  });
+  const { output } = await made.generate({
+    format: 'esm',
+    entryFileNames: '[name].ts',
+    chunkFileNames: 'chunks/[name]-[hash].d.ts',
+    minifyInternalExports: false,
+  });
+  await made.close();
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);
-    if (entry.name.endsWith('.d.ts') && !reached.has(path)) rmSync(path);
+    if (entry.name.endsWith('.d.ts')) rmSync(path);
     else if (entry.isDirectory() && readdirSync(path).length === 0) rmdirSync(path);
   }
+  for (const file of output) {
+    if (file.type !== 'chunk') continue;
+    // They name each other as they are named at run time (`.js`), which every version of the compiler understands.
+    const code = file.code.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
+    writeFileSync(join(dist, file.fileName), code);
+  }
+}
+
+function isPackage(/** @type {string} */ id) {
+  return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
 function hashOf(/** @type {string} */ file) {

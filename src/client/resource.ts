@@ -2,7 +2,7 @@
 import type { Settings, Token } from '../core/index.ts';
 import { Failure } from '../failure.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import type { ClaimReleaseOutcome, HoldClaim, RenewOutcome, RequestOptions } from '../runtime/holds/terms.ts';
+import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome, RequestOptions } from '../runtime/holds/terms.ts';
 import { type HeldBy, NotAcquired } from '../runtime/refusal.ts';
 import { instant, sinceMs } from './clock.ts';
 import type { Given, Grant, RemoteHold } from './hold.ts';
@@ -74,7 +74,7 @@ export abstract class RemoteResource {
   }
 
   /** Ends every hold, for administrators. The holders get the reason. */
-  async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+  async break(by: Breaking): Promise<{ readonly broken: number }> {
     try {
       const { broken } = await this.post<{ broken: number }>('break', by, { isKeyed: true });
       return { broken };

@@ -183,7 +183,7 @@ class App implements Server {
     const params = checked(operation.params, context.req.param(), 'the path');
     const query = checked(operation.query, queryOf(context), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
-    const isStream = Object.values(operation.answers).every(({ schema }) => schema === undefined);
+    const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
     const limit = isStream ? [] : [AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS)];
     const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
     const run = (): Promise<Answer | Response> =>
