@@ -3,6 +3,7 @@
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
 //     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -26,6 +27,9 @@ const IMPORTED = [
   ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
+
+/** Imports no module of Node, nor anything that does. */
+const FOR_BROWSERS = 'client/index';
 
 /** Programs, and what only the command line imports. */
 const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
@@ -58,7 +62,15 @@ const apart = {
   },
 };
 
+/** @type {import('rolldown').OutputOptions} */
+const READABLE = {
+  comments: false,
+  // The names of functions, classes and members stay, so that a stack trace can be read.
+  minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+};
+
 await bundleLibrary();
+await bundleForBrowsers();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
 for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
@@ -91,10 +103,20 @@ async function bundleLibrary() {
       ],
     },
     chunkFileNames: 'chunks/[name]-[hash].js',
-    comments: false,
-    // The names of functions, classes and members stay, so that a stack trace can be read.
-    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+    ...READABLE,
   });
+  await made.close();
+}
+
+async function bundleForBrowsers() {
+  const input = { [FOR_BROWSERS]: join(src, `${FOR_BROWSERS}.ts`) };
+  const made = await rolldown({
+    ...{ input, platform: 'browser' },
+    // Nothing in the source does anything by being imported.
+    treeshake: { moduleSideEffects: false },
+    experimental: { attachDebugInfo: 'none' },
+  });
+  await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
 }
 
@@ -127,7 +149,7 @@ function asAscii(/** @type {string} */ code) {
  */
 async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  const declared = IMPORTED.filter((name) => !NOT_DECLARED.includes(name));
+  const declared = [...IMPORTED, FOR_BROWSERS].filter((name) => !NOT_DECLARED.includes(name));
   const made = await rolldown({
     input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
     external: isPackage,
