@@ -3,6 +3,7 @@
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
 //     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -28,6 +29,9 @@ const IMPORTED = [
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
+/** Imports no module of Node, nor anything that does. */
+const FOR_BROWSERS = 'client/index';
+
 /** Programs, and what only the command line imports. */
 const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
 
@@ -37,6 +41,9 @@ const INCLUDED = [
   ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
   'universal-user-agent',
 ];
+
+/** Few need it, and they install it themselves. */
+const NOT_INCLUDED = ['undici'];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = {
@@ -56,7 +63,15 @@ const apart = {
   },
 };
 
+/** @type {import('rolldown').OutputOptions} */
+const READABLE = {
+  comments: false,
+  // The names of functions, classes and members stay, so that a stack trace can be read.
+  minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+};
+
 await bundleLibrary();
+await bundleForBrowsers();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
 for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
@@ -89,16 +104,26 @@ async function bundleLibrary() {
       ],
     },
     chunkFileNames: 'chunks/[name]-[hash].js',
-    comments: false,
-    // The names of functions, classes and members stay, so that a stack trace can be read.
-    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+    ...READABLE,
   });
+  await made.close();
+}
+
+async function bundleForBrowsers() {
+  const input = { [FOR_BROWSERS]: join(src, `${FOR_BROWSERS}.ts`) };
+  const made = await rolldown({
+    ...{ input, platform: 'browser' },
+    // Nothing in the source does anything by being imported.
+    treeshake: { moduleSideEffects: false },
+    experimental: { attachDebugInfo: 'none' },
+  });
+  await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
 }
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart], external: NOT_INCLUDED });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -125,11 +150,12 @@ function asAscii(/** @type {string} */ code) {
  */
 async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  const declared = IMPORTED.filter((name) => !NOT_DECLARED.includes(name));
+  const declared = [...IMPORTED, FOR_BROWSERS].filter((name) => !NOT_DECLARED.includes(name));
   const made = await rolldown({
     input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
     external: isPackage,
     plugins: [dts({ dtsInput: true, tsconfig: false })],
+    checks: { pluginTimings: false },
   });
   const { output } = await made.generate({
     format: 'esm',

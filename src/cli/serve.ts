@@ -19,6 +19,7 @@ interface Flags {
   readonly key?: string;
   readonly allowHost: readonly string[];
   readonly allowCommands?: true;
+  readonly github?: string;
   readonly rate?: number;
   readonly connections?: number;
   readonly log?: LogLevel;
@@ -49,6 +50,7 @@ export function define(command: Command): void {
     .option('--key <file>', 'the key of the certificate (PEM)')
     .option('--allow-host <name>', 'a name under which clients reach it, besides localhost (repeatable)', all, none)
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
+    .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
     .addOption(
@@ -82,10 +84,17 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   const { importFile } = await import('./pipeline/import-file.ts');
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, log } = flags;
+  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
   const serving = await serve({
     ...{ port, host, hosts },
-    ...given({ store, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections, logLevel: log }),
+    ...given({
+      store,
+      github,
+      allowsCommands: allowCommands,
+      perSecond: rate,
+      mostConnections: connections,
+      logLevel: log,
+    }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });
   try {

@@ -44,7 +44,7 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/resource.ts';
+import { runUnder } from './holds/run-under.ts';
 import { type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';

@@ -15,6 +15,7 @@ import type { Signalbox } from '../runtime/signalbox.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
 import { ServerFigures } from './figures.ts';
+import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
@@ -50,6 +51,8 @@ export interface ServerOptions {
   /** The longest time that a request may take. */
   readonly longestMs?: number;
   readonly clock?: Clock;
+  /** The locks of a repository on GitHub. */
+  readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
   /** Locks on GitHub whose metrics are shown with those of the store. */
   readonly lockManagers?: MetricsSources['lockManagers'];
@@ -92,7 +95,7 @@ class App implements Server {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#hub = new EventHub(box, this.#stop.signal);
-    this.#figures = new ServerFigures({ box, lockManagers: options.lockManagers }, this.#hub);
+    this.#figures = new ServerFigures({ box, lockManagers: options.lockManagers }, this.#hub, options.github);
     this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
@@ -209,6 +212,7 @@ class App implements Server {
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
         headers: raw.headers,
         allowsCommands: this.#options.allowsCommands === true,
+        github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();

@@ -3,17 +3,20 @@ import { counter, type Families, gauge, histogram, rendered } from '../metrics/f
 import { familiesOf, type MetricsSources } from '../metrics/prometheus.ts';
 import { Histogram } from '../runtime/observe/measures.ts';
 import type { EventHub } from './event-hub.ts';
+import type { BoardView, GitHubBoard } from './github-board.ts';
 
 export class ServerFigures {
   readonly #sources: MetricsSources;
   readonly #hub: EventHub;
+  readonly #github: GitHubBoard | undefined;
   /** By operation and status: both are our own words. */
   readonly #requests = new Map<string, Map<number, number>>();
   readonly #took = new Histogram();
 
-  constructor(sources: MetricsSources, hub: EventHub) {
+  constructor(sources: MetricsSources, hub: EventHub, github: GitHubBoard | undefined) {
     this.#sources = sources;
     this.#hub = hub;
+    this.#github = github;
   }
 
   answered(operation: string, status: number, ms: number): void {
@@ -25,7 +28,8 @@ export class ServerFigures {
   /** Events are counted from the first scrape on: before it, nobody needs to follow them. */
   async text(): Promise<string> {
     await this.#hub.start();
-    return rendered({ ...(await familiesOf(this.#sources)), ...this.#families() });
+    const [families, board] = await Promise.all([familiesOf(this.#sources), this.#github?.look()]);
+    return rendered({ ...families, ...this.#families(), ...boardFamilies(board) });
   }
 
   #families(): Families {
@@ -40,4 +44,13 @@ export class ServerFigures {
       signalbox_http_request_seconds: histogram('Time from a request to its answer.', this.#took.view()),
     };
   }
+}
+
+/** Of everybody's locks in the repository. What their workers count of them is in the figures of those workers. */
+function boardFamilies(board: BoardView | undefined): Families {
+  if (board === undefined || board.repository === null || board.asOf === null) return {};
+  const { repository, locks } = board;
+  return {
+    signalbox_github_locks: gauge('Issues that are locked in the repository.', [[{ repository }, locks.length]]),
+  };
 }

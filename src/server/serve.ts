@@ -1,9 +1,12 @@
 /** Opens a store and serves it: what `signalbox serve` does. */
+import { systemClock } from '../clock.ts';
+import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { isRegistered } from '../opentelemetry/registered.ts';
 import type { LogLevel } from '../runtime/log.ts';
 import { open } from '../runtime/open.ts';
+import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
 import { withoutPassword } from '../store/index.ts';
 import { logRequest, serverLog } from './log.ts';
@@ -12,6 +15,8 @@ import { listen, type ListenOptions } from './listen.ts';
 export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
+  /** `owner/name`: lists the locks of this repository on GitHub too. */
+  readonly github?: string | undefined;
   /** How much is logged; as `SIGNALBOX_LOG` says, if not given, and otherwise only trouble. */
   readonly logLevel?: LogLevel | undefined;
 }
@@ -26,8 +31,10 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, hosts, allowsCommands, perSecond, logLevel, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, logLevel, ...address } = options;
   const url = storeUrl(store);
+  const board =
+    github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
   const log = serverLog('signalbox-serve', logLevel);
   const box = await open(url, { log });
   try {
@@ -40,6 +47,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),
+      ...(board !== undefined && { github: board }),
     });
     const onTrouble = (message: string): void => log.warn({ trouble: message }, 'the certificate was not reloaded');
     const listening = await listen(server, { onTrouble, ...address });

@@ -14,6 +14,7 @@ const ENTRIES = [
   'metrics/index',
   'opentelemetry/index',
   'store/index',
+  'client/index',
 ] as const;
 
 function undocumented(entry: string): readonly string[] {

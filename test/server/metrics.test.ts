@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LockMetrics } from 'signalbox';
+import type { LockedIssue } from 'signalbox/github';
+import { systemClock } from '../../src/clock.ts';
+import { GitHubBoard } from '../../src/server/github-board.ts';
 import { root } from '../house/sources.ts';
 import { TestServer } from '../support/server.ts';
 
@@ -11,7 +14,10 @@ let server: TestServer;
 beforeAll(async () => {
   const github = { totalAcquisitions: 4, totalConflicts: 3, averageAcquisitionTimeMs: 500 };
   const getMetrics = (): LockMetrics => ({ ...github, failedAcquisitions: 2, staleLocksClaimed: 1 });
-  server = await TestServer.on('memory:', { lockManagers: { 'acme/app': { getMetrics } } });
+  server = await TestServer.on('memory:', {
+    lockManagers: { 'acme/app': { getMetrics } },
+    github: new GitHubBoard('acme/app', { listLocks: () => Promise.resolve([{} as LockedIssue]) }, systemClock),
+  });
 });
 afterAll(() => server.close());
 
@@ -73,6 +79,7 @@ describe('GET /metrics', () => {
   it('shows the locks on GitHub of the managers that it was given', async () => {
     const all = await scraped();
     const of = (name: string): number | undefined => all.get(`signalbox_github_${name}{repository="acme/app"}`);
+    expect(of('locks')).toBe(1);
     expect([of('acquisitions_total'), of('conflicts_total'), of('failed_acquisitions_total')]).toEqual([4, 3, 2]);
     expect([of('stale_reclaims_total'), of('acquire_seconds_sum'), of('acquire_seconds_count')]).toEqual([1, 2, 4]);
   });
