@@ -59,6 +59,7 @@ const REAL = new Set([
   'own',
   'isQuiet',
   'onMalformed',
+  'pid',
 ]);
 
 /** As a rule three are enough; what is rare may take more. */

@@ -138,7 +138,8 @@ export abstract class User {
     const { resource } = of;
     const until = this.process.clock.monotonic() + waitMs;
     asks();
-    let answer = await of.askDetached(options as never);
+    const ticketMs = this.random.pick([undefined, 2000]);
+    let answer = await of.askDetached({ ...options, ...(ticketMs !== undefined && { ticketMs }) } as never);
     while (answer.kind === 'waiting') {
       const claim = { ticket: answer.ticket, holder: options.holder };
       await this.pause(300);
