@@ -2,7 +2,7 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -14,6 +14,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 import { root } from './ensure.mjs';
 
 const dist = process.argv[2] ?? '';
@@ -22,12 +23,12 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'mcp/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
 /** Programs, and what only the command line imports. */
-const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
+const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
@@ -62,7 +63,7 @@ const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
-settleDeclarations();
+await bundleDeclarations();
 
 /**
  * Readable, and without the packages that it needs: those are the user's to choose and to share. What people read are the
@@ -72,7 +73,7 @@ async function bundleLibrary() {
   const made = await rolldown({
     input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
     platform: 'node',
-    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+    external: isPackage,
     experimental: { attachDebugInfo: 'none' },
   });
   await made.write({
@@ -118,27 +119,40 @@ function asAscii(/** @type {string} */ code) {
 }
 
 /**
- * Half of what the compiler declares is seen by nobody who imports the package. The rest names its neighbours as they are
- * named at run time (`.js`), which every version of the compiler understands.
+ * The compiler makes a file of declarations of each module, most of which nobody who imports the package can see. What they
+ * can see is put together, a file for each entry and a few that these share.
  */
-function settleDeclarations() {
-  const reached = new Set();
-  const reach = (/** @type {string} */ file) => {
-    if (reached.has(file)) return;
-    reached.add(file);
-    const text = readFileSync(file, 'utf8');
-    const named = /((?:from |import\()['"])(\.[^'"]*)\.ts(?=['"])/g;
-    for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
-    writeFileSync(file, text.replace(named, '$1$2.js'));
-  };
+async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  for (const name of IMPORTED) if (!NOT_DECLARED.includes(name)) reach(join(dist, `${name}.d.ts`));
+  const declared = IMPORTED.filter((name) => !NOT_DECLARED.includes(name));
+  const made = await rolldown({
+    input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
+    external: isPackage,
+    plugins: [dts({ dtsInput: true, tsconfig: false })],
+  });
+  const { output } = await made.generate({
+    format: 'esm',
+    entryFileNames: '[name].ts',
+    chunkFileNames: 'chunks/[name]-[hash].d.ts',
+    minifyInternalExports: false,
+  });
+  await made.close();
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);
-    if (entry.name.endsWith('.d.ts') && !reached.has(path)) rmSync(path);
+    if (entry.name.endsWith('.d.ts')) rmSync(path);
     else if (entry.isDirectory() && readdirSync(path).length === 0) rmdirSync(path);
   }
+  for (const file of output) {
+    if (file.type !== 'chunk') continue;
+    // They name each other as they are named at run time (`.js`), which every version of the compiler understands.
+    const code = file.code.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
+    writeFileSync(join(dist, file.fileName), code);
+  }
+}
+
+function isPackage(/** @type {string} */ id) {
+  return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
 function hashOf(/** @type {string} */ file) {

@@ -43,8 +43,10 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. An empty schema is a stream. */
-  readonly answers: Readonly<Record<number, { readonly description: string; readonly schema?: z.ZodType }>>;
+  /** By status. Without a schema it is text of the given type, or a stream. */
+  readonly answers: Readonly<
+    Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
+  >;
   /** What it may be refused with, besides what may happen to every request. */
   readonly problems?: readonly ProblemCode[];
   /** Its answer has a secret in it, which must not be kept: an Idempotency-Key does nothing. */

@@ -5,7 +5,7 @@ import { open } from '../runtime/open.ts';
 import { serverOf, type ServerOptions } from './app.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
-export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
+export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
 }
@@ -19,13 +19,14 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-export async function serve({ store, hosts, allowsCommands, perSecond, ...address }: ServeOptions): Promise<Serving> {
+export async function serve(options: ServeOptions): Promise<Serving> {
+  const { store, hosts, allowsCommands, perSecond, mcp, ...address } = options;
   const url = storeUrl(store);
   const box = await open(url);
   try {
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
-      localToken,
+      ...{ localToken, mcp },
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),

@@ -21,6 +21,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   cli: ['failure', 'clock', 'core', 'host', 'sqlite', 'store', 'adapters', 'document', 'runtime', 'github', 'json'],
   json: ['core', 'runtime'],
   server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
+  mcp: ['failure', 'clock', 'core', 'host', 'runtime', 'json', 'server'],
   testing: 'all',
   index: 'all',
 };

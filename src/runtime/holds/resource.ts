@@ -25,7 +25,7 @@ import { strategyFields } from '../strategy.ts';
 import type { Session } from '../session/session.ts';
 import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import type { HolderView, RequestOptions } from './terms.ts';
+import type { Breaking, HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
 
 /** Builds the command that asks for a resource. */
@@ -76,12 +76,17 @@ export class Resource<
     // `waitMs: 0` means that the request does not join the queue; it does not limit the time of the store's answer.
     const queues = wait && options?.waitMs !== 0;
     if (session !== undefined) return this.askUnder(session, options, queues, deliver);
-    return sessionWithin(this.runtime, this.resource, options).then((ready) =>
-      this.askUnder(ready.session, ready.options, queues, deliver),
+    const since = this.runtime.clock.monotonic();
+    return sessionWithin(this.runtime, this.resource, options).then(
+      (ready) => this.askUnder(ready.session, ready.options, queues, deliver, undefined, undefined, since),
+      (error: unknown) => {
+        this.runtime.measures.of(this.resource).failed();
+        throw error;
+      },
     );
   }
 
-  /** `own`: the lease of a detached request, and then of the hold. */
+  /** `own`: the lease of a detached request, and then of the hold. `since`: when the caller asked, if that was earlier. */
   askUnder<T, Options extends AskOptions | undefined>(
     session: Session,
     options: Options,
@@ -89,12 +94,23 @@ export class Resource<
     deliver: Deliver<T, Options>,
     own?: { readonly lease: string; readonly ttlMs?: number },
     parks?: Acquisition<T, Options>['parks'],
+    since?: number,
   ): Promise<T> {
     const { runtime } = this;
     const asked = this.#askFor(runtime.nextId(session), session.id, options, wait);
     const command = own === undefined ? asked : { ...asked, ...own, detached: true as const };
     return new Promise((resolve, reject) => {
-      const one = new Acquisition(runtime, this.anyWriter, command, session.id, options, deliver, resolve, reject);
+      const one = new Acquisition(
+        runtime,
+        this.anyWriter,
+        command,
+        session.id,
+        options,
+        deliver,
+        resolve,
+        reject,
+        since,
+      );
       one.parks = parks;
       one.ask();
     });
@@ -119,10 +135,11 @@ export class Resource<
     return this.submit(command, this.runtime.options.newId());
   }
 
-  async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+  async break(by: Breaking): Promise<{ readonly broken: number }> {
+    const { holder, reason, token: upTo } = by;
     const problem = requestProblem(by, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const outcome = await this.submitOnce({ kind: 'break', holder: by.holder, reason: by.reason });
+    const outcome = await this.submitOnce({ kind: 'break', holder, reason, ...(upTo !== undefined && { upTo }) });
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 
