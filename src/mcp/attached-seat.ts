@@ -39,7 +39,7 @@ interface Pending {
   readonly want: Want;
   readonly abort: AbortController;
   hold?: AnyHold;
-  failure?: unknown;
+  failure?: Error;
   /** Resolves when there is a hold or a failure. */
   readonly settled: Promise<void>;
   window: Timer | undefined;
@@ -89,7 +89,7 @@ export class AttachedSeat implements Seat {
       ...{ ticket, want, abort, window: undefined },
       settled: this.#acquire(want, { signal: abort.signal, onWaiting }).then(
         (hold) => void (pending.hold = hold),
-        (error: unknown) => void (pending.failure = error),
+        (error: Error) => void (pending.failure = error),
       ),
     };
     this.#pending.set(ticket, pending);
@@ -214,10 +214,7 @@ export class AttachedSeat implements Seat {
     return { kind: 'renewed', ttlMs: outcome.ttlMs };
   }
 
-  async release(
-    of: Named,
-    claim: { readonly holder: string; readonly token?: number },
-  ): Promise<ClaimReleaseOutcome> {
+  async release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome> {
     const one = resourceOf(this.#box, of);
     const mine = [...this.#kept].filter(
       ([, { hold, ended }]) =>

@@ -25,7 +25,10 @@ export async function boardOf(box: Signalbox): Promise<Readonly<Record<string, u
 }
 
 /** One lock or semaphore; undefined if its record cannot be read. */
-export async function resourceTold(box: Signalbox, { kind, name }: Named): Promise<Readonly<Record<string, unknown>> | undefined> {
+export async function resourceTold(
+  box: Signalbox,
+  { kind, name }: Named,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
   const { locks, semaphores } = await box.survey({ resource: { kind, name } });
   const [lock] = locks;
   const [semaphore] = semaphores;
@@ -37,11 +40,19 @@ function lockTold({ name, holds, waiting }: SurveyedLock): Readonly<Record<strin
   return { lock: name, ...holdersTold(holds), ...waitersTold(waiting) };
 }
 
-function semaphoreTold({ name, capacity, availableSlots, holds, waiting }: SurveyedSemaphore): Readonly<Record<string, unknown>> {
+function semaphoreTold({
+  name,
+  capacity,
+  availableSlots,
+  holds,
+  waiting,
+}: SurveyedSemaphore): Readonly<Record<string, unknown>> {
   return { semaphore: name, capacity, free: availableSlots, ...holdersTold(holds), ...waitersTold(waiting) };
 }
 
-function holdersTold(holds: readonly (SurveyedHold & { readonly mode?: string; readonly slots?: readonly number[] })[]): object {
+function holdersTold(
+  holds: readonly (SurveyedHold & { readonly mode?: string; readonly slots?: readonly number[] })[],
+): object {
   return {
     heldBy: holds.map(({ holder, acquiredAt, reason, isStale, mode, slots }) => ({
       ...{ holder, since: time(acquiredAt) },

@@ -35,7 +35,7 @@ export class DetachedSeat implements Seat {
   }
 
   async ask(want: Want): Promise<Asked> {
-    const { kind, name, holder, waits, slots, capacity, mode, ...terms } = want;
+    const { kind, holder, waits, slots, capacity, mode, reason, priority, maxHoldMs } = want;
     const of = resourceOf(this.#box, want, capacity);
     const own = kind === 'lock' ? { mode } : { weight: slots };
     if (waits) {
@@ -44,7 +44,7 @@ export class DetachedSeat implements Seat {
       if (before !== undefined) return { kind: 'waiting', ticket: before, position: undefined, holders: [] };
     }
     const answer = await of.askDetached({
-      ...(given({ ...terms, ...own }) as object),
+      ...(given({ reason, priority, maxHoldMs, ...own }) as object),
       ...{ holder, ttlMs: this.#limits.windowMs },
       ...(!waits && { strategy: 'fail-fast' }),
     } as never);
@@ -56,7 +56,8 @@ export class DetachedSeat implements Seat {
     const queue = [...locks, ...semaphores].flatMap(({ waiting }) => waiting);
     const isSame = kind === 'lock' ? { mode } : { weight: slots };
     return queue.find(
-      (one) => one.holder === holder && Object.entries(isSame).every(([field, value]) => one[field as 'mode'] === value),
+      (one) =>
+        one.holder === holder && Object.entries(isSame).every(([field, value]) => one[field as 'mode'] === value),
     )?.id;
   }
 
@@ -90,12 +91,13 @@ export class DetachedSeat implements Seat {
   async touch(holder: string): Promise<readonly Held[]> {
     const held = await heldBy(this.#box, holder);
     await Promise.all(
-      held.map(({ of, token, isAttached }) => {
-        if (isAttached) return undefined;
-        return 'task' in of
-          ? this.#box.tasks.renew(of.task, { holder, token })
-          : resourceOf(this.#box, of).renew({ holder, token });
-      }),
+      held
+        .filter(({ isAttached }) => !isAttached)
+        .map(({ of, token }) =>
+          'task' in of
+            ? this.#box.tasks.renew(of.task, { holder, token })
+            : resourceOf(this.#box, of).renew({ holder, token }),
+        ),
     );
     return held.map(({ resource, token }) => ({ resource, token }));
   }

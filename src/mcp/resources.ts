@@ -30,14 +30,24 @@ export function addResources(server: McpServer, box: Signalbox): void {
       kind,
       new ResourceTemplate(`signalbox://${kind}s/{name}`, {
         list: async () => ({
-          resources: (await box.survey())[`${kind}s`].map(({ name }) => ({ uri: resourceUri(kind, name), name: `${kind} ${name}`, mimeType })),
+          resources: (await box.survey())[`${kind}s`].map(({ name }) => ({
+            uri: resourceUri(kind, name),
+            name: `${kind} ${name}`,
+            mimeType,
+          })),
         }),
       }),
-      { title: `A ${kind}`, description: `Who holds this ${kind}, since when and why, and who waits for it.`, mimeType },
+      {
+        title: `A ${kind}`,
+        description: `Who holds this ${kind}, since when and why, and who waits for it.`,
+        mimeType,
+      },
       async ({ href: uri }, { name }) => {
         const called = decoded(String(name));
         const found = await resourceTold(box, { kind, name: called });
-        return { contents: [{ uri, mimeType, text: text(found ?? { name: called, problem: 'its record cannot be read' }) }] };
+        return {
+          contents: [{ uri, mimeType, text: text(found ?? { name: called, problem: 'its record cannot be read' }) }],
+        };
       },
     );
   }

@@ -42,7 +42,12 @@ export function mcpServer(desk: Desk, { era }: Pick<McpRequestContext, 'era'>, o
         ...(isModern && { extensions: { [TASKS]: {} } }),
       },
       cacheHints: {
-        ...{ 'tools/list': STEADY, 'prompts/list': STEADY, 'resources/templates/list': STEADY, 'server/discover': STEADY },
+        ...{
+          'tools/list': STEADY,
+          'prompts/list': STEADY,
+          'resources/templates/list': STEADY,
+          'server/discover': STEADY,
+        },
         ...{ 'resources/list': FLEETING, 'resources/read': FLEETING },
       },
     },
@@ -51,7 +56,10 @@ export function mcpServer(desk: Desk, { era }: Pick<McpRequestContext, 'era'>, o
   addResources(server, desk.box);
   server.registerPrompt(
     'etiquette',
-    { title: 'How to work beside others', description: 'Explains how to use locks and tasks together with other agents.' },
+    {
+      title: 'How to work beside others',
+      description: 'Explains how to use locks and tasks together with other agents.',
+    },
     () => ({ messages: [{ role: 'user', content: { type: 'text', text: ETIQUETTE } }] }),
   );
   if (isModern) addTasks(server, desk);
@@ -75,7 +83,10 @@ function addTools(server: McpServer, desk: Desk): void {
     const tool = tools.get(name);
     if (tool === undefined) {
       const known = [...tools.keys()].join(', ');
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is no tool ${shown(name)} for this token; there are ${known}`);
+      throw new ProtocolError(
+        ProtocolErrorCode.InvalidParams,
+        `there is no tool ${shown(name)} for this token; there are ${known}`,
+      );
     }
     const answer = await answered(tool, given, callOf(desk, server, ctx));
     return 'task' in answer ? (taskResult(desk, answer) as never) : resultOf(answer);
@@ -97,10 +108,18 @@ async function answered(tool: Tool, given: unknown, call: ToolCall): Promise<Tol
 }
 
 function wrongInput({ name, input }: Tool, { issues }: z.ZodError): Told {
-  const problems = issues.slice(0, 10).map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`));
+  const problems = issues.slice(0, 10).map(problemTold).join('; ');
   const fields = Object.keys((input as unknown as { readonly shape: object }).shape);
   const takes = fields.length === 0 ? 'it takes none' : `it takes ${fields.join(', ')}`;
-  return refused('invalid-input', `${name}: ${problems.join('; ')}. Nothing was changed.`, `Correct the arguments (${takes}) and call again.`);
+  const next = `Correct the arguments (${takes}) and call again.`;
+  return refused('invalid-input', `${name}: ${problems}. Nothing was changed.`, next);
+}
+
+function problemTold({ path, message, ...issue }: z.core.$ZodIssue): string {
+  const where = path.join('.');
+  if (issue.code === 'unrecognized_keys') return `there is no ${issue.keys.map(shown).join(', ')}`;
+  if (issue.code === 'invalid_type' && message.endsWith('received undefined')) return `${where} is missing`;
+  return where === '' ? message : `${where}: ${message.replace(/^Invalid input: /, '')}`;
 }
 
 /** What a request of the newer generation says of its client. */
@@ -134,7 +153,11 @@ function callOf(desk: Desk, { server }: McpServer, { mcpReq }: ServerContext): T
 function newHolder(client: string | undefined, bound: readonly string[] | undefined): string {
   const own = randomHex(4);
   if (bound === undefined) {
-    const word = (client ?? '').toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').slice(0, 40).replaceAll(/^-|-$/g, '');
+    const word = (client ?? '')
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .slice(0, 40)
+      .replaceAll(/^-|-$/g, '');
     return `agent:${word === '' ? '' : `${word}-`}${own}`;
   }
   const pattern = bound.find((one) => one.includes('*')) ?? bound[0] ?? own;

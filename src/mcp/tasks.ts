@@ -100,13 +100,22 @@ async function progressOf(desk: Desk, place: Place, signal: AbortSignal): Promis
   }
 }
 
-async function holdProgress({ seat }: Desk, place: QueuePlace, isLate: boolean, signal: AbortSignal): Promise<Progress> {
+async function holdProgress(
+  { seat }: Desk,
+  place: QueuePlace,
+  isLate: boolean,
+  signal: AbortSignal,
+): Promise<Progress> {
   const found = await seat.collect(place, 0, signal);
   if (found.kind !== 'waiting') return { done: collectedTold(place, found) };
   if (!isLate) return { waits: lineTold(place, found) };
   await seat.withdraw(place);
   const message = `${place.kind}/${place.name} was not free in the time that you wanted to wait; you left the line.`;
-  return { done: told('busy', message, 'Do something else first, or call acquire again.', { resource: `${place.kind}/${place.name}` }) };
+  return {
+    done: told('busy', message, 'Do something else first, or call acquire again.', {
+      resource: `${place.kind}/${place.name}`,
+    }),
+  };
 }
 
 /** A poll whose answer is lost must not claim a second task: the first answer is kept for those that follow. */
@@ -114,7 +123,9 @@ async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, sig
   const { box, seat, limits } = desk;
   const { holder, task, capabilities } = place;
   const waits = { waits: 'There is no task yet that fits.' };
-  const key = createHash('sha256').update(`mcp-claim\n${placeText(place)}`).digest('hex');
+  const key = createHash('sha256')
+    .update(`mcp-claim\n${placeText(place)}`)
+    .digest('hex');
   const begun = await box.once.begin(key, key, CLAIMING_MS);
   if (begun.kind === 'answered') return { done: begun.answer.body as unknown as Told };
   if (begun.kind !== 'first') return waits;

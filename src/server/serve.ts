@@ -5,7 +5,8 @@ import { open } from '../runtime/open.ts';
 import { serverOf, type ServerOptions } from './app.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
-export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
+export interface ServeOptions
+  extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
 }

@@ -16,7 +16,10 @@ function named(what: string, description: string): z.ZodType<string> {
     .meta({ description, minLength: 1, maxLength: 200 });
 }
 
-export const name = named('name', 'Its name, such as main-branch. Everybody who shares the thing must use the same name.');
+export const name = named(
+  'name',
+  'Its name, such as main-branch. Everybody who shares the thing must use the same name.',
+);
 export const kind = z
   .enum(['lock', 'semaphore'])
   .optional()

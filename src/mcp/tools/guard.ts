@@ -23,7 +23,9 @@ export const guards: readonly Tool[] = [
     input: z.strictObject({
       condition: jsonObject.describe('A one-key object, such as {"lockFree": "main"}.'),
       waitSeconds: waitSeconds.describe('How long to wait until it holds; 0 if not given.'),
-      holder: holder.optional().describe('Your holder, if you have one: what you hold yourself does not count against you.'),
+      holder: holder
+        .optional()
+        .describe('Your holder, if you have one: what you hold yourself does not count against you.'),
     }),
     annotations: READS,
     run: ({ condition, waitSeconds: seconds = 0, holder: who }, call) =>
@@ -40,7 +42,12 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
   const { clock, takesTasks } = call;
   refuseUnlessDeclarative(asked, call);
   const wait = waitOf(call, totalMs);
-  const found = await reporting(call, wait.blockMs, () => 'the condition does not hold yet', look(asked, wait.blockMs, call));
+  const found = await reporting(
+    call,
+    wait.blockMs,
+    () => 'the condition does not hold yet',
+    look(asked, wait.blockMs, call),
+  );
   if (found.status === 'passed' || !wait.goesOn || found.details?.['outlook'] === 'never') return found;
   const since = clock.now();
   const place = { of: 'guard', ...asked, since, until: since + totalMs } as GuardPlace;
@@ -49,7 +56,11 @@ async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Tol
 }
 
 /** The same for a task that waits: what its id says is checked like a new request. */
-export async function checkPlace({ condition, holder: who }: GuardPlace, desk: Desk, signal: AbortSignal): Promise<Told> {
+export async function checkPlace(
+  { condition, holder: who }: GuardPlace,
+  desk: Desk,
+  signal: AbortSignal,
+): Promise<Told> {
   refuseUnlessDeclarative({ condition, holder: who }, desk);
   return look({ condition, holder: who }, 0, { ...desk, signal });
 }
@@ -58,27 +69,44 @@ function refuseUnlessDeclarative({ condition, holder: who }: Asked, { caller }: 
   const problem = conditionProblem(condition);
   if (problem !== undefined) throw new Failure('invalid', problem);
   if (requiredInputs(condition).some(({ kind }) => kind === 'command')) {
-    throw new Problem('commands-off', 'a condition over MCP runs no commands; run the command yourself and look at its answer');
+    throw new Problem(
+      'commands-off',
+      'a condition over MCP runs no commands; run the command yourself and look at its answer',
+    );
   }
   refuseUnlessAllowed(caller, condition, false);
   if (who !== undefined) refuseForeign(caller, who);
 }
 
-async function look({ condition, holder: who }: Asked, waitMs: number, { box, signal }: Pick<ToolCall, 'box' | 'signal'>): Promise<Told> {
+async function look(
+  { condition, holder: who }: Asked,
+  waitMs: number,
+  { box, signal }: Pick<ToolCall, 'box' | 'signal'>,
+): Promise<Told> {
   const own = who === undefined ? {} : { own: who };
   if (waitMs > 0) await box.guards.wait(condition, { ...own, timeoutMs: waitMs, signal });
   const explanation = await box.explain(condition, {}, { ...own, signal, isQuiet: true });
   const { verdict } = explanation;
   const text = renderExplanation(explanation).join('\n');
   if (verdict.kind === 'passed') {
-    return told('passed', 'The condition holds now.', 'Go on. If you need a lock, take it with acquire: it may be gone in a moment.', {
-      ...{ passed: true, explanation: text },
-    });
+    return told(
+      'passed',
+      'The condition holds now.',
+      'Go on. If you need a lock, take it with acquire: it may be gone in a moment.',
+      {
+        ...{ passed: true, explanation: text },
+      },
+    );
   }
   if (verdict.kind === 'needsInput') {
-    return told('unknown', `It cannot be told whether the condition holds:\n${text}`, 'Correct the condition, or ask your user.', {
-      ...{ passed: false, explanation: text },
-    });
+    return told(
+      'unknown',
+      `It cannot be told whether the condition holds:\n${text}`,
+      'Correct the condition, or ask your user.',
+      {
+        ...{ passed: false, explanation: text },
+      },
+    );
   }
   return told(
     'failed',

@@ -84,7 +84,9 @@ export const holds: readonly Tool[] = [
       name: name.optional(),
       kind,
       token: token.optional(),
-      maxHoldMinutes: maxHoldMinutes.describe('Extend the limit: from now on it may be held for this long. Needs name.'),
+      maxHoldMinutes: maxHoldMinutes.describe(
+        'Extend the limit: from now on it may be held for this long. Needs name.',
+      ),
     }),
     output: { holds: z.array(z.object({ resource: z.string(), token: z.int() })), resource: z.string() },
     annotations: WRITES_ONCE,
@@ -127,7 +129,8 @@ export const holds: readonly Tool[] = [
       const one = resourceOf(box, { kind: which, name: called });
       const { resource } = one;
       const { broken } = await one.break({ holder: actorOf(caller, who), reason: why });
-      if (broken === 0) return told('already-free', `${resource} is not held; nothing was changed.`, NOTHING_NEXT, { resource });
+      if (broken === 0)
+        return told('already-free', `${resource} is not held; nothing was changed.`, NOTHING_NEXT, { resource });
       return told('broken', `${resource} was taken from ${broken} holder(s).`, 'Call acquire if you need it.', {
         ...{ resource, broken },
       });
@@ -149,7 +152,12 @@ interface Acquire {
 }
 
 async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade> {
-  const { waitSeconds: seconds = DEFAULT_WAIT_SECONDS, maxHoldMinutes: minutes, kind: which = 'lock', ...asked } = input;
+  const {
+    waitSeconds: seconds = DEFAULT_WAIT_SECONDS,
+    maxHoldMinutes: minutes,
+    kind: which = 'lock',
+    ...asked
+  } = input;
   refuseMixed(input, which);
   const { seat, caller, clock, limits, signal } = call;
   const who = input.holder ?? call.newHolder();
@@ -195,7 +203,10 @@ function refuseMixed({ mode, slots, capacity }: Acquire, which: Kind): void {
   const [field] = Object.entries(wrong).find(([, value]) => value !== undefined) ?? [];
   if (field === undefined) return;
   const other = which === 'lock' ? 'semaphore' : 'lock';
-  throw new Problem('invalid-input', `${field} is for a ${other}, and this is a ${which}; leave it out, or pass kind ${other}`);
+  throw new Problem(
+    'invalid-input',
+    `${field} is for a ${other}, and this is a ${which}; leave it out, or pass kind ${other}`,
+  );
 }
 
 function grantedTold(granted: Granted): Told {
@@ -211,7 +222,15 @@ function grantedTold(granted: Granted): Told {
     'granted',
     `${had} ${resource}${isHeldBefore ? ' already' : ''} as ${who}.${lasts === '' ? '' : ` To keep it: ${lasts}.`}`,
     `Do the work, then call ${calling('release', claim)}`,
-    { resource, holder: who, token: number, ...(mode !== undefined && { mode }), ...(slots !== undefined && { slots }), ttlMs, maxHoldMs },
+    {
+      resource,
+      holder: who,
+      token: number,
+      ...(mode !== undefined && { mode }),
+      ...(slots !== undefined && { slots }),
+      ttlMs,
+      maxHoldMs,
+    },
   );
 }
 
@@ -236,10 +255,20 @@ function busyTold(place: QueuePlace, { holders }: Queued, waitedMs: number): Tol
 
 function waitingTold(place: QueuePlace, queued: Queued): Told {
   const text = placeText(place);
-  return told('waiting', lineTold(place, queued), `Go on waiting: call ${calling('wait', { ticket: text })} within a minute.`, {
-    ...{ resource: `${place.kind}/${place.name}`, holder: place.holder, ticket: text, position: queued.position ?? null },
-    holders: shownHolders(queued.holders),
-  });
+  return told(
+    'waiting',
+    lineTold(place, queued),
+    `Go on waiting: call ${calling('wait', { ticket: text })} within a minute.`,
+    {
+      ...{
+        resource: `${place.kind}/${place.name}`,
+        holder: place.holder,
+        ticket: text,
+        position: queued.position ?? null,
+      },
+      holders: shownHolders(queued.holders),
+    },
+  );
 }
 
 export function lineTold(place: QueuePlace, { position, holders }: Queued): string {
@@ -281,7 +310,8 @@ async function renew(input: Renew, { seat, caller }: ToolCall): Promise<Told> {
   const held = await seat.touch(who);
   if (called === undefined) {
     if (minutes !== undefined) throw new Problem('invalid-input', 'maxHoldMinutes needs name: it extends one hold');
-    if (held.length === 0) return refused('lost', `${who} holds nothing.`, 'Call acquire if you need something.', { holds: held });
+    if (held.length === 0)
+      return refused('lost', `${who} holds nothing.`, 'Call acquire if you need something.', { holds: held });
     const all = held.map(({ resource }) => resource).join(', ');
     return told('renewed', `${who} still holds ${all}.`, 'Go on, and release each when you are done.', { holds: held });
   }
@@ -291,11 +321,15 @@ async function renew(input: Renew, { seat, caller }: ToolCall): Promise<Told> {
   const maxHoldMs = minutes === undefined ? undefined : minutes * 60_000;
   const outcome = await seat.renew({ kind: which, name: called }, { holder: who, token: known }, maxHoldMs);
   if (outcome.kind === 'lost') {
-    return refused('lost', `${resource} is lost${outcome.why === undefined ? '' : `: ${outcome.why}`}.`, STOP, { resource });
+    return refused('lost', `${resource} is lost${outcome.why === undefined ? '' : `: ${outcome.why}`}.`, STOP, {
+      resource,
+    });
   }
   if (outcome.kind === 'not-owner') return notOwnerTold(resource);
   const limit = outcome.maxHoldMs === undefined ? '' : ` It may be held for ${spoken(outcome.maxHoldMs)} from now on.`;
-  return told('renewed', `${who} still holds ${resource}.${limit}`, 'Go on, and release it when you are done.', { resource });
+  return told('renewed', `${who} still holds ${resource}.${limit}`, 'Go on, and release it when you are done.', {
+    resource,
+  });
 }
 
 const STOP = 'Stop the work that needed it: another may have it by now. Call acquire to ask again.';
@@ -321,7 +355,10 @@ async function release(input: Release, { seat, caller }: ToolCall): Promise<Told
   const { name: called, kind: which = 'lock', holder: who, token: number, ticket: text } = input;
   if (text !== undefined) {
     if (called !== undefined || number !== undefined) {
-      throw new Problem('invalid-input', 'ticket gives up waiting, name and token give back a hold; pass one or the other');
+      throw new Problem(
+        'invalid-input',
+        'ticket gives up waiting, name and token give back a hold; pass one or the other',
+      );
     }
     const place = placeIn(text);
     if (place.of !== 'hold') throw notForWait();
@@ -332,7 +369,10 @@ async function release(input: Release, { seat, caller }: ToolCall): Promise<Told
     return told('withdrawn', message, NOTHING_NEXT, { resource });
   }
   if (called === undefined || who === undefined) {
-    throw new Problem('invalid-input', 'pass name and holder (and the token) to give back a hold, or ticket to give up waiting');
+    throw new Problem(
+      'invalid-input',
+      'pass name and holder (and the token) to give back a hold, or ticket to give up waiting',
+    );
   }
   refuseForeign(caller, who);
   const resource = `${which}/${called}`;
@@ -353,12 +393,20 @@ async function release(input: Release, { seat, caller }: ToolCall): Promise<Told
         { resource },
       );
     case 'ambiguous':
-      return refused('ambiguous', `${who} has ${resource} ${outcome.tokens.length} times.`, 'Call release with one of these tokens.', {
-        ...{ resource, tokens: outcome.tokens },
-      });
+      return refused(
+        'ambiguous',
+        `${who} has ${resource} ${outcome.tokens.length} times.`,
+        'Call release with one of these tokens.',
+        {
+          ...{ resource, tokens: outcome.tokens },
+        },
+      );
   }
 }
 
 function notForWait(): Problem {
-  return new Problem('invalid-input', 'this is the id of a task that waits for something else; it is not a ticket for a lock');
+  return new Problem(
+    'invalid-input',
+    'this is the id of a task that waits for something else; it is not a ticket for a lock',
+  );
 }

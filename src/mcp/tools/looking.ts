@@ -47,7 +47,12 @@ export const looking: readonly Tool[] = [
       'see what became of a lock while you were away.',
     role: 'viewer',
     input: z.strictObject({
-      pattern: z.string().min(1).max(100).optional().describe("Which events: lock:*, task:completed, … '*' if not given."),
+      pattern: z
+        .string()
+        .min(1)
+        .max(100)
+        .optional()
+        .describe("Which events: lock:*, task:completed, … '*' if not given."),
       sinceMinutes: z.number().positive().max(10_080).optional().describe(`How far to look back; ${DEFAULT_MINUTES}.`),
       limit: z.int().min(1).max(500).optional().describe(`The newest of them, at most this many; ${DEFAULT_EVENTS}.`),
     }),
@@ -79,12 +84,16 @@ interface Status {
   readonly holder?: string | undefined;
 }
 
-async function status({ name: called, kind: which = 'lock', task: id, holder: who }: Status, call: ToolCall): Promise<Told> {
+async function status(
+  { name: called, kind: which = 'lock', task: id, holder: who }: Status,
+  call: ToolCall,
+): Promise<Told> {
   const { box, seat, caller } = call;
   if (who !== undefined) refuseForeign(caller, who);
   // To look renews nothing for a token that may only look.
   const held = allows(caller.role, 'worker') ? (of: string) => seat.touch(of) : (of: string) => heldBy(box, of);
-  const yours = who === undefined ? {} : { yours: (await held(who)).map(({ resource, token }) => ({ resource, token })) };
+  const yours =
+    who === undefined ? {} : { yours: (await held(who)).map(({ resource, token }) => ({ resource, token })) };
   if (id !== undefined) {
     const found = await box.tasks.show(id);
     if (found === undefined) {
@@ -97,15 +106,25 @@ async function status({ name: called, kind: which = 'lock', task: id, holder: wh
     if (one === undefined) throw new Failure('corrupt', `${which}/${called} cannot be read; see signalbox doctor`);
     const isFree = one['isFree'] === true;
     const next = isFree ? 'Call acquire to have it.' : 'Call acquire to get in line.';
-    return told('ok', isFree ? `${which}/${called} is free.` : `${which}/${called} is in use.`, next, { ...yours, one });
+    return told('ok', isFree ? `${which}/${called} is free.` : `${which}/${called} is in use.`, next, {
+      ...yours,
+      one,
+    });
   }
   const board = await boardOf(box);
   const used = (board['locks'] as readonly unknown[]).length;
-  return told('ok', used === 0 ? 'No lock is held.' : `${used} lock(s) are held or waited for.`, NOTHING_NEXT, { ...yours, board });
+  return told('ok', used === 0 ? 'No lock is held.' : `${used} lock(s) are held or waited for.`, NOTHING_NEXT, {
+    ...yours,
+    board,
+  });
 }
 
 async function events(
-  { pattern = '*', sinceMinutes = DEFAULT_MINUTES, limit = DEFAULT_EVENTS }: {
+  {
+    pattern = '*',
+    sinceMinutes = DEFAULT_MINUTES,
+    limit = DEFAULT_EVENTS,
+  }: {
     readonly pattern?: string | undefined;
     readonly sinceMinutes?: number | undefined;
     readonly limit?: number | undefined;

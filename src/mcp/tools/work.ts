@@ -10,7 +10,18 @@ import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
 import type { ClaimedTask } from '../seat.ts';
 import { type TaskMade, type Tool, tool, type ToolCall, WRITES, WRITES_ONCE } from '../tool.ts';
 import { reporting, waitOf } from '../waiting.ts';
-import { calling, capabilities, holder, newHolder, priority, reason, spoken, task, token, waitSeconds } from './fields.ts';
+import {
+  calling,
+  capabilities,
+  holder,
+  newHolder,
+  priority,
+  reason,
+  spoken,
+  task,
+  token,
+  waitSeconds,
+} from './fields.ts';
 
 const json = z.unknown();
 
@@ -39,7 +50,9 @@ export const work: readonly Tool[] = [
       const next = `See how it goes: call ${calling('status', { task: id })}`;
       if (outcome.kind === 'published') return told('published', `task/${id} can be claimed now.`, next, { task: id });
       const message = `There is a task ${id} already, which is ${outcome.status}; it was not changed.`;
-      return told('exists', message, `Choose another id, or look at it: call ${calling('status', { task: id })}`, { task: id });
+      return told('exists', message, `Choose another id, or look at it: call ${calling('status', { task: id })}`, {
+        task: id,
+      });
     },
   }),
   tool({
@@ -118,7 +131,8 @@ async function handedOver({ box, signal }: ToolCall, found: ClaimedTask): Promis
 }
 
 export function claimedTold({ task: id, holder: who, token: number, attempt, data, ttlMs }: ClaimedTask): Told {
-  const keep = ttlMs === undefined ? '' : ` To keep it, call something with your holder at least every ${spoken(ttlMs)}.`;
+  const keep =
+    ttlMs === undefined ? '' : ` To keep it, call something with your holder at least every ${spoken(ttlMs)}.`;
   return told(
     'claimed',
     `task/${id} is yours, as ${who}${attempt > 1 ? `; it is attempt ${attempt}` : ''}.${keep}`,
@@ -168,11 +182,18 @@ async function finish(input: Finish, { box, caller }: ToolCall): Promise<Told> {
         { task: id },
       );
     case 'completed':
-      return told('completed', `task/${id} is complete.`, `Call ${calling('claim', { holder: who })} for the next one.`, { task: id });
+      return told(
+        'completed',
+        `task/${id} is complete.`,
+        `Call ${calling('claim', { holder: who })} for the next one.`,
+        { task: id },
+      );
     case 'failed':
       return told('failed', `task/${id} has failed for good.`, NOTHING_NEXT, { task: id });
     case 'retried':
-      return told('retried', `task/${id} will be tried again; ${ended.retriesLeft} retries are left.`, NOTHING_NEXT, { task: id });
+      return told('retried', `task/${id} will be tried again; ${ended.retriesLeft} retries are left.`, NOTHING_NEXT, {
+        task: id,
+      });
     case 'released':
       return told('released', `task/${id} can be claimed by others.`, NOTHING_NEXT, { task: id });
   }
