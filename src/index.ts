@@ -185,6 +185,7 @@ export type {
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
+  Breaking,
   HoldClaim,
   HolderView,
   ModeOutcome,

@@ -26,6 +26,7 @@ export async function serve({ store, hosts, allowsCommands, perSecond, ...addres
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
       localToken,
+      store: url,
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),

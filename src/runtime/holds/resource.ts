@@ -8,7 +8,7 @@ import {
   type Settings,
   settingsProblem,
 } from '../../core/index.ts';
-import { Failure } from '../../failure.ts';
+import { Failure, shown } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { handedOut } from './hand-out.ts';
@@ -25,7 +25,7 @@ import { strategyFields } from '../strategy.ts';
 import type { Session } from '../session/session.ts';
 import { readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
-import type { HolderView, RequestOptions } from './terms.ts';
+import type { Breaking, HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
 
 /** Builds the command that asks for a resource. */
@@ -119,10 +119,17 @@ export class Resource<
     return this.submit(command, this.runtime.options.newId());
   }
 
-  async break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
-    const problem = requestProblem(by, ['holder', 'reason']);
+  async break(by: Breaking): Promise<{ readonly broken: number }> {
+    const { holder, reason, token } = by;
+    const problem = requestProblem({ holder, reason }, ['holder', 'reason']);
     if (problem !== undefined) throw new Failure('invalid', `${this.resource}: ${problem}`);
-    const outcome = await this.submitOnce({ kind: 'break', holder: by.holder, reason: by.reason });
+    if (token !== undefined && !(Number.isSafeInteger(token) && token >= 1)) {
+      throw new Failure('invalid', `${this.resource}: token is ${shown(token)}; expected the token of a hold`);
+    }
+    const outcome = await this.submitOnce({
+      ...{ kind: 'break', holder, reason },
+      ...(token !== undefined && { upTo: token }),
+    });
     return { broken: (outcome as unknown as { holds?: readonly unknown[] }).holds?.length ?? 0 };
   }
 

@@ -40,6 +40,16 @@ export interface HoldClaim {
   readonly token: Token;
 }
 
+/** Who ends the holds of others, and why. */
+export interface Breaking {
+  /** Who does it; the holders and the witness get to see it. */
+  readonly holder: string;
+  /** Why; the holders and the witness get to see it. */
+  readonly reason: string;
+  /** The newest hold that is meant, by its token: those that were granted after it are spared. */
+  readonly token?: Token;
+}
+
 /** A hold with a lease of its own. */
 export interface DetachedHold extends HoldClaim {
   /** `lock/main-branch`. */

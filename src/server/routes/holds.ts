@@ -206,20 +206,32 @@ export function breaking(kind: Kind): Operation {
     },
     summary: 'End every hold',
     description:
-      'Takes it from all its holders, who get the reason; an event records who did it. The next in line gets it.',
-    body: z.strictObject({ reason, holder: holder.optional() }),
+      'Takes it from all its holders, who get the reason; an event records who did it. The next in line gets it. With `token`, ' +
+      'what was granted after that token is spared: if it changed hands meanwhile, the answer is `changed-hands`.',
+    body: z.strictObject({
+      reason,
+      holder: holder.optional(),
+      token: token.optional().describe('The token of the newest hold that is meant; a hold with a larger one stays.'),
+    }),
     answers: {
       200: {
         description: 'How many holds were ended.',
         schema: z.object({ outcome: z.literal('broken'), resource: z.string(), broken: z.int(), by: z.string() }),
       },
     },
-    problems: ['not-held'],
+    problems: ['not-held', 'changed-hands'],
     async run({ box, caller, params: { name: called }, body }) {
       const by = actorOf(caller, body.holder);
       const one = resourceIn(box, kind, called);
       const { resource } = one;
-      const { broken } = await one.break({ holder: by, reason: body.reason });
+      const { broken } = await one.break({ holder: by, reason: body.reason, ...given({ token: body.token }) });
+      const holders = broken === 0 && body.token !== undefined ? (await one.inspect()).holders : [];
+      if (holders.length > 0) {
+        const now = holders.map((hold) => `${hold.holder} with token ${hold.token}`).join(', ');
+        throw new Problem('changed-hands', `${resource}: it changed hands, and nothing was broken; held by ${now}`, {
+          ...{ resource, token: Math.max(...holders.map((hold) => hold.token)) },
+        });
+      }
       if (broken === 0)
         throw new Problem('not-held', `${resource}: it is not held, so there is nothing to break`, { resource });
       return ok({ outcome: 'broken', resource, broken, by });

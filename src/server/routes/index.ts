@@ -1,5 +1,6 @@
 /** All operations. */
 import type { Operation } from '../operation.ts';
+import { board } from './board.ts';
 import { bus } from './bus.ts';
 import { events } from './events.ts';
 import { guards } from './guards.ts';
@@ -17,6 +18,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...guards,
   ...pipelines,
   ...looking,
+  ...board,
   ...events,
   ...bus,
   ...tokens,
