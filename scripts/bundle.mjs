@@ -106,7 +106,6 @@ async function bundleDashboard() {
   const made = await rolldown({
     input: { app: join(source, 'main.tsx') },
     platform: 'browser',
-    transform: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     experimental: { attachDebugInfo: 'none' },
   });
   const { output } = await made.write({

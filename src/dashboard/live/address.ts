@@ -38,7 +38,7 @@ export class Address {
     this.#read();
   }
 
-  /** Without the token: whoever opens it needs one of their own. */
+  /** Without the token: its reader needs one of their own. */
   get link(): string {
     return `${location.origin}${location.pathname}${fragmentOf(this.#store.snapshot.route)}`;
   }

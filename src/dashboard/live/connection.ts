@@ -84,13 +84,10 @@ export class Connection {
   /** Those of the last hour; those to come are told by events. */
   async #readDeadlocks(): Promise<void> {
     const since = Date.now() - HOUR_MS;
-    const found = ['lock:deadlock', 'semaphore:deadlock'].map((pattern) =>
-      get(`/v1/history?pattern=${pattern}&since=${since}`),
-    );
-    for (const answer of await Promise.all(found).catch(() => [])) {
-      const events = items(object(answer)['events']) as readonly Happening[];
-      this.#store.deadlocksRead(events.filter(({ type }) => type !== 'resync').map(deadlockOf));
-    }
+    const path = `/v1/history?pattern=lock:deadlock&pattern=semaphore:deadlock&since=${since}`;
+    const answer = await get(path).catch(() => ({}));
+    const events = items(object(answer)['events']) as readonly Happening[];
+    this.#store.deadlocksRead(events.filter(({ type }) => type !== 'resync').map(deadlockOf));
   }
 
   async #follow(signal: AbortSignal, isLive: () => void): Promise<void> {

@@ -45,7 +45,12 @@ export function show(next: Overlay): void {
 
 export function useSnapshot(): Snapshot {
   const [, again] = useState(0);
-  useEffect(() => store.subscribe(() => again((times) => times + 1)), []);
+  useEffect(() => {
+    const redraw = (): void => again((times) => times + 1);
+    // It may have changed between the first render and now.
+    redraw();
+    return store.subscribe(redraw);
+  }, []);
   return store.snapshot;
 }
 

@@ -223,7 +223,7 @@ function Why({ of, state, now, median }: SectionProps): JSX.Element {
           </>
         )}
         {median !== undefined && ` The median hold of this lock is ${span(median)}`}
-        {times !== undefined && times >= 2 && `; this one is ${times.toFixed(1)}× that`}
+        {times !== undefined && times >= 2 && `; this one is ${times < 10 ? times.toFixed(1) : count(times)}× that`}
         {median !== undefined && '.'}
       </span>
     </div>

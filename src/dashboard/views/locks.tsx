@@ -74,7 +74,7 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <div class="tools spaced">
             <input
               class="field"
-              type="search"
+              type="text"
               data-filter
               aria-label="Filter by name, holder or token"
               placeholder="Name, holder or token (F)"

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
-import { type Matter, mattersOf, routeOf } from '../model/needs.ts';
+import { type Matter, routeOf } from '../model/needs.ts';
 import { quantiles, rate, recentQuantile, series } from '../model/rates.ts';
 import { countsOf, matching } from '../model/rows.ts';
 import { count, plural, span } from '../model/time.ts';
 import type { Pipeline, Resource, State } from '../model/types.ts';
-import { address, connection, dismiss, matters, show, whyNot } from '../ui/app.ts';
+import { address, connection, matters, show, whyNot } from '../ui/app.ts';
 import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
 import { LongArm, SignalSign } from '../ui/signs.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
@@ -91,7 +91,7 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
 }
 
 function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
-  const { kind, title, aspect, sentence, cost, since, action, leads, breaks, key } = matter;
+  const { title, aspect, sentence, cost, since, action, leads, breaks, key } = matter;
   const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
   const onClick = (): void => {
     if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
@@ -116,17 +116,9 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
       <span class="age">
         <Since at={since} />
       </span>
-      {kind === 'deadlock' ? (
-        <span class="line">
-          <button type="button" class="button" data-matter={key} onClick={onClick}>
-            {action}
-          </button>
-        </span>
-      ) : (
-        <button type="button" class="button" data-matter={key} onClick={onClick}>
-          {breaks !== undefined && !mayBreak ? 'See lock' : action}
-        </button>
-      )}
+      <button type="button" class="button" data-matter={key} onClick={onClick}>
+        {breaks !== undefined && !mayBreak ? 'See lock' : action}
+      </button>
     </li>
   );
 }
@@ -300,5 +292,3 @@ export function phaseClass(one: Pipeline, name: string, endedAt: number | null):
   if (name === one.phase) return one.state === 'blocked' || one.state === 'failed' ? 'stopped' : 'now';
   return endedAt !== null ? 'done' : '';
 }
-
-export { dismiss, mattersOf };

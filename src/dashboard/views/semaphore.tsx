@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { unused } from '../model/apply.ts';
-import { aspectOf, longest, lostHolds } from '../model/needs.ts';
+import { aspectOf, longest } from '../model/needs.ts';
 import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
@@ -102,7 +102,6 @@ function Slots({ of }: { of: Resource }): JSX.Element {
     );
   }
   if (of.capacity > MOST_IN_STRIP) return <SlotGrid of={of} />;
-  const lost = new Set(lostHolds(of).map(({ token }) => token));
   return (
     <div class="inside scrolls" tabIndex={0} role="group" aria-label={`Slots 0 to ${of.capacity - 1}`}>
       <div class="strip-of-slots" style={{ gridTemplateColumns: `repeat(${of.capacity}, minmax(0, 1fr))` }}>
@@ -120,7 +119,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
               </span>
             );
           }
-          const isLost = lost.has(hold.token);
+          const isLost = hold.isStale;
           return (
             <span
               key={first}
@@ -138,7 +137,7 @@ function Slots({ of }: { of: Resource }): JSX.Element {
               </span>
               <span class="cut soft">
                 {isLost
-                  ? 'lost'
+                  ? 'stale'
                   : length === 1 && all === 1
                     ? '1 slot'
                     : length < all

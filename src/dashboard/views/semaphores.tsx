@@ -48,7 +48,7 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <div class="tools">
             <input
               class="field"
-              type="search"
+              type="text"
               data-filter
               aria-label="Filter by name, holder or token"
               placeholder="Name, holder or token (F)"

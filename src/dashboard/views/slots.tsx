@@ -1,6 +1,5 @@
 /** Slots of a semaphore in one line: a cell for each, or a bar where they are many. */
 import type { JSX } from 'preact';
-import { lostHolds } from '../model/needs.ts';
 import type { Resource } from '../model/types.ts';
 
 const MOST_CELLS = 24;
@@ -16,7 +15,7 @@ export function SlotStrip({ of }: { of: Resource }): JSX.Element {
       </span>
     );
   }
-  const lost = new Set(lostHolds(of).flatMap(({ slots }) => slots));
+  const lost = new Set(of.holds.filter(({ isStale }) => isStale).flatMap(({ slots }) => slots));
   const taken = new Set(of.holds.flatMap(({ slots }) => slots));
   return (
     <span class="slots" role="img" aria-label={label}>

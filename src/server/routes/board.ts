@@ -1,6 +1,6 @@
 /** What a live page reads: everything at once, some resources again, and what happened to one of them. */
 import { z } from 'zod';
-import { patternProblem } from '../../core/index.ts';
+import { matches, patternProblem } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { crewJson } from '../../json/member.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
@@ -104,22 +104,25 @@ export const board: readonly Operation[] = [
       `The last ${MOST_EVENTS} events that the store still remembers, oldest first. \`isWhole\` says whether nothing earlier ` +
       'is missing.',
     query: z.strictObject({
-      pattern: z.string().optional().describe('Only these, such as `lock:*` or `lock:deadlock`.'),
+      pattern: list.meta({ description: 'Only these, such as `lock:*` or `lock:deadlock`; repeatable.' }),
       resource: list.meta({ description: 'Only of these, such as `lock/main`; repeatable.' }),
       since: z.coerce.number().optional().meta({ type: 'number', description: 'Milliseconds since 1970.' }),
     }),
     answers: {
       200: { description: 'The events.', schema: z.object({ isWhole: z.boolean(), events: z.array(anyObject) }) },
     },
-    async run({ box, signal, query: { pattern = '*', resource = [], since = 0 } }) {
-      const problem = patternProblem(pattern, 'pattern');
-      if (problem !== undefined) throw new Failure('invalid', problem);
+    async run({ box, signal, query: { pattern: patterns = ['*'], resource = [], since = 0 } }) {
+      for (const pattern of patterns) {
+        const problem = patternProblem(pattern, 'pattern');
+        if (problem !== undefined) throw new Failure('invalid', problem);
+      }
       const events: SignalboxEvent[] = [];
       let isWhole = true;
       const over = new AbortController();
       const listener = {
         told(event: SignalboxEvent) {
-          if (resource.length > 0 && !resource.includes(event.resource)) return;
+          const isWanted = patterns.some((pattern) => matches(pattern, event.type));
+          if (!isWanted || (resource.length > 0 && !resource.includes(event.resource))) return;
           events.push(event);
           if (events.length <= 2 * MOST_EVENTS) return;
           events.splice(0, MOST_EVENTS);
@@ -128,7 +131,12 @@ export const board: readonly Operation[] = [
         forgotten: () => void (isWhole = false),
         caughtUp: () => over.abort(),
       };
-      await box.eventsSince(pattern as EventPattern, since, listener, AbortSignal.any([over.signal, signal]));
+      await box.eventsSince(
+        patterns.length === 1 ? (patterns[0] as EventPattern) : '*',
+        since,
+        listener,
+        AbortSignal.any([over.signal, signal]),
+      );
       signal.throwIfAborted();
       const last = events.sort((one, other) => one.at - other.at).slice(-MOST_EVENTS);
       return ok({ isWhole: isWhole && last.length === events.length, events: last });
