@@ -1,11 +1,11 @@
 /** `lock break` and `sem break`: an administrator ends every hold. */
 import type { Command } from 'commander';
 import { userInfo } from 'node:os';
+import type { Breaking } from '../runtime/holds/terms.ts';
 import { given, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
 import { print, printJson } from './output.ts';
-import type { Breaking } from '../runtime/holds/terms.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { isJson, withBox } from './store.ts';
 
@@ -14,24 +14,40 @@ interface Breakable {
   break(by: Breaking): Promise<{ readonly broken: number }>;
 }
 
+interface Flags {
+  readonly holder?: string;
+  readonly reason: string;
+  readonly token?: number;
+}
+
 /** Adds the options and the action; the caller has added the argument. */
 export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): void {
   addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .requiredOption('--reason <text>', 'why; the holders get to see it')
-    .option('--token <number>', 'spare holds that were granted after this token', numberArgument)
-    .action(async (name: string, flags: { holder?: string; reason: string; token?: number }) => {
+    .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
+    .action(async (name: string, { holder, reason, token }: Flags) => {
       await withBox(command, async (box) => {
-        const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder());
+        const by = holder ?? breaker();
         const one = of(box, name);
         const { resource } = one;
-        const { broken } = await one.break({ holder: by, reason: flags.reason, ...given({ token: flags.token }) });
-        const what = flags.token === undefined ? 'it is not held' : `no hold has token ${flags.token} or an earlier one`;
-        if (broken === 0)
-          throw new CliExit(EXIT.no, `${resource}: ${what}, so there is nothing to break`, { resource, broken });
-        if (isJson(command)) printJson({ resource, broken, by, reason: flags.reason });
+        const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
+        if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
+        if (isJson(command)) printJson({ resource, broken, by, reason });
         else print(`${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
       });
     });
+}
+
+/** Who breaks something, unless the user says so. */
+export function breaker(): string {
+  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
+}
+
+/** `token`: the newest that the user had seen. */
+export function nothingBroken(token: number | undefined): string {
+  return token === undefined
+    ? 'it is not held, so there is nothing to break'
+    : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }
 
 export function loginHolder(): string {

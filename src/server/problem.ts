@@ -52,7 +52,6 @@ const OWN = {
   'wrong-method': 405,
   'not-owner': 409,
   'not-held': 409,
-  'changed-hands': 409,
   ambiguous: 409,
   exists: 409,
   attached: 409,

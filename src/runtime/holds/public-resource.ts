@@ -49,10 +49,7 @@ export abstract class NamedResource {
     return release(this.#of, claim);
   }
 
-  /**
-   * Ends every hold, for administrators. The holders get the reason. With a token, holds that were granted after it are
-   * spared: nobody breaks what has changed hands meanwhile.
-   */
+  /** Ends every hold, for administrators. The holders get the reason. With a `token`, a hold that was granted after it stays. */
   break(by: Breaking): Promise<{ readonly broken: number }> {
     return this.#of.break(by);
   }

@@ -40,13 +40,13 @@ export interface HoldClaim {
   readonly token: Token;
 }
 
-/** Who ends the holds of others, and why. */
+/** Who takes a resource from all its holders, and why. */
 export interface Breaking {
-  /** Who does it; the holders and the witness get to see it. */
+  /** Who breaks it. */
   readonly holder: string;
-  /** Why; the holders and the witness get to see it. */
+  /** Why; the holders get to see it. */
   readonly reason: string;
-  /** The newest hold that is meant, by its token: those that were granted after it are spared. */
+  /** The newest token that the caller saw: a hold that was granted since stays. */
   readonly token?: Token;
 }
 

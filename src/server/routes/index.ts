@@ -3,6 +3,7 @@ import type { Operation } from '../operation.ts';
 import { board } from './board.ts';
 import { bus } from './bus.ts';
 import { events } from './events.ts';
+import { github } from './github.ts';
 import { guards } from './guards.ts';
 import { locks } from './locks.ts';
 import { looking } from './looking.ts';
@@ -19,6 +20,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...pipelines,
   ...looking,
   ...board,
+  ...github,
   ...events,
   ...bus,
   ...tokens,
