@@ -8,11 +8,26 @@ import { copy, store } from './app.ts';
 /** A name that may be long or strange. `kind` stands before it, fainter. */
 export function Name({ of, kind = '' }: { of: string; kind?: string }): JSX.Element {
   const [first, last] = halves(of);
+  // Those who hear it hear it in one piece.
+  const isSplit = last !== '' || kind !== '';
   return (
     <bdi class="name" title={visible(of.slice(0, 1000))}>
-      {kind !== '' && <i>{kind}/</i>}
-      <span>{first}</span>
-      <span>{last}</span>
+      {isSplit && (
+        <span class="unseen">
+          {kind === '' ? '' : `${kind}/`}
+          {first}
+          {last}
+        </span>
+      )}
+      {kind !== '' && <i aria-hidden="true">{kind}/</i>}
+      <span class="begin" aria-hidden={isSplit}>
+        {first}
+      </span>
+      {last !== '' && (
+        <span class="end" aria-hidden="true">
+          {last}
+        </span>
+      )}
     </bdi>
   );
 }

@@ -256,8 +256,13 @@ function HoldFacts({ of, now }: { of: Resource; now: number }): JSX.Element {
     ['When stale', of.onStale],
     ...(place === ''
       ? []
-      : [['Where', shortened(`${place}${session?.pid == null ? '' : `, pid ${session.pid}`}`, 120)] as const]),
-    ...(session?.directory == null ? [] : [['Directory', shortened(session.directory, 200)] as const]),
+      : [
+          [
+            'Where',
+            shortened(`${place}${typeof session?.pid !== 'number' ? '' : `, pid ${session.pid}`}`, 120),
+          ] as const,
+        ]),
+    ...(typeof session?.directory !== 'string' ? [] : [['Directory', shortened(session.directory, 200)] as const]),
     ['Reason', hold.reason === null ? '–' : shortened(hold.reason, 400)],
     ...(hold.metadata === null ? [] : [['Metadata', shortened(JSON.stringify(hold.metadata), 2000)] as const]),
   ];
