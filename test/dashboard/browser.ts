@@ -57,7 +57,9 @@ export class Site {
       headers: { Authorization: `Bearer ${LOCAL}`, 'Content-Type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    return (await response.json()) as Record<string, unknown>;
+    const answer = (await response.json()) as Record<string, unknown>;
+    if (!response.ok) throw new Error(`${path}: ${JSON.stringify(answer)}`);
+    return answer;
   }
 
   hold(name: string, holder: string, more: object = {}): Promise<Record<string, unknown>> {

@@ -110,7 +110,6 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
       '<script>alert(1)</script>',
       '<img src=x onerror=alert(1)>',
       'مرحبا-world',
-      '..',
       'a/b?c#d',
       'x'.repeat(200),
     ];
