@@ -35,6 +35,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
       ...{ localToken, mcp },
+      store: url,
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),
