@@ -13,7 +13,7 @@ import type { GlobalOptions } from './program.ts';
 import { isJson, withBox } from './store.ts';
 import { emptyBoard, Heard } from './top/board.ts';
 import { type Frame, frameOf } from './top/frame.ts';
-import { FullScreen } from './top/full-screen.ts';
+import { FullScreen } from './full-screen.ts';
 import { keysIn } from './top/keys.ts';
 import { type Deed, FIRST_UI, pressed, type Ui } from './top/ui.ts';
 

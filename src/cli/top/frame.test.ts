@@ -12,7 +12,7 @@ import { paintFor, unpainted } from '../output.ts';
 import { columnsOf, withoutEscapes } from '../pipeline/columns.ts';
 import { type Board, emptyBoard, Heard } from './board.ts';
 import { type Drawing, frameOf } from './frame.ts';
-import { changesBetween } from './full-screen.ts';
+import { changesBetween } from '../full-screen.ts';
 import { keysIn } from './keys.ts';
 import { age } from './row.ts';
 import { FIRST_UI, pressed, type Pressed, type Ui } from './ui.ts';

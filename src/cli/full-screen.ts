@@ -2,7 +2,7 @@
  * The whole terminal: the other screen, without cursor and line wrapping. Writes only the lines that have changed. However the
  * process ends, the terminal is as it was; only `kill -9` cannot be helped.
  */
-import { harmless, printText } from '../output.ts';
+import { harmless, printText } from './output.ts';
 
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J';
 const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l';
@@ -75,12 +75,14 @@ export class FullScreen {
     process.kill(0, 'SIGTSTP');
   }
 
-  over(): void {
+  /** `last`: what is left on the terminal. */
+  over(last = ''): void {
     process.stdout.off('resize', this.#resized);
     process.off('exit', this.#restore);
     process.off('SIGCONT', this.#continued);
     process.stdin.off('data', this.#typed);
     this.#leave();
+    if (last !== '') this.#write(`${harmless(last)}\n`);
     if (this.#onKeys !== undefined) process.stdin.pause();
   }
 
