@@ -102,6 +102,8 @@ export type { AccessTokens, TokenTerms, TokenView } from './runtime/access/token
 export type { EventLog, EventLogListener } from './runtime/observe/event-log.ts';
 export type { EventSource } from './runtime/observe/events.ts';
 export type { Denials } from './runtime/observe/denials.ts';
+export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
+export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/tracer.ts';
 export type {
   DeadlockEvent,
   EventFields,
