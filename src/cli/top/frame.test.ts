@@ -25,7 +25,7 @@ function hold(holder: string, more: Partial<SurveyedHold> = {}): SurveyedHold {
     ...{ id: `${holder}-id`, holder, token: 41, acquiredAt: NOW - 252_000, reason: undefined, metadata: undefined },
     ...{ maxHoldMs: undefined, isAttached: true, session: undefined, takenBy: undefined, orphans: [] },
     ...{ health: 'renewed', isStale: false, lease: { ttlMs: 15_000, remainingMs: 9_000, renewedMs: 6_000 } },
-    isWarned: false,
+    ...{ isWarned: false, endsWithPid: undefined },
     ...more,
   };
 }
