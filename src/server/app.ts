@@ -12,6 +12,7 @@ import { allows } from '../core/index.ts';
 import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
 import { ServerFigures } from './figures.ts';
@@ -20,9 +21,10 @@ import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
 import { openApi } from './openapi.ts';
-import type { Caller, Operation } from './operation.ts';
+import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
 export interface RequestNote {
@@ -44,6 +46,8 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /** Whether guards and pipelines may run commands on this machine. */
   readonly allowsCommands?: boolean;
+  /** The URL of the store; people are shown what it is, and not where. */
+  readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
   /** The most bytes of a body. */
@@ -56,6 +60,15 @@ export interface ServerOptions {
   readonly onRequest?: (note: RequestNote) => void;
   /** Locks on GitHub whose metrics are shown with those of the store. */
   readonly lockManagers?: MetricsSources['lockManagers'];
+  /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
+  readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
+}
+
+/** Something else that the server serves, behind the same gate, tokens and limits. */
+export interface Mounted {
+  /** `body`: what was sent, as JSON; undefined if nothing was. */
+  fetch(request: Request, caller: Caller, body: unknown): Promise<Response>;
+  close(): Promise<void>;
 }
 
 export interface Server {
@@ -89,6 +102,8 @@ class App implements Server {
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
+  readonly #store: StoreName;
+  #mcp: Promise<Mounted> | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
@@ -100,6 +115,7 @@ class App implements Server {
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
+    this.#store = storeName(options.store ?? 'memory:');
     this.#routes();
   }
 
@@ -109,6 +125,7 @@ class App implements Server {
 
   stop(): void {
     this.#stop.abort(new Error('the server stops'));
+    void this.#mcp?.then((mounted) => mounted.close()).catch(() => undefined);
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -138,6 +155,8 @@ class App implements Server {
     for (const [path, { type, text }] of Object.entries(page)) {
       hono.get(path, () => new Response(text, { headers: { 'Content-Type': type } }));
     }
+    const dashboard = Dashboard.here();
+    for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
     const methods = new Map<string, string[]>();
     for (const operation of OPERATIONS) {
       const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
@@ -150,31 +169,49 @@ class App implements Server {
         throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
       });
     }
+    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(() => {
       return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
     });
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
-  async #answered(operation: Operation, context: Context): Promise<Response> {
+  #mounted({ req: { raw } }: Context): Promise<Response> {
+    return this.#noted('mcp', raw.headers, async (caller) => {
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    });
+  }
+
+  #answered(operation: Operation, context: Context): Promise<Response> {
+    const { raw } = context.req;
+    return this.#noted(operation.id, raw.headers, async (caller) => {
+      refuseUnlessRole(caller, operation);
+      const answer = await this.#run(operation, context, caller);
+      const response = answer instanceof Response ? answer : responseOf(answer);
+      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      if (raw.method === 'HEAD') await response.body?.cancel();
+      return response;
+    });
+  }
+
+  /** Answers a caller with a valid token, within its rate, and notes how that went. */
+  async #noted(operation: string, headers: Headers, answer: (caller: Caller) => Promise<Response>): Promise<Response> {
     const begun = this.#clock.monotonic();
     let caller: Caller | undefined;
     let response: Response;
     let trouble: ReturnType<typeof troubleOf> = {};
     try {
-      caller = await this.#callerOf(context.req.raw.headers);
+      caller = await this.#callerOf(headers);
       this.#rate.take(caller.id);
-      refuseUnlessRole(caller, operation);
-      const answer = await this.#run(operation, context, caller);
-      response = answer instanceof Response ? answer : responseOf(answer);
-      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
-      if (context.req.raw.method === 'HEAD') await response.body?.cancel();
+      response = await answer(caller);
     } catch (error) {
       response = responseOf(answerOf(error));
       trouble = troubleOf(error);
     }
     const ms = this.#clock.monotonic() - begun;
-    this.#note({ operation: operation.id, status: response.status, ms, caller: caller?.id, ...trouble });
+    this.#note({ operation, status: response.status, ms, caller: caller?.id, ...trouble });
     return response;
   }
 
@@ -212,6 +249,7 @@ class App implements Server {
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
         headers: raw.headers,
         allowsCommands: this.#options.allowsCommands === true,
+        store: this.#store,
         github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);

@@ -12,7 +12,8 @@ import { withoutPassword } from '../store/index.ts';
 import { logRequest, serverLog } from './log.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
-export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
+export interface ServeOptions
+  extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
   /** `owner/name`: lists the locks of this repository on GitHub too. */
@@ -31,7 +32,7 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, github, hosts, allowsCommands, perSecond, logLevel, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, mcp, logLevel, ...address } = options;
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
@@ -42,7 +43,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
-      localToken,
+      ...{ localToken, mcp },
+      store: url,
       onRequest: (note) => logRequest(log, note),
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
