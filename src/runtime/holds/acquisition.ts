@@ -266,7 +266,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     trace.end(kind, false, fields);
     const { id } = this.command;
     // A re-entry and a detached hold have no hold of their own here.
-    if (this.command.kind !== 'acquire' || hold?.id !== id) return;
+    const isDetached = (this.command as { readonly detached?: true }).detached === true;
+    if (this.command.kind !== 'acquire' || isDetached || hold?.id !== id) return;
     const next = trace.next('hold', { resource: this.writer.resource, holder: this.holder, ...fields });
     this.#runtime.holdings.traced(hold?.id ?? '', next);
   }
