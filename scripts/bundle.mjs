@@ -25,7 +25,8 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'mcp/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'metrics/index', 'opentelemetry/index', 'server/index'],
+  ...['mcp/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
