@@ -13,7 +13,7 @@ import { type KeyValue, prefixed, type Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
 import { chainPath, ENTRIES } from '../layout.ts';
-import { abortSignal, anything, flag, refuseWrongValues, shortText } from '../options.ts';
+import { abortSignal, anything, flag, refuseWrongValues, shortText, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { iterated } from '../subscriber-iterator.ts';
@@ -204,11 +204,11 @@ export class WitnessLog {
     return verify(this.#runtime, how, onProgress);
   }
 
-  /** Checks the record, and seals it up to now. Throws if the record does not verify. */
+  /** Checks what is new since the last checkpoint, and seals the record up to now. Throws if that does not verify. */
   async checkpoint(options: { readonly sign?: Signer } = {}): Promise<Checkpoint> {
     await this.#refuseIfOff();
-    const { checkpoint } = await import('./proving.ts');
-    return checkpoint(this.#runtime, options.sign);
+    const { checkpoint } = await import('./sealing.ts');
+    return checkpoint(this.#runtime, options);
   }
 
   /** The checkpoints that the store has, from the oldest to the newest. */
@@ -234,10 +234,14 @@ export class WitnessLog {
     yield* exportLines(this.#runtime, { by: 'signalbox', ...about });
   }
 
-  /** Deletes what the newest checkpoint covers. Export it first: afterwards only the checkpoint tells of it. */
-  async trim(): Promise<{ readonly trimmed: number }> {
+  /**
+   * Deletes what a checkpoint covers: the newest, if none is named. Export it first, after that checkpoint was made: afterwards
+   * only the checkpoint tells of it.
+   */
+  async trim(options: { readonly upTo?: number } = {}): Promise<{ readonly trimmed: number }> {
+    refuseWrongValues(options, { upTo: wholeNumber });
     await this.#refuseIfOff();
-    return { trimmed: await trim(this.#runtime) };
+    return { trimmed: await trim(this.#runtime, options.upTo) };
   }
 
   /** How large the record is, and how much of what may be kept that is. */
