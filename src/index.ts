@@ -102,6 +102,8 @@ export type { AccessTokens, TokenTerms, TokenView } from './runtime/access/token
 export type { EventLog, EventLogListener } from './runtime/observe/event-log.ts';
 export type { EventSource } from './runtime/observe/events.ts';
 export type { Denials } from './runtime/observe/denials.ts';
+export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
+export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/tracer.ts';
 export type {
   DeadlockEvent,
   EventFields,
@@ -185,6 +187,7 @@ export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
 export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {
+  Breaking,
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,

@@ -13,6 +13,7 @@ import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
@@ -44,6 +45,8 @@ export interface ServerOptions {
   /** The longest time that a request may take. */
   readonly longestMs?: number;
   readonly clock?: Clock;
+  /** The locks of a repository on GitHub. */
+  readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
 }
 
@@ -183,13 +186,14 @@ class App implements Server {
     const params = checked(operation.params, context.req.param(), 'the path');
     const query = checked(operation.query, queryOf(context), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
-    const isStream = Object.values(operation.answers).every(({ schema }) => schema === undefined);
+    const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
     const limit = isStream ? [] : [AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS)];
     const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
     const run = (): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
         allowsCommands: this.#options.allowsCommands === true,
+        github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();

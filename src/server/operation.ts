@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
 /** Who sent a request: what its token allows. */
@@ -28,6 +29,8 @@ export interface Call<Params, Query, Body> {
   readonly allowsCommands: boolean;
   readonly headers: Headers;
   readonly hub: EventHub;
+  /** Undefined if the server follows no repository on GitHub. */
+  readonly github: GitHubBoard | undefined;
 }
 
 export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
@@ -43,8 +46,10 @@ export interface Operation<Params = unknown, Query = unknown, Body = unknown> {
   readonly params?: z.ZodType<Params>;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** By status. An empty schema is a stream. */
-  readonly answers: Readonly<Record<number, { readonly description: string; readonly schema?: z.ZodType }>>;
+  /** By status. Without a schema it is text of the given type, or a stream. */
+  readonly answers: Readonly<
+    Record<number, { readonly description: string; readonly schema?: z.ZodType; readonly type?: string }>
+  >;
   /** What it may be refused with, besides what may happen to every request. */
   readonly problems?: readonly ProblemCode[];
   /** Its answer has a secret in it, which must not be kept: an Idempotency-Key does nothing. */

@@ -11,7 +11,15 @@ import { Failure } from '../../failure.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
-import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
+import {
+  hasPassed,
+  isOfOneMachine,
+  MARGIN,
+  type Sent,
+  sentNow,
+  type Session,
+  sharesOneClock,
+} from '../session/session.ts';
 import { mayWait } from '../strategy.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import { UpgradeAcquisition, type WaitOptions, type WaitStatus } from './acquisition.ts';
@@ -70,7 +78,7 @@ async function acquired(
     let kind = 'acquired';
     const collect = (outcome: AnyOutcome): Grant | undefined => {
       kind = outcome.kind;
-      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id);
+      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id, runtime.lookedAt);
       return outcome.hold;
     };
     const from = placeOf(runtime.options.about);
@@ -247,6 +255,7 @@ export async function release(
     token === undefined ? { holder: checkedHolder(of, holder), sole: true } : checked(of, { holder, token });
   const outcome = await of.submit({ kind: 'release', elsewhere: true, ...named });
   if (outcome.kind === 'released') {
+    if (outcome.hold !== undefined) measureEnd(of, outcome.hold);
     const lease = outcome.hold === undefined ? undefined : await endingOf(of, outcome.hold);
     if (lease !== undefined) await of.runtime.store.revokeLease(lease).catch(() => undefined);
     return { kind: 'released' };
@@ -256,6 +265,16 @@ export async function release(
     return { kind: 'ambiguous', tokens: holds.map((hold) => hold.token) };
   }
   return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
+}
+
+/** By the clock of this process if it handed the hold out; otherwise by the time in the record, where all read one clock. */
+function measureEnd({ runtime, resource }: AnyResource, { id, lease, acquiredAt }: Grant): void {
+  // Its own process measures it.
+  if (isOfSession(lease)) return;
+  const { clock, holdings, measures, store } = runtime;
+  const at = holdings.collectedAt(id);
+  if (at !== undefined) measures.of(resource).held(clock.monotonic() - at);
+  else if (sharesOneClock(store)) measures.of(resource).held(Math.max(0, clock.now() - acquiredAt));
 }
 
 /** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */

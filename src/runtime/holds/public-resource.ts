@@ -5,7 +5,7 @@ import type { Coordinated } from '../write/machines.ts';
 import { extend, release, renew } from './detached.ts';
 import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
-import type { ClaimReleaseOutcome, HoldClaim, RenewOutcome } from './terms.ts';
+import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome } from './terms.ts';
 
 type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>, 'name' | 'break' | 'configure'>;
 
@@ -49,8 +49,8 @@ export abstract class NamedResource {
     return release(this.#of, claim);
   }
 
-  /** Ends every hold, for administrators. The holders get the reason. */
-  break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+  /** Ends every hold, for administrators. The holders get the reason. With a `token`, a hold that was granted after it stays. */
+  break(by: Breaking): Promise<{ readonly broken: number }> {
     return this.#of.break(by);
   }
 

@@ -40,6 +40,16 @@ export interface HoldClaim {
   readonly token: Token;
 }
 
+/** Who takes a resource from all its holders, and why. */
+export interface Breaking {
+  /** Who breaks it. */
+  readonly holder: string;
+  /** Why; the holders get to see it. */
+  readonly reason: string;
+  /** The newest token that the caller saw: a hold that was granted since stays. */
+  readonly token?: Token;
+}
+
 /** A hold with a lease of its own. */
 export interface DetachedHold extends HoldClaim {
   /** `lock/main-branch`. */

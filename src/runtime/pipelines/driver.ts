@@ -260,7 +260,11 @@ export class PipelineDriver {
         await run.abandon();
         return isElsewhere ? undefined : begun.effect;
       }
-      const result = await this.#run(run, phase.timeoutMs);
+      const fields = { pipeline: this.#records.id, phase: phase.name, attempt };
+      const trace = this.#parts.runtime.measures.tracer?.begin('phase', fields);
+      const work = (): ReturnType<PhaseRun['run']> => this.#run(run, phase.timeoutMs);
+      const result = await (trace === undefined ? work() : trace.within(work));
+      trace?.end(result.kind, result.kind !== 'succeeded');
       if (this.#hold.lost !== undefined) return undefined;
       return (await this.#tell({ kind: 'ended', result })).effect;
     } finally {

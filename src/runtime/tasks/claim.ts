@@ -190,6 +190,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
       return;
     }
     this.#lost = new HoldLost(this.resource, loss);
+    if (!this.#runtime.isClosed) this.#runtime.measures.lost(loss.why);
     this.#controller?.abort(this.#lost);
   }
 
