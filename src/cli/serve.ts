@@ -10,8 +10,9 @@ import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
+import type { KeeperFlags } from './witness/keeper.ts';
 
-interface Flags {
+interface Flags extends KeeperFlags {
   readonly port: number;
   readonly host: string;
   readonly cert?: string;
@@ -51,6 +52,9 @@ export function define(command: Command): void {
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
+    .option('--witness-sign <file>', 'seal the record of the witness with this private key')
+    .option('--witness-anchor <place>', 'keep its checkpoints in a file, git:REF or command:COMMAND too')
+    .option('--witness-archive <directory>', 'keep what is trimmed of it in files there')
     .addHelpText(
       'after',
       `
@@ -80,9 +84,18 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const { port, host, cert, key, allowHost: hosts, allowCommands, github, rate, connections } = flags;
+  const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
+  const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
-    ...{ port, host, hosts, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
-    ...given({ store, github, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
+    ...{ port, host, hosts, onTrouble },
+    ...given({
+      keepsRecord: keeperOf(flags, onTrouble),
+      store,
+      github,
+      allowsCommands: allowCommands,
+      perSecond: rate,
+      mostConnections: connections,
+    }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });
   try {

@@ -3,6 +3,7 @@ import { systemClock } from '../clock.ts';
 import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
 import { storeUrl } from '../runtime/location/location.ts';
+import type { RecordKeeping } from '../runtime/witness/retention.ts';
 import { open } from '../runtime/open.ts';
 import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
@@ -13,6 +14,8 @@ export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts'
   readonly store?: string | undefined;
   /** `owner/name`: lists the locks of this repository on GitHub too. */
   readonly github?: string | undefined;
+  /** How this server keeps the record of the witness, if it is to do that. */
+  readonly keepsRecord?: RecordKeeping | undefined;
 }
 
 export interface Serving {
@@ -25,11 +28,12 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, github, hosts, allowsCommands, perSecond, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, keepsRecord, ...address } = options;
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
-  const box = await open(url);
+  // Not `url`, which lacks what the given one says of the witness.
+  const box = await open(store, { component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
   try {
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {

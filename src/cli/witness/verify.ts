@@ -26,9 +26,9 @@ Examples:
   signalbox witness verify record.jsonl --key witness.key.pub --anchor anchors.jsonl
   ssh build-1 signalbox witness export | signalbox witness verify - --json
 
-With a file it opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or forked, and
-checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the record is
-compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
+With a file it opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or
+forked, and checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the
+record is compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
 Exit code 0 if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
     )
     .action((file: string | undefined, flags: TrustFlags) =>

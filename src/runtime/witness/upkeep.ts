@@ -8,7 +8,7 @@ import { readRange } from '../../store/index.ts';
 import { anchorKey, encode, RECORD_KEEPER, stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isObject } from '../stored.ts';
-import { takeRole } from '../upkeep/role.ts';
+import { takeRole } from '../session/role.ts';
 import { send } from '../write/write-once.ts';
 import { readHeads } from './chains.ts';
 import { readCheckpoint, readSealed, type Sealed } from './checkpoints.ts';
