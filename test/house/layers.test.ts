@@ -37,6 +37,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github'],
   // The page runs in a browser, and knows the server by its HTTP API alone.
   dashboard: [],
+  mcp: ['failure', 'clock', 'core', 'host', 'runtime', 'json', 'server'],
   testing: 'all',
   index: 'all',
 };
