@@ -2,7 +2,7 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
@@ -24,7 +24,7 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'mcp/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
@@ -32,7 +32,7 @@ const IMPORTED = [
 const FOR_BROWSERS = 'client/index';
 
 /** Programs, and what only the command line imports. */
-const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
+const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [

@@ -33,6 +33,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./witness.ts'),
   },
   { name: 'serve', summary: 'serve the store over HTTP', load: () => import('./serve.ts') },
+  { name: 'mcp', summary: 'serve the store to a coding agent (MCP over stdio)', load: () => import('./mcp.ts') },
   { name: 'token', summary: 'make, list and revoke tokens for the server', load: () => import('./token.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },

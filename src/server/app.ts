@@ -48,6 +48,15 @@ export interface ServerOptions {
   /** The locks of a repository on GitHub. */
   readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
+  /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
+  readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
+}
+
+/** Something else that the server serves, behind the same gate, tokens and limits. */
+export interface Mounted {
+  /** `body`: what was sent, as JSON; undefined if nothing was. */
+  fetch(request: Request, caller: Caller, body: unknown): Promise<Response>;
+  close(): Promise<void>;
 }
 
 export interface Server {
@@ -80,6 +89,7 @@ class App implements Server {
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
+  #mcp: Promise<Mounted> | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
@@ -99,6 +109,7 @@ class App implements Server {
 
   stop(): void {
     this.#stop.abort(new Error('the server stops'));
+    void this.#mcp?.then((mounted) => mounted.close()).catch(() => undefined);
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -139,10 +150,29 @@ class App implements Server {
         throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
       });
     }
+    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(() => {
       return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
     });
     hono.onError((error) => responseOf(answerOf(error)));
+  }
+
+  async #mounted({ req: { raw } }: Context): Promise<Response> {
+    const begun = this.#clock.monotonic();
+    let caller: Caller | undefined;
+    let response: Response;
+    try {
+      caller = await this.#callerOf(raw.headers);
+      this.#rate.take(caller.id);
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      response = await ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    } catch (error) {
+      response = responseOf(answerOf(error));
+    }
+    const ms = this.#clock.monotonic() - begun;
+    this.#options.onRequest?.({ operation: 'mcp', status: response.status, ms, caller: caller?.id });
+    return response;
   }
 
   async #answered(operation: Operation, context: Context): Promise<Response> {

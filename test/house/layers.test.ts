@@ -35,6 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
   ],
   json: ['core', 'runtime'],
   server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github'],
+  mcp: ['failure', 'clock', 'core', 'host', 'runtime', 'json', 'server'],
   testing: 'all',
   index: 'all',
 };
