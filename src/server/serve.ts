@@ -2,7 +2,7 @@
 import { systemClock } from '../clock.ts';
 import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
-import { storeUrl } from '../runtime/location/location.ts';
+import { storeUrl, witnessIn } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
 import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
@@ -30,7 +30,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
-  const box = await open(url);
+  const witness = witnessIn(store);
+  const box = await open(url, witness === undefined ? {} : { witness });
   try {
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
