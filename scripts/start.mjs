@@ -31,7 +31,7 @@ for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
 }
 const { url, store } = served;
 console.log(`
-signalbox serves the store of this clone, until Ctrl-C.
+signalbox is up, until Ctrl-C.
 
   page     ${linkFor(served)}
   store    ${store}
@@ -46,7 +46,11 @@ Try it in another terminal, here. The page shows each of them at once:
 
 Or see a busy one: npm run demo. After npm install --global . the command is just: signalbox`);
 const code = await served.ended;
-console.log(isAsked ? '\nThe server has stopped. What was held stays held; the store is where it was.' : '\nThe server has ended.');
+console.log(
+  isAsked
+    ? '\nThe server has stopped. What was held stays held; the store is where it was.'
+    : '\nThe server has ended.',
+);
 process.exit(isAsked ? 0 : code);
 
 /** A new store gets a witness, so that the page has a timeline. One that is there stays as it is. */
