@@ -4,7 +4,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { root } from './ensure.mjs';
 
@@ -28,35 +27,43 @@ const MOST_TRIED = 20;
  * @returns {Promise<Served>}
  */
 export async function startServer({ store, port }) {
-  const chosen = port ?? (await freePort());
-  const args = [CLI, 'serve', '--json', '--port', String(chosen), ...(store === undefined ? [] : ['--store', store])];
-  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+  if (port !== undefined) return started(store, port, false);
+  // A page that was left open finds the server again if it has the same port, so the usual one is tried first.
+  for (let next = FIRST_PORT; next < FIRST_PORT + MOST_TRIED; next++) {
+    const served = await started(store, next, true);
+    if (served !== undefined) return served;
+  }
+  return started(store, 0, false);
+}
+
+/**
+ * Undefined if the port is taken and there are others. Ends this process, with the server's own words, if it cannot start.
+ *
+ * @template {boolean} HasOthers
+ * @param {string | undefined} store
+ * @param {number} port
+ * @param {HasOthers} hasOthers
+ * @returns {Promise<HasOthers extends true ? Served | undefined : Served>}
+ */
+async function started(store, port, hasOthers) {
+  const args = [CLI, 'serve', '--json', '--port', String(port), ...(store === undefined ? [] : ['--store', store])];
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'exit').then(([code]) => Number(code ?? 1));
   let printed = '';
+  let complaints = '';
   child.stdout.setEncoding('utf8').on('data', (text) => (printed += text));
+  child.stderr.setEncoding('utf8').on('data', (text) => (complaints += text));
   while (!printed.includes('\n')) {
     const code = await Promise.race([once(child.stdout, 'data').then(() => undefined), ended]);
-    // It has said why on stderr.
-    if (code !== undefined) process.exit(code);
+    if (code === undefined) continue;
+    if (hasOthers && complaints.includes('EADDRINUSE')) return /** @type {any} */ (undefined);
+    process.stderr.write(complaints);
+    process.exit(code);
   }
+  child.stderr.pipe(process.stderr);
   const { url, store: place, tokenFile } = JSON.parse(printed);
   const token = readFileSync(tokenFile, 'utf8').trim();
   return { url, store: place, link: `${url}/#token=${token}`, child, ended };
-}
-
-/** A page that was left open finds the server again if it has the same port, so the usual one is tried first. */
-async function freePort() {
-  for (let port = FIRST_PORT; port < FIRST_PORT + MOST_TRIED; port++) if (await isFree(port)) return port;
-  return 0;
-}
-
-/** @returns {Promise<boolean>} */
-function isFree(/** @type {number} */ port) {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
 }
 
 /** The number after `--port`; undefined if there is none. */

@@ -12,6 +12,7 @@ for (const event of /** @type {const} */ (['SIGINT', 'SIGTERM', 'disconnect']))
   process.once(event, () => ended.abort());
 
 const box = await open();
+const pace = Number(process.env['DEMO_PACE'] ?? 1);
 let changes = Number(process.env['DEMO_FIRST_NUMBER'] ?? 40);
 
 /** @type {Record<string, () => Promise<void>>} */
@@ -82,8 +83,14 @@ const ROLES = {
       },
       { id, by: name, signal },
     );
-    await about(9_000).finally(() => hold.release());
-    await release;
+    const thaw = async () => {
+      try {
+        await about(9_000);
+      } finally {
+        await hold.release();
+      }
+    };
+    await Promise.all([release, thaw()]);
     for (const { id: old, endedAt } of (await box.pipelines.list()).slice(0, -4)) {
       if (endedAt !== undefined) await box.pipelines.forget(old);
     }
@@ -102,17 +109,17 @@ const ROLES = {
 
 /** Both processes begin at the same time of the clock, so that they meet. */
 async function bothLocks(/** @type {readonly [string, string]} */ [first, second]) {
-  const everyMs = 15_000;
+  const everyMs = 15_000 * pace;
   await sleep(everyMs - (Date.now() % everyMs), undefined, { signal });
   const terms = { holder: `shunter:${name}`, reason: 'moving a train across', signal };
   await box.lock(first).run(async () => {
-    await sleep(2_000, undefined, { signal });
+    await sleep(2_000 * pace, undefined, { signal });
     await box.lock(second).run(() => about(1_500), terms);
   }, terms);
 }
 
 function about(/** @type {number} */ ms) {
-  return sleep(ms * (0.5 + Math.random()), undefined, { signal });
+  return sleep(pace * ms * (0.5 + Math.random()), undefined, { signal });
 }
 
 async function play(/** @type {string} */ role) {
