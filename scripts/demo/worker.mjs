@@ -113,7 +113,9 @@ async function bothLocks(/** @type {readonly [string, string]} */ [first, second
   await sleep(everyMs - (Date.now() % everyMs), undefined, { signal });
   const terms = { holder: `shunter:${name}`, reason: 'moving a train across', signal };
   await box.lock(first).run(async () => {
-    await sleep(2_000 * pace, undefined, { signal });
+    // The other process may be slower, or be starting again.
+    for (let look = 0; look < 40 && (await box.lock(second).isFree()); look++) await sleep(100, undefined, { signal });
+    await sleep(1_500 * pace, undefined, { signal });
     await box.lock(second).run(() => about(1_500), terms);
   }, terms);
 }
