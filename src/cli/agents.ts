@@ -88,12 +88,13 @@ function printFiles(command: Command, root: string, changes: readonly Planned[])
   }
 }
 
-const DONE: Readonly<Record<Change['change'], string>> = {
-  created: 'wrote',
-  changed: 'added to',
-  unchanged: 'has it',
-  left: 'LEFT',
-  refused: 'REFUSED',
+/** What was done to a file; and what would be, with --dry-run. */
+const DONE: Readonly<Record<Change['change'], readonly [string, string]>> = {
+  created: ['wrote', 'would write'],
+  changed: ['added to', 'would add to'],
+  unchanged: ['has it', 'has it'],
+  left: ['LEFT', 'would leave'],
+  refused: ['REFUSED', 'would refuse'],
 };
 
 function reportChanges(
@@ -109,9 +110,11 @@ function reportChanges(
     const files = changes.map(({ path, what, change, why }) => ({ path, what, change, why: why ?? null }));
     return printJson({ root, isDryRun, files });
   }
-  print(printable(`${isDryRun ? 'would change' : 'in'} ${root}:`));
+  print(printable(`${root}:`));
   for (const { path, what, change, why } of changes) {
-    print(printable(`  ${DONE[change].padEnd(9)} ${path.padEnd(22)} ${why ?? what}`));
+    print(
+      printable(`  ${DONE[change][isDryRun ? 1 : 0].padEnd(isDryRun ? 12 : 8)}  ${path.padEnd(21)}  ${why ?? what}`),
+    );
   }
   if (isDryRun) return;
   const [first = ''] = program.split(' ');

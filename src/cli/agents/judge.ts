@@ -51,7 +51,7 @@ function scriptIn(command: unknown): string | undefined {
 /** The name by which this agent holds what it takes by hand. */
 export function holderFor(client: HookedClient, session: unknown): string | undefined {
   if (typeof session !== 'string') return undefined;
-  const id = session.replace(/[^\w-]/g, '').slice(0, 12);
+  const id = session.replace(/[^A-Za-z0-9]/g, '').slice(0, 12);
   return id === '' ? undefined : `agent:${client}-${id}`;
 }
 

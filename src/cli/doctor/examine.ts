@@ -4,6 +4,7 @@ import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
+import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
@@ -101,8 +102,8 @@ function examineFile(directory: string, findings: Finding[], isRefused: boolean)
   try {
     const who = access(directory);
     findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
-    // A store that signalbox refuses to open must not be opened in another way.
-    if (isRefused) return undefined;
+    // A store that signalbox refuses to open must not be opened in another way; one that it cannot write, not for writing.
+    if (isRefused || isReadOnly(directory)) return undefined;
     const facts = databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));
     return facts;
