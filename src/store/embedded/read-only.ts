@@ -8,7 +8,17 @@
  * Without `-wal` and `-shm` nobody has the store open, and SQLite would have to make them to read it. Then the file alone is
  * whole, and it is copied as it is.
  */
-import { accessSync, constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Failure } from '../../failure.ts';
@@ -85,6 +95,8 @@ function copyLive(file: string, to: string): void {
 function copyClosed(file: string, to: string): boolean {
   const before = statSync(file, { bigint: true });
   copyFileSync(file, to);
+  // The copy has the mode of the original.
+  chmodSync(to, 0o600);
   const after = statSync(file, { bigint: true });
   if (before.mtimeNs === after.mtimeNs && before.ino === after.ino && !existsSync(`${file}-wal`)) return true;
   rmSync(to, { force: true });
