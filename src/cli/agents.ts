@@ -23,7 +23,7 @@ export function define(command: Command): void {
 }
 
 interface InitFlags {
-  readonly dir: string;
+  readonly dir?: string;
   readonly for: readonly Client[];
   readonly lock: string;
   readonly command: string;
@@ -39,7 +39,7 @@ function init(command: Command): void {
   };
   command
     .description('teach coding agents to take turns in this repository')
-    .option('--dir <dir>', 'the repository (default: the one around the current directory)', '.')
+    .option('--dir <dir>', 'the repository (default: the one around the current directory)')
     .option('--for <client>', `only for this client: ${CLIENTS.join(', ')} (repeatable)`, all, [] as readonly Client[])
     .option('--lock <name>', 'the lock that a push to main needs', lockName, DEFAULT_TERMS.lock)
     .option('--command <command>', 'how the clients start signalbox, such as "npx signalbox"', DEFAULT_TERMS.command)
@@ -61,7 +61,7 @@ Exit code 1: a file was left as it is, because it cannot be read, or leads out o
     .action(async (flags: InitFlags) => {
       const { plan } = await import('./agents/init.ts');
       const { rootOf } = await import('./agents/place.ts');
-      const root = rootOf(flags.dir);
+      const root = rootOf(flags.dir ?? '.');
       const { lock, command: program } = flags;
       const changes = plan(root, { lock, command: program }, flags.for.length === 0 ? CLIENTS : flags.for);
       if (flags.print) return printFiles(command, root, changes);

@@ -213,8 +213,9 @@ function breakLock(command: Command): void {
   command.addHelpText(
     'after',
     `
-Example:
+Examples:
   signalbox lock break staging --reason 'agent:7 was switched off'
+  signalbox lock break staging --reason 'agent:7 was switched off' --token 41      not if it has changed hands since
 
 For administrators. A lock:forced event records who did it and why; --holder says who (default:
 $SIGNALBOX_HOLDER, or user:NAME). The next in line gets the lock. Exit code 1 if it is not held.`,

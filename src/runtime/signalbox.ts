@@ -45,7 +45,7 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/resource.ts';
+import { runUnder } from './holds/run-under.ts';
 import { type DetachedHold, type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
@@ -59,7 +59,9 @@ import {
   stateOf,
   writeState,
 } from './upkeep/state/index.ts';
+import type { Metrics } from './observe/metrics.ts';
 import type { Malformed } from './stored.ts';
+import type { Tracer } from './tracer.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
@@ -307,6 +309,17 @@ export class Signalbox implements AsyncDisposable {
   async denials(): Promise<Denials> {
     this.#runtime.refuseIfClosed();
     return this.#denials.read();
+  }
+
+  /** What this process has counted and measured since it opened the store: see docs/metrics.md. */
+  getMetrics(): Metrics {
+    return this.#runtime.measures.view();
+  }
+
+  /** Calls `tracer` for every acquire, hold, claim and phase of this process as it happens; `unsubscribe` ends that. */
+  trace(tracer: Tracer): Subscription {
+    refuseUnlessFunction('begin of the tracer', (tracer as Partial<Tracer> | undefined)?.begin);
+    return subscription(this.#runtime.measures.listen(tracer));
   }
 
   /** Writes all holds, tasks, pipelines and keys of the bus to JSON files in this directory, and gives their paths. */

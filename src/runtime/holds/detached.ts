@@ -12,7 +12,15 @@ import { type ProcessIdentity, tieTo } from '../../host/index.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
-import { hasPassed, isOfOneMachine, MARGIN, type Sent, sentNow, type Session } from '../session/session.ts';
+import {
+  hasPassed,
+  isOfOneMachine,
+  MARGIN,
+  type Sent,
+  sentNow,
+  type Session,
+  sharesOneClock,
+} from '../session/session.ts';
 import { mayWait } from '../strategy.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import { UpgradeAcquisition, type WaitOptions, type WaitStatus } from './acquisition.ts';
@@ -73,7 +81,7 @@ async function acquired(
     let kind = 'acquired';
     const collect = (outcome: AnyOutcome): Grant | undefined => {
       kind = outcome.kind;
-      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id);
+      if (outcome.hold !== undefined) runtime.holdings.collected(outcome.hold.id, runtime.lookedAt);
       return outcome.hold;
     };
     const from = placeOf(runtime.options.about);
@@ -183,7 +191,7 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
   const end = endOf(of, await of.tieOf(grant.lease));
   // The ticket has another time than the hold.
   if (ttlMs !== undefined && !isAbout(ttlMs, wantedMs)) {
-    const moved = await extend(of, { holder, token }, wantedMs);
+    const moved = await extend(of, { holder, token }, wantedMs, {});
     ttlMs = 'ttlMs' in moved ? moved.ttlMs : undefined;
   }
   // The answers may have taken so long that the lease has ended by now.
@@ -239,26 +247,34 @@ export function refreshed(ttlMs: number): Extract<RenewOutcome, { kind: 'refresh
   return { kind: 'refreshed', ttlMs, renewWithinMs: renewWithinMs(ttlMs) };
 }
 
-export async function extend(of: AnyResource, claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
-  const problem = requestProblem({ ttlMs }, ['ttlMs']);
+export async function extend(
+  of: AnyResource,
+  claim: HoldClaim,
+  ttlMs: number,
+  { maxHoldMs }: { readonly maxHoldMs?: number },
+): Promise<RenewOutcome> {
+  const asked = { ttlMs, ...(maxHoldMs !== undefined && { maxHoldMs }) };
+  const problem = requestProblem(asked, ['ttlMs']);
   if (problem !== undefined) throw new Failure('invalid', `${of.resource}: ${problem}`);
-  const before = await of.submit({ kind: 'heartbeat', ttlMs, ...checked(of, claim) });
+  const before = await of.submit({ kind: 'heartbeat', ...asked, ...checked(of, claim) });
   if (before.kind === 'lost') return { kind: 'lost' };
   if (before.hold === undefined) return { kind: 'not-owner' };
   if (isOfSession(before.hold.lease)) return kept(of, before.hold);
-  const { ttlMs: allowed = ttlMs } = before as { readonly ttlMs?: number };
+  const { ttlMs: allowed = ttlMs, maxHoldMs: allowedInAll } = before as Partial<typeof asked>;
   const { runtime } = of;
   const tie = await of.tieOf(before.hold.lease);
-  const lease = await runtime.anchorLease(await runtime.ready(), allowed, tie);
-  runtime.presence.forgetLease(lease.name);
-  const move = { lease: lease.name, ttlMs: allowed };
+  const session = await runtime.ready();
+  const lease = await runtime.anchorLease(session, allowed, tie);
+  const limit = allowedInAll === undefined ? undefined : await runtime.anchorLease(session, allowedInAll);
+  const made = [lease, ...(limit === undefined ? [] : [limit])];
+  for (const { name } of made) runtime.presence.forgetLease(name);
+  const move = { lease: lease.name, ttlMs: allowed, ...(limit !== undefined && { limit: limit.name }) };
   const outcome = await of.submit({ kind: 'extend', ...checked(of, claim), ...move });
-  const [ended, result]: [string | undefined, RenewOutcome] =
-    outcome.kind === 'refreshed'
-      ? [await endingOf(of, before.hold), refreshed(lease.ttlMs)]
-      : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
-  if (ended !== undefined) await runtime.store.revokeLease(ended).catch(() => undefined);
-  return result;
+  const isDone = outcome.kind === 'refreshed';
+  const ended = isDone ? await endingOf(of, before.hold, limit !== undefined) : made.map(({ leaseId }) => leaseId);
+  for (const one of ended) await runtime.store.revokeLease(one).catch(() => undefined);
+  if (!isDone) return { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' };
+  return { ...refreshed(lease.ttlMs), ...(allowedInAll !== undefined && { maxHoldMs: allowedInAll }) };
 }
 
 export async function release(
@@ -270,8 +286,9 @@ export async function release(
     token === undefined ? { holder: checkedHolder(of, holder), sole: true } : checked(of, { holder, token });
   const outcome = await of.submit({ kind: 'release', elsewhere: true, ...named });
   if (outcome.kind === 'released') {
-    const lease = outcome.hold === undefined ? undefined : await endingOf(of, outcome.hold);
-    if (lease !== undefined) await of.runtime.store.revokeLease(lease).catch(() => undefined);
+    if (outcome.hold !== undefined) measureEnd(of, outcome.hold);
+    const leases = outcome.hold === undefined ? [] : await endingOf(of, outcome.hold, false);
+    for (const lease of leases) await of.runtime.store.revokeLease(lease).catch(() => undefined);
     return { kind: 'released' };
   }
   if (outcome.kind === 'ambiguous') {
@@ -279,6 +296,16 @@ export async function release(
     return { kind: 'ambiguous', tokens: holds.map((hold) => hold.token) };
   }
   return { kind: outcome.kind === 'already-free' ? 'already-free' : 'not-owner' };
+}
+
+/** By the clock of this process if it handed the hold out; otherwise by the time in the record, where all read one clock. */
+function measureEnd({ runtime, resource }: AnyResource, { id, lease, acquiredAt }: Grant): void {
+  // Its own process measures it.
+  if (isOfSession(lease)) return;
+  const { clock, holdings, measures, store } = runtime;
+  const at = holdings.collectedAt(id);
+  if (at !== undefined) measures.of(resource).held(clock.monotonic() - at);
+  else if (sharesOneClock(store)) measures.of(resource).held(Math.max(0, clock.now() - acquiredAt));
 }
 
 /** Waits to become the writer, under the session of this process, and keeps the hold alive meanwhile. */
@@ -337,11 +364,13 @@ function checkedHolder({ resource }: AnyResource, holder: string): string {
 }
 
 /**
- * The lease to end with the hold; undefined for a session, whose end would end all other holds of its process. A lease that
- * cannot be read ends by itself, so that is no error.
+ * The leases to end with the hold, or when it moves to others; not a session, whose end would end all other holds of its
+ * process. A lease that cannot be read ends by itself, so that is no error.
  */
-async function endingOf(of: AnyResource, { lease }: Grant): Promise<string | undefined> {
-  return isOfSession(lease) ? undefined : of.leaseIdOf(lease).catch(() => undefined);
+async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boolean): Promise<readonly string[]> {
+  const names = [...(isOfSession(lease) ? [] : [lease]), ...(withLimit && limit !== undefined ? [limit] : [])];
+  const ids = await Promise.all(names.map((name) => of.leaseIdOf(name).catch(() => undefined)));
+  return ids.filter((id) => id !== undefined);
 }
 
 /** A lease has the name of its session, or of the request for which it was made. */

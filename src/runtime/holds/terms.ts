@@ -47,6 +47,16 @@ export interface HoldClaim {
   readonly token: Token;
 }
 
+/** Who takes a resource from all its holders, and why. */
+export interface Breaking {
+  /** Who breaks it. */
+  readonly holder: string;
+  /** Why; the holders get to see it. */
+  readonly reason: string;
+  /** The newest token that the caller saw: a hold that was granted since stays. */
+  readonly token?: Token;
+}
+
 /** A hold with a lease of its own. */
 export interface DetachedHold extends HoldClaim {
   /** `lock/main-branch`. */
@@ -67,8 +77,13 @@ export interface DetachedHold extends HoldClaim {
 
 /** What `renew` and `extend` answer. */
 export type RenewOutcome =
-  /** Renewed for `ttlMs`; the next renewal should come within `renewWithinMs`. */
-  | { readonly kind: 'refreshed'; readonly ttlMs: number; readonly renewWithinMs: number }
+  /** Renewed for `ttlMs`; the next renewal should come within `renewWithinMs`. `maxHoldMs`: how long it may last, if that was asked. */
+  | {
+      readonly kind: 'refreshed';
+      readonly ttlMs: number;
+      readonly renewWithinMs: number;
+      readonly maxHoldMs?: number;
+    }
   /** The hold rests on a session, which its own process renews: nothing was done. `ttlMs`: of that session. */
   | { readonly kind: 'attached'; readonly ttlMs: number }
   | { readonly kind: 'lost' }

@@ -44,6 +44,7 @@ interface Host {
   /** Letters were missed. Gives the revision after which they are read again. */
   missedLetters(): Promise<Revision>;
   sessionEnded(session: Session, why: SessionEnd): void;
+  readonly measures: { renewed(ok: boolean): void };
 }
 
 /** A resource that this process has used. */
@@ -80,6 +81,10 @@ export class Presence {
   /** The session, if it is valid at this moment. */
   get session(): Session | undefined {
     return this.#session?.isValid() === true ? this.#session : undefined;
+  }
+
+  get lookedAt(): number {
+    return this.#session?.lookedAt ?? this.#host.clock.monotonic();
   }
 
   /** Whether a lease is the session of this process, or was. */
@@ -283,10 +288,11 @@ export class Presence {
     if (!witness.isOn) witness.told(result);
     this.#host.saw(result.revision);
     runAtOnce(anchors.list(listed.in(result.results).pairs, result.revision));
-    const session = new Session(store, clock, id, lease, sent, (ended, why) => {
+    const ended = (one: Session, why: SessionEnd): void => {
       over.abort();
-      this.#ended(ended, why);
-    });
+      this.#ended(one, why);
+    };
+    const session = new Session(store, clock, id, lease, sent, ended, this.#host.measures);
     this.#session = session;
     this.#sender = {
       id,

@@ -354,7 +354,8 @@ export class ResourceWriter<
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
     const done = (snapshot: Snapshot<State> | undefined): void => {
-      let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit)) : batch;
+      const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
+      let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
       this.#cached.sawLeases(reads.leases, results, revision);
       rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
       const winner = reads.snapshot.record.in(results).pairs[0];
