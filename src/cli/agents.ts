@@ -167,9 +167,9 @@ function hook(command: Command): void {
     .addHelpText(
       'after',
       `
-Example:
-  echo '{"hook_event_name":"PreToolUse","cwd":"'$PWD'","tool_name":"Bash","tool_input":{"command":"git push"}}' |
-    signalbox agents hook claude-code
+Examples:
+  signalbox agents hook claude-code < payload.json
+  signalbox agents hook codex --lock merge --branch main --branch release
 
 Clients call it; "agents init" writes it into their settings. Before a tool runs it refuses a git push to main without
 the lock; at the start of a session it tells the agent its name, and at the end it releases what was taken under it.
