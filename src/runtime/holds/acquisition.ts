@@ -241,9 +241,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       const holders = [hold];
       return this.answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
+    // As a repeat: the same answer may come twice, from a letter and from the writer, and this may be in a write at this moment.
     const ask = (): void => {
-      this.until = this.#runtime.giveUpAt();
-      if (!this.isOver) this.writer.submit(this);
+      if (!this.isOver) this.writer.submit(new Again(this, this.#runtime.giveUpAt()));
     };
     // Without a pause the first time: the same writer already has the command that ends the hold.
     if (anew === 0) ask();
@@ -301,20 +301,32 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 }
 
 /**
- * Sends a request again, in case its answer was missed; it is over as soon as the first one is. It has no time limit of its
- * own: if it gave up on a store that is away, the first one would go on waiting for a grant that it has already.
+ * Sends a request again, in case its answer was missed or was of no use; it is over as soon as the first one is. Where the
+ * first one waits in the queue, it has no time limit: a store that is away for a while ends no wait.
  */
 class Again extends PendingCommand {
   readonly #first: PendingCommand;
 
-  constructor(first: PendingCommand) {
-    super(first.command, Number.POSITIVE_INFINITY);
+  constructor(first: PendingCommand, until = Number.POSITIVE_INFINITY) {
+    super(first.command, until);
     this.#first = first;
     this.doubt();
   }
 
   override get isOver(): boolean {
     return this.#first.isOver || this.#first.isDelegated;
+  }
+
+  override get wasGivenUp(): boolean {
+    return this.#first.wasGivenUp;
+  }
+
+  override get leavesRequest(): boolean {
+    return this.#first.leavesRequest;
+  }
+
+  override get ticket(): Ticket | undefined {
+    return this.#first.ticket;
   }
 
   override get isAgain(): boolean {
@@ -325,7 +337,9 @@ class Again extends PendingCommand {
     this.#first.settled(outcome);
   }
 
-  override failed(): void {}
+  override failed(error: unknown): void {
+    this.#first.failed(error);
+  }
 }
 
 /** A reader that wants to become the writer waits under a request of its own. */
