@@ -5,6 +5,8 @@ import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 import { changesRecord } from '../support/link.ts';
 import { isPending, lossOf, refusalOf, settled } from '../support/outcome.ts';
 
+const lossOrRefusalOf = (asked: Promise<unknown>): Promise<unknown> => asked.catch((error: unknown) => error);
+
 describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
   async function two(): Promise<{ fleet: Fleet; one: Process; other: Process; here: Lock; there: Lock }> {
     const fleet = new Fleet(atOnce);
@@ -104,6 +106,29 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     expect([hold.isReentry, hold.isValid]).toEqual([false, true]);
     expect(hold.token).toBeGreaterThan(outer.token);
     expect(await there.tryAcquire()).toMatchObject({ kind: 'busy' });
+  });
+
+  whereAnswersTakeTime?.('ends with the time of the outer hold before the store hears of that time', async () => {
+    const { fleet, one, here, there } = await two();
+    one.link.next('transaction', 'held', ({ success }) =>
+      success.some((operation) => operation.do === 'put' && operation.key.startsWith('a/one1.')),
+    );
+    const outer = lossOrRefusalOf(here.acquire({ holder: 'X', maxHoldMs: 1_000 }));
+    await settled();
+    const inner = await here.acquire({ holder: 'X' });
+    await fleet.advance(1_500);
+    // Now the store hears of the time limit, which is over, and this process does not hear that it did.
+    one.link.holdNews();
+    one.link.next('transaction', 'held', changesRecord);
+    one.link.answerHeld();
+    await settled();
+    const next = there.acquire({ holder: 'Y' });
+    for (let turn = 0; turn < 20 && (await isPending(next)); turn++) await settled();
+    expect([await isPending(next), inner.isValid]).toEqual([false, false]);
+    one.link.deliverNews();
+    one.link.answerHeld();
+    await outer;
+    expect((await next).isValid).toBe(true);
   });
 
   it('of a semaphore hold whose time was up is refused as full where it does not wait', async () => {
