@@ -65,7 +65,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   parks: ((id: string, status: WaitStatus) => T) | undefined;
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
-  /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
+  /** After `answered`, later answers are ignored. After `given-up`, it leaves the queue, and a later grant has to go back. */
   #end: 'answered' | 'given-up' | undefined;
 
   constructor(
@@ -185,7 +185,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
-    this.#finish('answered');
+    // Sent again before this answer came, it may be in the queue once more. Nobody waits for that now.
+    const isDone = hold === undefined || granted.kind === 'extended' || granted.kind === 'already-held';
+    this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
       return this.#reject(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
