@@ -2,7 +2,9 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
+//     dashboard/           the page that the server hands out
+//     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -14,6 +16,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { rolldown } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
 import { root } from './ensure.mjs';
 
 const dist = process.argv[2] ?? '';
@@ -22,19 +25,26 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'metrics/index', 'opentelemetry/index', 'server/index'],
+  ...['mcp/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
+/** Imports no module of Node, nor anything that does. */
+const FOR_BROWSERS = 'client/index';
+
 /** Programs, and what only the command line imports. */
-const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
+const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
-  ...['commander', 'protobufjs', 'yaml', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
+  ...['commander', 'protobufjs', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
   ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
   'universal-user-agent',
 ];
+
+/** `yaml` is installed with the package, is large, and few commands read YAML. Those who need `undici` install it themselves. */
+const NOT_INCLUDED = ['undici', 'yaml'];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = {
@@ -54,7 +64,16 @@ const apart = {
   },
 };
 
+/** @type {import('rolldown').OutputOptions} */
+const READABLE = {
+  comments: false,
+  // The names of functions, classes and members stay, so that a stack trace can be read.
+  minify: { compress: true, mangle: { toplevel: true, keepNames: { function: false, class: true } }, codegen: { removeWhitespace: true } },
+};
+
 await bundleLibrary();
+await bundleDashboard();
+await bundleForBrowsers();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
 for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
@@ -62,7 +81,7 @@ const start = join(dist, 'bin', 'signalbox.cjs');
 writeFileSync(start, readFileSync(start, 'utf8').replace('HASH-OF-MAIN', hashOf(join(dist, 'bin', 'main.cjs'))));
 chmodSync(start, 0o755);
 writeFileSync(join(dist, 'bin', 'LICENSES'), INCLUDED.map(licenceOf).join('\n'));
-settleDeclarations();
+await bundleDeclarations();
 
 /**
  * Readable, and without the packages that it needs: those are the user's to choose and to share. What people read are the
@@ -72,7 +91,7 @@ async function bundleLibrary() {
   const made = await rolldown({
     input: Object.fromEntries(IMPORTED.map((name) => [name, join(src, `${name}.ts`)])),
     platform: 'node',
-    external: (id) => !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id),
+    external: isPackage,
     experimental: { attachDebugInfo: 'none' },
   });
   await made.write({
@@ -87,16 +106,63 @@ async function bundleLibrary() {
       ],
     },
     chunkFileNames: 'chunks/[name]-[hash].js',
-    comments: false,
-    // The names of functions, classes and members stay, so that a stack trace can be read.
-    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+    ...READABLE,
   });
+  await made.close();
+}
+
+/**
+ * The page: one script, one style sheet and the HTML that names them by a hash of their content, so that a browser keeps
+ * them for ever. `files.json` lists what the server may hand out.
+ */
+async function bundleDashboard() {
+  const source = join(src, 'dashboard');
+  const folder = join(dist, 'dashboard');
+  const made = await rolldown({
+    input: { app: join(source, 'main.tsx') },
+    platform: 'browser',
+    experimental: { attachDebugInfo: 'none' },
+  });
+  const { output } = await made.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: 'app-[hash].js',
+    codeSplitting: false,
+    comments: false,
+    minify: true,
+  });
+  await made.close();
+  const script = output[0].fileName;
+  const css = readdirSync(join(source, 'style'))
+    .sort()
+    .map((name) => readFileSync(join(source, 'style', name), 'utf8'))
+    .join('\n')
+    .replace(/\/\*[^]*?\*\//g, '')
+    .replace(/\s*\n\s*/g, '\n');
+  const style = `app-${createHash('sha256').update(css).digest('hex').slice(0, 12)}.css`;
+  writeFileSync(join(folder, style), css);
+  const html = readFileSync(join(source, 'index.html'), 'utf8').replace('app.css', style).replace('app.js', script);
+  writeFileSync(join(folder, 'index.html'), html);
+  const licences = ['preact'].map(licenceOf).join('\n');
+  writeFileSync(join(folder, 'licences.txt'), licences);
+  writeFileSync(join(folder, 'files.json'), JSON.stringify(['index.html', script, style, 'licences.txt']));
+}
+
+async function bundleForBrowsers() {
+  const input = { [FOR_BROWSERS]: join(src, `${FOR_BROWSERS}.ts`) };
+  const made = await rolldown({
+    ...{ input, platform: 'browser' },
+    // Nothing in the source does anything by being imported.
+    treeshake: { moduleSideEffects: false },
+    experimental: { attachDebugInfo: 'none' },
+  });
+  await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
 }
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart], external: NOT_INCLUDED });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -118,27 +184,41 @@ function asAscii(/** @type {string} */ code) {
 }
 
 /**
- * Half of what the compiler declares is seen by nobody who imports the package. The rest names its neighbours as they are
- * named at run time (`.js`), which every version of the compiler understands.
+ * The compiler makes a file of declarations of each module, most of which nobody who imports the package can see. What they
+ * can see is put together, a file for each entry and a few that these share.
  */
-function settleDeclarations() {
-  const reached = new Set();
-  const reach = (/** @type {string} */ file) => {
-    if (reached.has(file)) return;
-    reached.add(file);
-    const text = readFileSync(file, 'utf8');
-    const named = /((?:from |import\()['"])(\.[^'"]*)\.ts(?=['"])/g;
-    for (const [, , target = ''] of text.matchAll(named)) reach(resolve(dirname(file), `${target}.d.ts`));
-    writeFileSync(file, text.replace(named, '$1$2.js'));
-  };
+async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  for (const name of IMPORTED) if (!NOT_DECLARED.includes(name)) reach(join(dist, `${name}.d.ts`));
+  const declared = [...IMPORTED, FOR_BROWSERS].filter((name) => !NOT_DECLARED.includes(name));
+  const made = await rolldown({
+    input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
+    external: isPackage,
+    plugins: [dts({ dtsInput: true, tsconfig: false })],
+    checks: { pluginTimings: false },
+  });
+  const { output } = await made.generate({
+    format: 'esm',
+    entryFileNames: '[name].ts',
+    chunkFileNames: 'chunks/[name]-[hash].d.ts',
+    minifyInternalExports: false,
+  });
+  await made.close();
   // What is in a directory comes before the directory.
   for (const entry of readdirSync(dist, { recursive: true, withFileTypes: true }).toReversed()) {
     const path = join(entry.parentPath, entry.name);
-    if (entry.name.endsWith('.d.ts') && !reached.has(path)) rmSync(path);
+    if (entry.name.endsWith('.d.ts')) rmSync(path);
     else if (entry.isDirectory() && readdirSync(path).length === 0) rmdirSync(path);
   }
+  for (const file of output) {
+    if (file.type !== 'chunk') continue;
+    // They name each other as they are named at run time (`.js`), which every version of the compiler understands.
+    const code = file.code.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
+    writeFileSync(join(dist, file.fileName), code);
+  }
+}
+
+function isPackage(/** @type {string} */ id) {
+  return !id.startsWith('.') && !id.startsWith('/') && !/^[A-Za-z]:/.test(id);
 }
 
 function hashOf(/** @type {string} */ file) {

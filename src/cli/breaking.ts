@@ -1,6 +1,8 @@
 /** `lock break` and `sem break`: an administrator ends every hold. */
 import type { Command } from 'commander';
 import { userInfo } from 'node:os';
+import type { Breaking } from '../runtime/holds/terms.ts';
+import { given, numberArgument } from './arguments.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { addHolder } from './holding.ts';
 import { print, printJson } from './output.ts';
@@ -9,25 +11,43 @@ import { isJson, withBox } from './store.ts';
 
 interface Breakable {
   readonly resource: string;
-  break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }>;
+  break(by: Breaking): Promise<{ readonly broken: number }>;
+}
+
+interface Flags {
+  readonly holder?: string;
+  readonly reason: string;
+  readonly token?: number;
 }
 
 /** Adds the options and the action; the caller has added the argument. */
 export function addBreaking(command: Command, of: (box: Signalbox, name: string) => Breakable): void {
   addHolder(command, 'who breaks it (default: $SIGNALBOX_HOLDER, or user:NAME)')
     .requiredOption('--reason <text>', 'why; the holders get to see it')
-    .action(async (name: string, flags: { readonly holder?: string; readonly reason: string }) => {
+    .option('--token <number>', 'the newest token that you saw: a hold that was granted since stays', numberArgument)
+    .action(async (name: string, { holder, reason, token }: Flags) => {
       await withBox(command, async (box) => {
-        const by = flags.holder ?? (process.env['SIGNALBOX_HOLDER'] || loginHolder());
+        const by = holder ?? breaker();
         const one = of(box, name);
         const { resource } = one;
-        const { broken } = await one.break({ holder: by, reason: flags.reason });
-        if (broken === 0)
-          throw new CliExit(EXIT.no, `${resource}: it is not held, so there is nothing to break`, { resource, broken });
-        if (isJson(command)) printJson({ resource, broken, by, reason: flags.reason });
+        const { broken } = await one.break({ holder: by, reason, ...given({ token }) });
+        if (broken === 0) throw new CliExit(EXIT.no, `${resource}: ${nothingBroken(token)}`, { resource, broken });
+        if (isJson(command)) printJson({ resource, broken, by, reason });
         else print(`${resource}: ended ${broken} hold${broken > 1 ? 's' : ''}`);
       });
     });
+}
+
+/** Who breaks something, unless the user says so. */
+export function breaker(): string {
+  return process.env['SIGNALBOX_HOLDER'] || loginHolder();
+}
+
+/** `token`: the newest that the user had seen. */
+export function nothingBroken(token: number | undefined): string {
+  return token === undefined
+    ? 'it is not held, so there is nothing to break'
+    : `nothing that was granted up to token ${token} is still held, so nothing was broken`;
 }
 
 export function loginHolder(): string {

@@ -113,7 +113,8 @@ describe('a semaphore', () => {
       const { outcome } = semaphoreTransition(grown, command, now);
       return 'hold' in outcome && slotNumbers(outcome.hold.slots);
     };
-    const again = (weight: number): SemaphoreCommand => ({ ...acquiring('a', weight), again: true }) as SemaphoreCommand;
+    const again = (weight: number): SemaphoreCommand =>
+      ({ ...acquiring('a', weight), again: true }) as SemaphoreCommand;
     expect(slotsShown(acquiring('a', 1))).toEqual([0, 1]);
     expect(slotsShown(again(2))).toEqual([0, 1]);
     expect(slotsShown(acquiring('a', 3))).toEqual([0, 1, 2, 3]);

@@ -1,5 +1,6 @@
 /** Where lock information is also kept for display: in a memory service over MCP, or in a signalbox store. */
 import type { LockMetadata } from '../core/github/index.ts';
+import { memoryConnection, type MemoryServer } from './memory-server.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 
 /** A lock, as a cache keeps it. */
@@ -20,6 +21,8 @@ export interface LockCache {
   get(issue: number): Promise<CachedLock | null>;
   /** Forgets the lock of an issue. */
   delete(issue: number): Promise<void>;
+  /** Lets go of what it needs for that; called when the manager is closed. */
+  close?(): Promise<void>;
 }
 
 /** Calls a tool of an MCP server. */
@@ -40,8 +43,13 @@ export interface MemoryCacheOptions {
 /** The namespace of cached locks. */
 export const CACHE_NAMESPACE = 'distributed-locks';
 
-/** Keeps locks in a memory service that is reached over MCP. */
-export function memoryCache(call: CallTool, options: MemoryCacheOptions = {}): LockCache {
+/**
+ * Keeps locks in a memory service that is reached over MCP: by a command that starts it, by its URL, or by a function of
+ * yours. For the first two, install `@modelcontextprotocol/client`.
+ */
+export function memoryCache(service: CallTool | MemoryServer, options: MemoryCacheOptions = {}): LockCache {
+  const { call, close } =
+    typeof service === 'function' ? { call: service, close: undefined } : memoryConnection(service);
   const { tool = 'memory_usage', namespace = CACHE_NAMESPACE, names = {}, ttlUnit = 'ms' } = options;
   const ask = (action: string, issue: number, rest: Readonly<Record<string, unknown>> = {}): Promise<unknown> => {
     const args = { action, key: keyOf(issue), namespace, ...rest };
@@ -65,6 +73,7 @@ export function memoryCache(call: CallTool, options: MemoryCacheOptions = {}): L
     async delete(issue) {
       await ask('delete', issue);
     },
+    ...(close !== undefined && { close }),
   };
 }
 

@@ -5,7 +5,7 @@
  *               └──unsure──▶ try again soon, before the deadline
  */
 import type { Timer } from '../clock.ts';
-import { type Held, renew, type Renewed } from '../core/github/index.ts';
+import { type BranchMove, type Held, publish, type Published, renew, type Renewed } from '../core/github/index.ts';
 import type { Budget } from './budget.ts';
 import type { Driver } from './drive.ts';
 import type { GitHubHold } from './hold.ts';
@@ -58,11 +58,31 @@ export class Heartbeats {
   }
 
   /** Renews now, with another timeout if one is given. */
-  async now(timeouts: ReadonlyMap<GitHubHold, number> = new Map()): Promise<void> {
+  now(timeouts: ReadonlyMap<GitHubHold, number> = new Map()): Promise<void> {
+    return this.#alone(() => this.#beat(timeouts));
+  }
+
+  /** Moves a branch in a heartbeat of its own. */
+  async publish(hold: GitHubHold, branch: BranchMove): Promise<Published> {
+    let answer: Published = { kind: 'lost' };
+    await this.#alone(async () => {
+      if (hold.isValid) {
+        const settings = { nonce: this.#events.nonce(), at: this.#driver.instant(), iso: this.#driver.serverIso() };
+        const { published, renewed } = await this.#driver.drive(publish(hold.held, branch, settings));
+        answer = published;
+        if (renewed !== undefined) this.#take(renewed);
+      }
+      this.#schedule(answer.kind === 'unknown' ? SOON_MS : this.#budget.heartbeatMs);
+    });
+    return answer;
+  }
+
+  /** One at a time: two at once would each count on the tip that the other moves. */
+  async #alone(work: () => Promise<void>): Promise<void> {
     while (this.#beating !== undefined) await this.#beating;
     this.#timer?.cancel();
     this.#timer = undefined;
-    this.#beating = this.#beat(timeouts).finally(() => (this.#beating = undefined));
+    this.#beating = work().finally(() => (this.#beating = undefined));
     await this.#beating;
   }
 

@@ -1,5 +1,5 @@
 /** A lock that this process holds. */
-import { type Held, isPast, type LockMetadata } from '../core/github/index.ts';
+import { type BranchMove, type Held, isPast, type LockMetadata, type Published } from '../core/github/index.ts';
 import { Failure } from '../failure.ts';
 import type { Timer } from '../clock.ts';
 import type { Driver } from './drive.ts';
@@ -33,10 +33,17 @@ export interface ReleaseOutcome {
   readonly message?: string;
 }
 
+/**
+ * What `publish` answers. `moved`: the branch is at another commit, `at`. `unknown`: no answer came; ask again, which is
+ * harmless.
+ */
+export type PublishOutcome = Published;
+
 /** What a hold asks of its manager. */
 export interface Keeper {
   release(hold: GitHubHold, outcome: string): Promise<ReleaseOutcome>;
   extend(hold: GitHubHold, timeoutMs: number): Promise<boolean>;
+  publish(hold: GitHubHold, branch: BranchMove): Promise<PublishOutcome>;
 }
 
 /** A lock on an issue, held by a worker. */
@@ -92,6 +99,14 @@ export class GitHubHold implements AsyncDisposable {
   /** Gives the lock another timeout, now and at each heartbeat. False if it was lost meanwhile. */
   extend(timeoutMs: number): Promise<boolean> {
     return this.#keeper.extend(this, timeoutMs);
+  }
+
+  /**
+   * Moves a branch to a commit that GitHub knows, only if the lock is still held and the branch is where it is expected:
+   * both in one step, so a worker that wakes up late publishes nothing. Needs GraphQL.
+   */
+  publish(branch: BranchMove): Promise<PublishOutcome> {
+    return this.#keeper.publish(this, branch);
   }
 
   /** Releasing twice, or what is lost already, changes nothing. */

@@ -9,8 +9,9 @@ export {
   storeCache,
 } from './cache.ts';
 export type { AssignedIssue, GitHubClient, Tip } from './client.ts';
-export { GitHubHold, LockLost, type LossReason, type ReleaseOutcome } from './hold.ts';
+export { GitHubHold, LockLost, type LossReason, type PublishOutcome, type ReleaseOutcome } from './hold.ts';
 export { LockManager } from './lock-manager.ts';
+export type { MemoryServer } from './memory-server.ts';
 export type { LockMetrics } from './metrics.ts';
 export { OctokitClient, type OctokitClientOptions } from './octokit-client.ts';
 export type { LockReason } from './reason.ts';
@@ -25,6 +26,7 @@ export {
   type ReleaseResult,
 } from './terms.ts';
 export type {
+  BranchMove,
   CommentSeen,
   CommitSeen,
   IssueSeen,

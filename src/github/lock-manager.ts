@@ -7,6 +7,8 @@ import { systemClock } from '../clock.ts';
 import {
   acquire,
   type AcquireRequest,
+  type BranchMove,
+  branchProblem,
   type Held,
   inQueue,
   priorityOf,
@@ -23,7 +25,7 @@ import { Budget, type BudgetView } from './budget.ts';
 import type { CachedLock, LockCache } from './cache.ts';
 import { Aborted, Driver } from './drive.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { GitHubHold, type ReleaseOutcome } from './hold.ts';
+import { GitHubHold, type PublishOutcome, type ReleaseOutcome } from './hold.ts';
 import { LockReader, statusOf } from './lock-reader.ts';
 import { Counters, type LockMetrics } from './metrics.ts';
 import { OctokitClient } from './octokit-client.ts';
@@ -51,6 +53,8 @@ export class LockManager implements AsyncDisposable {
   readonly #counters = new Counters();
   readonly #cache: LockCache | undefined;
   readonly #debug: (message: string) => void;
+  /** The last write to the cache. */
+  #cached: Promise<void> = Promise.resolve();
   readonly #id = randomHex(6);
   #number = 0;
 
@@ -243,6 +247,7 @@ export class LockManager implements AsyncDisposable {
   /** From the cache: a hint for display, which may be old or absent. */
   async getLockFromMemory(issueNumber: number): Promise<CachedLock | null> {
     if (this.#cache === undefined) return null;
+    await this.#cached;
     return this.#cache.get(issueNumber).catch((error: unknown) => {
       this.#debug(`the lock cache cannot be read: ${(error as Error).message}`);
       return null;
@@ -262,6 +267,8 @@ export class LockManager implements AsyncDisposable {
   /** Releases everything that is held here. */
   async close(): Promise<void> {
     await Promise.all([...this.#heartbeats.holds].map((hold) => hold.release()));
+    await this.#cached;
+    await this.#cache?.close?.().catch((error: unknown) => this.#debug((error as Error).message));
   }
 
   /** Releases everything at the end of a block with `await using`. */
@@ -288,6 +295,13 @@ export class LockManager implements AsyncDisposable {
     return hold.isValid && hold.held.record.seq > seq;
   }
 
+  /** For holds. */
+  async publish(hold: GitHubHold, branch: BranchMove): Promise<PublishOutcome> {
+    const problem = branchProblem(branch);
+    if (problem !== undefined) throw new Failure('invalid', problem);
+    return this.#heartbeats.publish(hold, branch);
+  }
+
   #holdOf(issue: number, workerId: string): GitHubHold | undefined {
     return [...this.#heartbeats.holds].find(
       (hold) => hold.issue === issue && hold.workerId === workerId && hold.isValid,
@@ -300,14 +314,19 @@ export class LockManager implements AsyncDisposable {
 
   #keep(hold: GitHubHold): void {
     const value = { issue: hold.issue, token: hold.token, lock: hold.metadata };
-    this.#cache
-      ?.set(value, hold.held.record.timeout_ms)
-      .catch((error: unknown) => this.#debug(`the lock cache cannot be written: ${(error as Error).message}`));
+    this.#write((cache) => cache.set(value, hold.held.record.timeout_ms));
   }
 
   #forget(issue: number): void {
-    this.#cache
-      ?.delete(issue)
+    this.#write((cache) => cache.delete(issue));
+  }
+
+  /** One after the other: a lock that is forgotten must not come back by an answer that took longer. */
+  #write(write: (cache: LockCache) => Promise<void>): void {
+    const cache = this.#cache;
+    if (cache === undefined) return;
+    this.#cached = this.#cached
+      .then(() => write(cache))
       .catch((error: unknown) => this.#debug(`the lock cache cannot be written: ${(error as Error).message}`));
   }
 

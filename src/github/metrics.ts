@@ -1,16 +1,6 @@
-/** What a lock manager counts. */
-export interface LockMetrics {
-  /** Calls that got their lock. */
-  readonly totalAcquisitions: number;
-  /** Calls that met another holder, each counted once. */
-  readonly totalConflicts: number;
-  /** Of calls that got their lock, from call to return. */
-  readonly averageAcquisitionTimeMs: number;
-  /** Calls that did not get it, whatever the reason. */
-  readonly failedAcquisitions: number;
-  /** Stale locks that were taken over. */
-  readonly staleLocksClaimed: number;
-}
+import type { LockMetrics } from '../runtime/observe/metrics.ts';
+
+export type { LockMetrics };
 
 export class Counters {
   #acquired = 0;

@@ -19,6 +19,8 @@
  *     witness.head/<kind>/<name>            the last entry of a resource that has no document, which else names it
  *     witness.trimmed/<kind>/<name>         the last entry that was trimmed
  *     witness.checkpoint/<seq>              checkpoint: the heads of all chains
+ *     witness.sealed                        number, hash and time of the newest checkpoint
+ *     witness.trims                         put by every write that trims or drops a part of the record
  *
  * When a process dies, its anchor, its mailbox and its tickets go in one revision. Records name the leases of their holds, so
  * a hold is stale if a key is gone: no clock decides it.
@@ -30,16 +32,20 @@ import {
   faultOf,
   grantFault,
   type Hold,
+  type Json,
   type LossReason,
   nameProblem,
   type Request,
   type Token,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
+import { identityFrom, type ProcessIdentity } from '../host/index.ts';
 import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
+/** The process that signs, anchors and archives the record of the witness, if there is one. */
+export const RECORD_KEEPER = '!maintainer.record';
 export const RECORDS = 'r/';
 /** Sorts right before the records, so that one watch can follow both, and is outside of their prefix. */
 export const HORIZON = 'r.horizon';
@@ -53,6 +59,8 @@ export const ENTRIES = 'witness/';
 export const HEADS = 'witness.head/';
 export const TRIMMED = 'witness.trimmed/';
 export const CHECKPOINTS = 'witness.checkpoint/';
+export const SEALED = 'witness.sealed';
+export const TRIMS = 'witness.trims';
 
 /** The digits of an entry's number in its key: enough for a thousand entries per second over thirty years. */
 const SEQ_DIGITS = 12;
@@ -281,6 +289,11 @@ export function decode<T>(pair: KeyValue): T {
   } catch (cause) {
     throw corrupt(pair.key, 'it does not hold JSON', cause);
   }
+}
+
+/** The process with which a lease ends, as its anchor names it. */
+export function tieIn(about: Json): ProcessIdentity | undefined {
+  return identityFrom((about as { readonly endsWith?: Json } | null)?.endsWith);
 }
 
 /** The failure for a key with a value that signalbox cannot have written. */

@@ -14,6 +14,7 @@ import { Witness, type WitnessSettings } from './write/witness.ts';
 import { ResourceWriter } from './write/resource-writer.ts';
 import { DelegationMail } from './write/delegation-mail.ts';
 import { Holdings } from './holds/holdings.ts';
+import { Measures } from './observe/measures.ts';
 import { processOf } from './layout.ts';
 import { type Coordinated, lockMachine, type Machine, semaphoreMachine } from './write/machines.ts';
 import type { WriterHost } from './write/writer-host.ts';
@@ -54,6 +55,7 @@ export class Runtime implements WriterHost {
   readonly store: Store;
   readonly clock: Clock;
   readonly options: RuntimeOptions;
+  readonly measures = new Measures();
   readonly answersAtOnce: boolean;
   readonly anchors: Anchors;
   revision: Revision = 0;
@@ -130,6 +132,11 @@ export class Runtime implements WriterHost {
     return this.presence.session;
   }
 
+  /** When the session was last checked, on the monotonic clock. */
+  get lookedAt(): number {
+    return this.presence.lookedAt;
+  }
+
   ready(): Promise<Session> {
     return this.presence.ready();
   }
@@ -157,8 +164,12 @@ export class Runtime implements WriterHost {
   }
 
   /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
-  anchorLease(session: Session, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    return this.presence.anchorLease(this.nextId(session), ttlMs);
+  anchorLease(
+    session: Session,
+    ttlMs: number,
+    tie?: ProcessIdentity,
+  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+    return this.presence.anchorLease(this.nextId(session), ttlMs, tie);
   }
 
   // Waiters and holds
@@ -236,10 +247,18 @@ export class Runtime implements WriterHost {
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {
     const { store } = this;
     if (store.transactionNow === undefined) {
-      store.transaction(transaction, this.stopped).then((result) => {
-        this.saw(result.revision);
-        done(result);
-      }, failed);
+      const sentAt = this.clock.monotonic();
+      store.transaction(transaction, this.stopped).then(
+        (result) => {
+          this.saw(result.revision);
+          this.measures.answered(result.revision, sentAt, this.clock.monotonic());
+          done(result);
+        },
+        (error: unknown) => {
+          this.measures.transactionFailed(error);
+          failed(error);
+        },
+      );
       return;
     }
     let result: TransactionResult;
@@ -317,6 +336,7 @@ export class Runtime implements WriterHost {
   /** Reads from the records what the missed letters said. */
   async missedLetters(): Promise<Revision> {
     const { revision } = await this.store.health(this.stopped);
+    this.measures.resynced('mailbox');
     this.waiters.askAgain();
     this.holdings.check();
     return revision;
@@ -342,6 +362,7 @@ export class Runtime implements WriterHost {
   }
 
   sessionEnded(session: Session, why: SessionEnd): void {
+    this.measures.tracer?.happened?.('session-ended', { session: session.id, why });
     const reason: LossReason = why === 'disconnected' ? 'disconnected' : 'expired';
     // A re-entry may rest on a hold of another process, which continues; the re-entry ends all the same.
     const held = this.holdings.all().filter((hold) => hold.process === session.id);

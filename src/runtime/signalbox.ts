@@ -19,6 +19,7 @@ import type { WaitOptions } from './holds/acquisition.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
+import { attach } from './holds/attach.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
@@ -44,8 +45,8 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/resource.ts';
-import { type RequestOptions, settingsIn } from './holds/terms.ts';
+import { runUnder } from './holds/run-under.ts';
+import { type DetachedHold, type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
@@ -58,7 +59,9 @@ import {
   stateOf,
   writeState,
 } from './upkeep/state/index.ts';
+import type { Metrics } from './observe/metrics.ts';
 import type { Malformed } from './stored.ts';
+import type { Tracer } from './tracer.ts';
 import { type Survey, surveyOf, type SurveyOptions } from './observe/survey/index.ts';
 import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
@@ -93,6 +96,9 @@ export interface SavedFiles {
   /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
+
+/** Makes a detached hold, such as one that a ticket collected, a hold of this process. For the command line. */
+export let attachIn: (box: Signalbox, want: Want, held: DetachedHold) => Promise<Hold>;
 
 /** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
@@ -218,6 +224,10 @@ export class Signalbox implements AsyncDisposable {
     return tryTogether(this.#runtime, this.#parts, wants, options);
   }
 
+  static {
+    attachIn = (box, want, held) => attach(box.#runtime, box.#parts, want, held);
+  }
+
   /**
    * Runs `work` in one process of all that lead under this name; if it loses the lead, another one takes over, and this one
    * waits again. Resolves with what the work returns; `term.signal` tells the work to stop.
@@ -299,6 +309,17 @@ export class Signalbox implements AsyncDisposable {
   async denials(): Promise<Denials> {
     this.#runtime.refuseIfClosed();
     return this.#denials.read();
+  }
+
+  /** What this process has counted and measured since it opened the store: see docs/metrics.md. */
+  getMetrics(): Metrics {
+    return this.#runtime.measures.view();
+  }
+
+  /** Calls `tracer` for every acquire, hold, claim and phase of this process as it happens; `unsubscribe` ends that. */
+  trace(tracer: Tracer): Subscription {
+    refuseUnlessFunction('begin of the tracer', (tracer as Partial<Tracer> | undefined)?.begin);
+    return subscription(this.#runtime.measures.listen(tracer));
   }
 
   /** Writes all holds, tasks, pipelines and keys of the bus to JSON files in this directory, and gives their paths. */

@@ -69,13 +69,13 @@ function described(one: Operation): object {
     }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, { description: told, schema }]) => [
+        Object.entries(answers).map(([status, { description: told, schema, type = 'text/event-stream' }]) => [
           status,
           {
             description: told,
             content:
               schema === undefined
-                ? { 'text/event-stream': { schema: { type: 'string' } } }
+                ? { [type]: { schema: { type: 'string' } } }
                 : { 'application/json': { schema: schemaOf(schema, 'output') } },
           },
         ]),

@@ -131,6 +131,20 @@ describe.each(stores)('on $on', ({ kind }) => {
       });
     });
 
+    it('is not broken if it has changed hands since its token was seen', async () => {
+      const seen = await acquired('lock', 'acquire', 'docs', ...A);
+      await scratch.run('lock', 'release', 'docs', ...A, '--token', seen);
+      const newer = await acquired('lock', 'acquire', 'docs', ...B);
+      const breaking = ['lock', 'break', 'docs', '--reason', 'agent:a is gone', '--token'];
+      expect(await scratch.run(...breaking, seen)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `signalbox: lock/docs: nothing that was granted up to token ${seen} is still held, so nothing was broken\n`,
+      });
+      expect((await holdOf('docs'))?.holder).toBe('agent:b');
+      expect(await scratch.run(...breaking, newer)).toMatchObject({ code: 0, stdout: 'lock/docs: ended 1 hold\n' });
+    });
+
     it('is named as it is printed, too', async () => {
       const token = await acquired('lock', 'acquire', 'lock/main', ...A);
       expect((await holdOf('main'))?.holder).toBe('agent:a');
@@ -177,7 +191,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       ['SIGTERM', 143],
     ] as const)('leaves the queue at once and ends with the code of %s', async (signal, code) => {
       await acquired('lock', 'acquire', 'main', ...A);
-      const waiting = scratch.start('lock', 'acquire', 'main', ...B);
+      const waiting = scratch.start('lock', 'acquire', 'main', ...B, '--quiet');
       await waitedFor('lock', 'main');
       waiting.child.kill(signal);
       expect(await waiting.ended).toEqual({ code, stdout: '', stderr: '' });

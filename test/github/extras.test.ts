@@ -3,7 +3,7 @@
 import { validate } from '@octokit/graphql-schema';
 import { describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
-import { memoryCache, storeCache } from 'signalbox/github';
+import { type GitHubHold, memoryCache, storeCache } from 'signalbox/github';
 import { GRAPHQL } from '../../src/github/octokit-client.ts';
 import { OTHER, stage, WORKER } from './stage.ts';
 
@@ -23,6 +23,80 @@ describe('an extension', () => {
     github.faults.length = 0;
     const thief = manager({ maxRetries: 0 });
     expect(await thief.acquireLock(1, { ...OTHER, conflictStrategy: 'steal-stale' })).toMatchObject({ success: false });
+  });
+});
+
+describe('a fenced publish', () => {
+  const MAIN = 'refs/heads/main';
+
+  function branch({ github: { repository }, clock }: ReturnType<typeof stage>): { from: string; to: string } {
+    const commit = (message: string, parents: readonly string[]): string =>
+      repository.makeCommit(message, parents, clock.now())?.sha ?? '';
+    const from = commit('before', []);
+    repository.makeRef(MAIN, from, clock.now());
+    return { from, to: commit('after', [from]) };
+  }
+
+  async function locked({ manager }: ReturnType<typeof stage>): Promise<GitHubHold> {
+    const result = await manager().acquireLock(1, WORKER);
+    if (!result.success) throw new Error(result.error);
+    return result.lock;
+  }
+
+  it('moves a branch and renews the lock in one step, and says so again when asked again', async () => {
+    const on = stage();
+    const move = { ref: MAIN, ...branch(on) };
+    const lock = await locked(on);
+    on.requests();
+    expect(await on.settled(lock.publish(move))).toEqual({ kind: 'published' });
+    expect(on.requests()).toEqual(['GET /git/ref/heads/main', 'POST /git/commits', 'POST /graphql']);
+    expect(on.github.repository.refs.get(MAIN)).toBe(move.to);
+    expect(lock.held.record.seq).toBe(1);
+    expect(await on.settled(lock.publish(move))).toEqual({ kind: 'published' });
+    expect(lock.isValid).toBe(true);
+  });
+
+  it('leaves a branch alone that somebody else has moved', async () => {
+    const on = stage();
+    const { from, to } = branch(on);
+    const lock = await locked(on);
+    expect(await on.settled(lock.publish({ ref: MAIN, from: to, to: 'a'.repeat(40) }))).toEqual({
+      kind: 'moved',
+      at: from,
+    });
+    expect(await on.settled(lock.publish({ ref: 'refs/heads/none', from, to }))).toEqual({ kind: 'moved', at: null });
+    expect(on.github.repository.refs.get(MAIN)).toBe(from);
+  });
+
+  it('by a worker whose lock was taken changes nothing, and tells it of the loss', async () => {
+    const on = stage();
+    const move = { ref: MAIN, ...branch(on) };
+    const lock = await locked(on);
+    const forced = { ...OTHER, conflictStrategy: 'force', reason: 'it hangs' } as const;
+    expect(await on.settled(on.manager().acquireLock(1, forced))).toMatchObject({ success: true });
+    expect(await on.settled(lock.publish(move))).toEqual({ kind: 'lost' });
+    expect(lock.signal.aborted).toBe(true);
+    expect(on.github.repository.refs.get(MAIN)).toBe(move.from);
+  });
+
+  it('whose answer is lost is found to have landed', async () => {
+    const on = stage();
+    const move = { ref: MAIN, ...branch(on) };
+    const lock = await locked(on);
+    on.github.fault({ kind: 'dropped-after', match: 'POST /graphql', times: 1 });
+    expect(await on.settled(lock.publish(move))).toEqual({ kind: 'published' });
+    expect(on.github.repository.refs.get(MAIN)).toBe(move.to);
+    expect(lock.isValid).toBe(true);
+  });
+
+  it('needs GraphQL, and names that make sense', async () => {
+    const on = stage({ hasGraphql: false });
+    const move = { ref: MAIN, ...branch(on) };
+    const lock = await locked(on);
+    expect(await on.settled(lock.publish(move))).toEqual({ kind: 'unsupported' });
+    await expect(lock.publish({ ...move, ref: 'main' })).rejects.toThrow('expected refs/heads/NAME');
+    await expect(lock.publish({ ...move, to: 'HEAD' })).rejects.toThrow('40 or 64 hexadecimal digits');
+    expect(lock.isValid).toBe(true);
   });
 });
 

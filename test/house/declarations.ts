@@ -1,4 +1,4 @@
-/** Reads the declarations of the package as `tsc` writes them: every declaration begins a line, and every member has four spaces before it. */
+/** Reads the declarations of the package as the build writes them: every declaration begins a line, and every member has two spaces before it. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -18,25 +18,36 @@ export interface Member {
 
 /** Every declaration that an entry such as `index.d.ts` exports, through whichever files. */
 export function exportedBy(entry: string): readonly Declaration[] {
-  const lines = linesOf(entry);
-  const own = declarationsIn(entry).filter(({ isExported }) => isExported);
-  const passedOn = reExports(lines.join('\n')).flatMap(({ names, from }) => {
-    const file = join(dirname(entry), from.replace(/\.js$/, '.d.ts'));
-    const there = exportedBy(file);
-    return names.flatMap(({ was, is }) =>
-      there.filter(({ name }) => name === was).map((one) => ({ ...one, name: is })),
-    );
+  const known = exported.get(entry) ?? readExports(entry);
+  exported.set(entry, known);
+  return known;
+}
+
+const exported = new Map<string, readonly Declaration[]>();
+
+function readExports(entry: string): readonly Declaration[] {
+  const text = linesOf(entry).join('\n');
+  const own = declarationsIn(entry);
+  const imported = named(/^import (?:type )?\{(?<names>[^}]*)\} from "(?<from>\.[^"]+)";/gm, text);
+  return named(/^export (?:type )?\{(?<names>[^}]*)\};/gm, text).flatMap(({ was, is }) => {
+    const here = own.filter(({ name }) => name === was);
+    const there = imported
+      .filter((one) => one.is === was)
+      .flatMap(({ from, was: name }) => {
+        const file = join(dirname(entry), from.replace(/\.js$/, '.d.ts'));
+        return exportedBy(file).filter((one) => one.name === name);
+      });
+    return [...here, ...there].map((one) => ({ ...one, name: is }));
   });
-  return [...own, ...passedOn];
 }
 
 /** Everything that a file declares, for users or not. */
-export function declarationsIn(file: string): readonly (Declaration & { readonly isExported: boolean })[] {
+export function declarationsIn(file: string): readonly Declaration[] {
   const lines = linesOf(file);
   return lines.flatMap((line, place) => {
     const found = DECLARED.exec(line);
     if (found?.groups === undefined) return [];
-    const { exported, name = '' } = found.groups;
+    const { name = '' } = found.groups;
     const head = headFrom(lines, place);
     const parents = (/ extends (?<all>[^{]*)/.exec(head)?.groups?.['all'] ?? '')
       .replace(/ implements .*/, '')
@@ -45,12 +56,11 @@ export function declarationsIn(file: string): readonly (Declaration & { readonly
       .filter((parent) => parent !== '');
     const members = / (?:class|interface) /.test(line) ? membersFrom(lines, place) : [];
     const isDocumented = endsWithDoc(lines, place, '');
-    return [{ name, file, isDocumented, parents, members, isExported: exported !== undefined }];
+    return [{ name, file, isDocumented, parents, members }];
   });
 }
 
-const DECLARED =
-  /^(?<exported>export )?(?:declare )?(?:abstract )?(?:class|interface|type|function|const) (?<name>[\w$]+)/;
+const DECLARED = /^(?:export )?(?:declare )?(?:abstract )?(?:class|interface|type|function|const) (?<name>[\w$]+)/;
 
 /** A long list of parents may take several lines. */
 function headFrom(lines: readonly string[], place: number): string {
@@ -61,17 +71,18 @@ function headFrom(lines: readonly string[], place: number): string {
 function membersFrom(lines: readonly string[], place: number): readonly Member[] {
   const members = new Map<string, boolean>();
   const first = lines.findIndex((line, at) => at >= place && line.includes('{')) + 1;
+  if (lines[first - 1]?.endsWith('}') === true) return [];
   for (let at = first; at < lines.length && lines[at] !== '}'; at++) {
     const found = MEMBER.exec(lines[at] ?? '');
     const name = found?.groups?.['name'];
     if (name === undefined || name === '#private') continue;
     // One comment is enough for all overloads.
-    members.set(name, members.get(name) === true || endsWithDoc(lines, at, '    '));
+    members.set(name, members.get(name) === true || endsWithDoc(lines, at, '  '));
   }
   return [...members].map(([name, isDocumented]) => ({ name, isDocumented }));
 }
 
-const MEMBER = /^ {4}(?:(?:static|abstract|protected|readonly|get|set|async) )*(?<name>#?[\w$]+|\[[^\]]+\])[?<(:;]/;
+const MEMBER = /^ {2}(?:(?:static|abstract|protected|readonly|get|set|async) )*(?<name>#?[\w$]+|\[[^\]]+\])[?<(:;]/;
 
 /** Whether a comment for users ends right before this line. */
 function endsWithDoc(lines: readonly string[], place: number, indent: string): boolean {
@@ -80,20 +91,24 @@ function endsWithDoc(lines: readonly string[], place: number, indent: string): b
   return before.startsWith(`${indent} `) && before.trim() === '*/';
 }
 
-function reExports(
-  text: string,
-): readonly { readonly names: readonly { readonly was: string; readonly is: string }[]; readonly from: string }[] {
-  return [...text.matchAll(/^export (?:type )?\{(?<names>[^}]*)\} from '(?<from>[^']+)';/gm)].map(({ groups }) => ({
-    from: groups?.['from'] ?? '',
-    names: (groups?.['names'] ?? '')
+interface Named {
+  readonly was: string;
+  readonly is: string;
+  readonly from: string;
+}
+
+/** What lists such as `{ A, type B, C as D }` name. */
+function named(lists: RegExp, text: string): readonly Named[] {
+  return [...text.matchAll(lists)].flatMap(({ groups }) =>
+    (groups?.['names'] ?? '')
       .split(',')
       .map((name) => name.trim().replace(/^type /, ''))
       .filter((name) => name !== '')
       .map((name) => {
         const [was = '', is = was] = name.split(' as ');
-        return { was, is };
+        return { was, is, from: groups?.['from'] ?? '' };
       }),
-  }));
+  );
 }
 
 const read = new Map<string, readonly string[]>();

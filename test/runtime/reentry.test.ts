@@ -180,38 +180,44 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     for (const hold of [outer, inner, third]) expect([hold.mode, hold.token]).toEqual(['exclusive', third.token]);
   });
 
-  whereAnswersTakeTime?.each(['late', 'lost'])('reads beside a writer that was given up: the answer is %s', async (answer) => {
-    const { fleet, one, here, there } = await two();
-    await (await here.acquire()).release();
-    if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
-    one.link.next('transaction', 'held');
-    const giveUp = new AbortController();
-    const outer = here.acquire({ holder: 'X', mode: 'shared' });
-    const writer = here.acquire({ holder: 'X', signal: giveUp.signal });
-    const inner = here.acquire({ holder: 'X', mode: 'shared' });
-    await settled();
-    giveUp.abort();
-    expect(await refusalOf(writer)).toMatchObject({ kind: 'aborted' });
-    one.link.answerHeld();
-    await fleet.advance(1_000);
-    expect([(await outer).mode, (await inner).mode]).toEqual(['shared', 'shared']);
-    expect((await there.acquire({ holder: 'Y', mode: 'shared' })).isValid).toBe(true);
-  });
+  whereAnswersTakeTime?.each(['late', 'lost'])(
+    'reads beside a writer that was given up: the answer is %s',
+    async (answer) => {
+      const { fleet, one, here, there } = await two();
+      await (await here.acquire()).release();
+      if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
+      one.link.next('transaction', 'held');
+      const giveUp = new AbortController();
+      const outer = here.acquire({ holder: 'X', mode: 'shared' });
+      const writer = here.acquire({ holder: 'X', signal: giveUp.signal });
+      const inner = here.acquire({ holder: 'X', mode: 'shared' });
+      await settled();
+      giveUp.abort();
+      expect(await refusalOf(writer)).toMatchObject({ kind: 'aborted' });
+      one.link.answerHeld();
+      await fleet.advance(1_000);
+      expect([(await outer).mode, (await inner).mode]).toEqual(['shared', 'shared']);
+      expect((await there.acquire({ holder: 'Y', mode: 'shared' })).isValid).toBe(true);
+    },
+  );
 
-  whereAnswersTakeTime?.each(['late', 'lost'])('writes with a writer of the same holder: the answer is %s', async (answer) => {
-    const { fleet, one, here } = await two();
-    await (await here.acquire()).release();
-    if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
-    one.link.next('transaction', 'held');
-    const asked = (['shared', 'exclusive', 'shared'] as const).map((mode) => here.acquire({ holder: 'X', mode }));
-    await settled();
-    one.link.answerHeld();
-    await fleet.advance(1_000);
-    const holds = await Promise.all(asked);
-    expect(holds.map(({ mode }) => mode)).toEqual(['exclusive', 'exclusive', 'exclusive']);
-    await holds[0]?.downgrade();
-    expect(holds.map(({ mode }) => mode)).toEqual(['shared', 'shared', 'shared']);
-  });
+  whereAnswersTakeTime?.each(['late', 'lost'])(
+    'writes with a writer of the same holder: the answer is %s',
+    async (answer) => {
+      const { fleet, one, here } = await two();
+      await (await here.acquire()).release();
+      if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
+      one.link.next('transaction', 'held');
+      const asked = (['shared', 'exclusive', 'shared'] as const).map((mode) => here.acquire({ holder: 'X', mode }));
+      await settled();
+      one.link.answerHeld();
+      await fleet.advance(1_000);
+      const holds = await Promise.all(asked);
+      expect(holds.map(({ mode }) => mode)).toEqual(['exclusive', 'exclusive', 'exclusive']);
+      await holds[0]?.downgrade();
+      expect(holds.map(({ mode }) => mode)).toEqual(['shared', 'shared', 'shared']);
+    },
+  );
 
   it('has the slots of the outer hold, however that one has grown', async () => {
     const { one } = await two();

@@ -90,7 +90,10 @@ describe('locks over HTTP', () => {
     });
     const { body } = await server.post('/v1/locks/ruled/acquire', { holder: 'a' });
     expect(body.maxHoldMs).toBe(60_000);
-    const broken = await server.post('/v1/locks/ruled/break', { reason: 'stuck' });
+    const seen = (body.token as number) - 1;
+    const changed = await server.post('/v1/locks/ruled/break', { reason: 'stuck', token: seen });
+    expect(changed).toMatchObject({ status: 409, body: { code: 'not-held' } });
+    const broken = await server.post('/v1/locks/ruled/break', { reason: 'stuck', token: body.token });
     expect(broken.body).toMatchObject({ outcome: 'broken', broken: 1, by: 'token:local' });
     await server.post('/v1/locks/ruled/acquire', { holder: 'a' });
     const forced = await server.post('/v1/locks/ruled/acquire', { holder: 'b', strategy: 'force', reason: 'mine' });

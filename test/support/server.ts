@@ -45,7 +45,8 @@ export class TestServer {
   async ask(method: string, path: string, body?: unknown, asked?: Asked): Promise<Told> {
     const response = await this.fetch(method, path, body, asked);
     const text = await response.text();
-    return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers };
+    const isJson = response.headers.get('content-type')?.includes('json') === true;
+    return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
   }
 
   async get(path: string, asked?: Asked): Promise<Told> {

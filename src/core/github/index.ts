@@ -41,6 +41,7 @@ export {
   recordIn,
   type TaskInfo,
 } from './record.ts';
+export { type BranchMove, branchProblem, publish, type Published } from './publish.ts';
 export { release, type Released } from './release.ts';
 export { type Lost, renew, type Renewed, type RenewSettings } from './renew.ts';
 export { type Swap, swap, type Swapped } from './swap.ts';

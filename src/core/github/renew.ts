@@ -25,20 +25,34 @@ export interface RenewSettings {
   readonly iso: string;
   /** Lengthens or shortens the timeout, from this renewal on. */
   readonly timeoutMs?: number;
+  /** A branch that moves with the lock, or not at all. */
+  readonly along?: { readonly ref: string; readonly from: string | null; readonly to: string };
 }
 
 export type Lost = 'expired' | 'taken';
 
 export type Renewed = {
   readonly issue: number;
-} & (
-  | { readonly kind: 'renewed'; readonly held: Held }
-  /** The old deadline stays. `waitMs`: how long GitHub wants to be left alone. */
-  | { readonly kind: 'unsure'; readonly held: Held; readonly message: string; readonly waitMs?: number }
-  | { readonly kind: 'lost'; readonly why: Lost }
-  /** GitHub cannot move several refs at once; nothing was written. */
-  | { readonly kind: 'apart'; readonly held: Held }
-);
+} &
+  /** `isAlong`: and the branch that was to move with it has moved. */
+  (
+    | { readonly kind: 'renewed'; readonly held: Held; readonly isAlong?: boolean }
+    /**
+     * The old deadline stays. `waitMs`: how long GitHub wants to be left alone. `elsewhere`: where the branch is that was to
+     * move along. `isDenied`: GitHub will not do it, however often it is asked.
+     */
+    | {
+        readonly kind: 'unsure';
+        readonly held: Held;
+        readonly message: string;
+        readonly waitMs?: number;
+        readonly elsewhere?: string | null;
+        readonly isDenied?: boolean;
+      }
+    | { readonly kind: 'lost'; readonly why: Lost }
+    /** GitHub cannot move several refs at once; nothing was written. */
+    | { readonly kind: 'apart'; readonly held: Held }
+  );
 
 export function* renew(holds: readonly Held[], settings: RenewSettings): Procedure<readonly Renewed[]> {
   const expired = holds.filter(({ deadline }) => isPast(deadline, settings.at));
@@ -110,8 +124,12 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
   const giveUp = holds
     .map(({ deadline }) => deadline)
     .reduce((one, other) => (one.monotonicMs < other.monotonicMs ? one : other));
+  const { along } = settings;
   const swapped = yield* swap(
-    holds.map(({ issue, tip, before }) => ({ ref: lockRef(issue), from: tip, to: sha, before })),
+    [
+      ...holds.map(({ issue, tip, before }) => ({ ref: lockRef(issue), from: tip, to: sha, before })),
+      ...(along === undefined ? [] : [along]),
+    ],
     giveUp,
   );
   return holds.map((held, index): Renewed => {
@@ -120,7 +138,7 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
       case 'won': {
         const after = next(held);
         if (isPast(after.deadline, swapped.at)) return { kind: 'lost', issue, why: 'expired' };
-        return { kind: 'renewed', issue, held: advanced(held, after) };
+        return { kind: 'renewed', issue, held: advanced(held, after), ...(along !== undefined && { isAlong: true }) };
       }
       case 'lost': {
         const tip = swapped.tips[index];
@@ -129,6 +147,10 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
           return { kind: 'renewed', issue, held: advanced(held, unsure) };
         // Together with one that was taken away; this one is where it was.
         const isUntouched = tip === held.tip || (tip !== null && tip !== undefined && held.before.includes(tip));
+        if (isUntouched && along !== undefined) {
+          const elsewhere = swapped.tips[holds.length] ?? null;
+          return { kind: 'unsure', issue, held, message: `${along.ref} was moved by somebody else`, elsewhere };
+        }
         if (isUntouched && holds.length > 1)
           return { kind: 'unsure', issue, held, message: 'another lock of this process was taken' };
         return { kind: 'lost', issue, why: 'taken' };
@@ -142,7 +164,7 @@ function* move(holds: readonly Held[], settings: RenewSettings, place: number): 
           issue,
           held,
           message: swapped.message,
-          ...(swapped.kind === 'limited' && { waitMs: swapped.waitMs }),
+          ...(swapped.kind === 'limited' ? { waitMs: swapped.waitMs } : { isDenied: true }),
         };
       case 'unknown':
         return { kind: 'unsure', issue, held: { ...held, unsure: next(held) }, message: swapped.message };

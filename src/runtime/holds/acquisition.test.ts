@@ -16,6 +16,9 @@ function asked(isForsaken: boolean): { request: Acquisition<never, undefined>; s
     session: { id: 'p' },
     waiters: { add: ignore, delete: ignore },
     holdings: { answeredParked: () => false, wasLostEarly: () => false },
+    measures: { of: () => ({ failed: ignore, conflict: ignore, acquired: ignore }) },
+    options: { requestTimeoutMs: 2000 },
+    lookedAt: 0,
     giveUpAt: () => 2000,
     isForsaken: () => isForsaken,
     grantedTo: ignore,
@@ -39,7 +42,10 @@ it('a request that is answered twice with a hold of no use is asked once more, a
 
 it.each([
   ['refused', { kind: 'deadlock', cycle: [] }],
-  ['answered with a hold that its holder has', { kind: 'extended', hold: { id: 'p.1', holder: 'ann', lease: 'p', token: 7 } }],
+  [
+    'answered with a hold that its holder has',
+    { kind: 'extended', hold: { id: 'p.1', holder: 'ann', lease: 'p', token: 7 } },
+  ],
 ])('a request that is %s leaves the queue, if it was sent again and joined it once more', (_how, answer) => {
   const { request, submitted } = asked(false);
   request.answered(answer);

@@ -20,6 +20,7 @@ import {
 import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Trace } from '../tracer.ts';
 import type { Waiter } from './waiters.ts';
 import { onAbort } from '../on-abort.ts';
 
@@ -61,6 +62,11 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   #toldWaiting = false;
   /** Who held it when the request began to wait. */
   #holders: readonly Hold[] = [];
+  /** When its caller asked, on the monotonic clock, if not when this was made. */
+  readonly #since: number | undefined;
+  /** Whether another holder was in the way; unknown until the request is queued. */
+  #met: boolean | undefined;
+  readonly #trace: Trace | undefined;
   /** Set for a request whose caller does not wait here: once it is queued, it is left in the queue. */
   parks: ((id: string, status: WaitStatus) => T) | undefined;
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
@@ -77,8 +83,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     deliver: Deliver<T, Options>,
     resolve: (value: T | Promise<T>) => void,
     reject: (error: unknown) => void,
+    since?: number,
   ) {
     super(command, runtime.giveUpAt());
+    this.#since = since;
     this.#runtime = runtime;
     this.writer = writer;
     this.process = process;
@@ -86,6 +94,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#deliver = deliver;
     this.#resolve = resolve;
     this.#reject = reject;
+    this.#trace = runtime.measures.tracer?.begin('acquire', { resource: writer.resource, holder: this.holder });
   }
 
   /** The ticket of the request. */
@@ -141,7 +150,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   }
 
   override settled(outcome: AnyOutcome): void {
-    if (outcome.kind !== 'queued') return this.answered(outcome);
+    if (outcome.kind !== 'queued') return this.#answered(outcome);
+    this.#met ??= (outcome as { readonly isHeld?: boolean }).isHeld ?? true;
     if (this.#end === 'given-up') return this.#withdraw();
     if (this.isOver) return;
     if (this.parks !== undefined) return this.#park(this.parks, outcome as WaitStatus);
@@ -154,7 +164,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       // The callback threw: its caller gets the error. Thrown further, it would stop the writer for all other commands.
       this.#finish('given-up');
       this.#withdraw();
-      return this.#reject(error);
+      return this.#refuse(error);
     }
     // A request without an explicit holder holds nothing else, so nobody can be waiting for it.
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
@@ -162,8 +172,10 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
 
   #park(parks: (id: string, status: WaitStatus) => T, status: WaitStatus): void {
     const id = this.#ticketId;
-    this.#runtime.holdings.park(id, this.writer.resource, this.holder);
+    this.#runtime.holdings.park(id, this.writer.resource, this.holder, this.#askedAt);
     this.#finish('answered');
+    this.#trace?.end('queued', false);
+    if (this.#met === true) this.#runtime.measures.of(this.writer.resource).conflict();
     if (this.holder !== this.command.id) this.#runtime.waitChanged();
     this.#resolve(parks(id, status));
   }
@@ -171,10 +183,16 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   override failed(error: unknown): void {
     if (this.isOver) return;
     this.#finish('answered');
-    this.#reject(error);
+    this.#refuse(error);
   }
 
+  /** The answer to a request that waited. It may come before the outcome `queued`. */
   answered(outcome: unknown): void {
+    this.#met ??= true;
+    this.#answered(outcome);
+  }
+
+  #answered(outcome: unknown): void {
     const granted = outcome as AnyOutcome;
     if (this.#end === 'given-up' && granted.hold !== undefined) this.#withdraw();
     // The request was sent again, and granted again after its first grant was lost: no hold object has this grant.
@@ -190,20 +208,68 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
-      return this.#reject(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
+      return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
     }
     if (this.holder !== this.command.id) this.#runtime.grantedTo(this.holder);
     if (granted.hold !== undefined && this.#runtime.holdings.wasLostEarly(granted.hold.id, granted.hold.token)) {
-      return this.#reject(new NotAcquired(this.writer.resource, { kind: 'lost' }));
+      return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'lost' }));
     }
     const fault = hold === undefined ? undefined : wrongGrant(this.writer.resource, this.#askedFor, hold);
     if (fault !== undefined) {
       this.#withdraw();
-      return this.#reject(fault);
+      return this.#refuse(fault);
     }
     const value = this.#deliver(granted, this.#options);
-    if (value === undefined) this.#reject(new NotAcquired(this.writer.resource, this.#refusalOf(granted)));
-    else this.#resolve(value);
+    if (value === undefined) return this.#refuse(new NotAcquired(this.writer.resource, this.#refusalOf(granted)));
+    if (hold === undefined) this.#measureFailure(granted.kind);
+    else if (value instanceof Promise)
+      value.then(
+        () => this.#measureGrant(granted),
+        () => this.#measureFailure('lost'),
+      );
+    else this.#measureGrant(granted);
+    this.#resolve(value);
+  }
+
+  #refuse(error: unknown): void {
+    if (this.#trace !== undefined || this.command.kind === 'acquire') {
+      this.#measureFailure(error instanceof NotAcquired ? error.refusal.kind : 'error');
+    }
+    this.#reject(error);
+  }
+
+  /** Counts an acquire that ended without a hold. An upgrade is no acquire: its holder has the lock. */
+  #measureFailure(why: string): void {
+    this.#trace?.end(why, true);
+    if (this.command.kind !== 'acquire') return;
+    const measures = this.#runtime.measures.of(this.writer.resource);
+    measures.failed();
+    if (this.#met ?? (why === 'busy' || why === 'full' || why === 'timed-out')) measures.conflict();
+  }
+
+  #measureGrant(granted: AnyOutcome): void {
+    const { measures } = this.#runtime;
+    if (this.#trace !== undefined) this.#traceGrant(granted, this.#trace);
+    if (this.command.kind !== 'acquire') return;
+    const counted = measures.of(this.writer.resource);
+    // The session was checked a moment ago, and read the clock.
+    counted.acquired(Math.max(0, this.#runtime.lookedAt - this.#askedAt));
+    if (this.#met === true) counted.conflict();
+    if (granted.kind === 'reclaimed') counted.claimedStale((granted as { from?: readonly Hold[] }).from?.length ?? 1);
+  }
+
+  get #askedAt(): number {
+    return this.#since ?? this.until - this.#runtime.options.requestTimeoutMs;
+  }
+
+  #traceGrant({ kind, hold }: AnyOutcome, trace: Trace): void {
+    const fields = { token: hold?.token ?? 0 };
+    trace.end(kind, false, fields);
+    const { id } = this.command;
+    // A re-entry and a detached hold have no hold of their own here.
+    if (this.command.kind !== 'acquire' || hold?.id !== id) return;
+    const next = trace.next('hold', { resource: this.writer.resource, holder: this.holder, ...fields });
+    this.#runtime.holdings.traced(hold?.id ?? '', next);
   }
 
   /** What the grant is checked against. An upgrade changes an existing hold, which keeps its lease. */
@@ -218,7 +284,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     this.#finish('given-up');
     this.#withdraw();
-    this.#reject(failure);
+    this.#refuse(failure);
   }
 
   /** With `waitMs: 0`, a busy resource is a wait that timed out at once. */
@@ -241,7 +307,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.command.wait !== true && anew > 0) {
       const isLock = this.writer.resource.startsWith('lock/');
       const holders = [hold];
-      return this.answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
+      return this.#answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
     // As a repeat: the same answer may come twice, from a letter and from the writer, and this may be in a write at this moment.
     const ask = (): void => {
@@ -264,7 +330,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     this.#finish('given-up');
     if (withdraw) this.#withdraw();
-    this.#reject(new NotAcquired(this.writer.resource, refusal));
+    this.#refuse(new NotAcquired(this.writer.resource, refusal));
   }
 
   /** Looks who holds it now, so that the refusal can say so: since this request began to wait, the holder may have changed. */
@@ -274,7 +340,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     this.#withdraw();
     const { resource } = this.writer;
     tellHolders(this.#runtime, resource, this.#holders, (holders) => {
-      this.#reject(new NotAcquired(resource, { kind: 'timed-out', waitedMs, holders: this.#others(holders) }));
+      this.#refuse(new NotAcquired(resource, { kind: 'timed-out', waitedMs, holders: this.#others(holders) }));
     });
   }
 

@@ -8,6 +8,7 @@ import { HoldLost, lossIn, NotAcquired } from '../refusal.ts';
 import type { LeaseId } from '../../store/index.ts';
 import type { Held } from './holdings.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Trace } from '../tracer.ts';
 import { hasPassed, isOfOneMachine, type Sent } from '../session/session.ts';
 
 /** What `release` answers. */
@@ -27,6 +28,9 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   #grant: G;
   /** Of a re-entry: the outer hold, if this process has it. */
   #outer: KeptHold<G> | undefined;
+  /** When it was handed out, on the monotonic clock. */
+  readonly #since: number;
+  trace: Trace | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   #released: Promise<ReleaseOutcome> | undefined;
@@ -44,6 +48,8 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     this.process = process;
     this.resource = writer.resource;
     this.#reentry = reentry;
+    this.#since = runtime.lookedAt;
+    this.trace = undefined;
     if (!reentry) runtime.holdings.holds.set(grant.id, this);
     else this.#restOn(grant.id);
   }
@@ -154,6 +160,8 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
     if (this.#releasing !== undefined) return this.#releasing.lost(loss.why);
     if (this.#released !== undefined) return;
     this.#lost = new HoldLost(this.resource, loss);
+    if (!this.#reentry && !this.runtime.isClosed) this.runtime.measures.lost(loss.why);
+    this.#measureEnd(loss.why, true);
     if (!this.#reentry) this.runtime.holdings.loseReentries(this.grant.id, loss);
     this.#controller?.abort(this.#lost);
   }
@@ -213,8 +221,18 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
   released(really: boolean): void {
     this.#releasing = undefined;
     if (!really) this.#released = undefined;
-    else this.#leave();
+    else {
+      this.#leave();
+      this.#measureEnd('released', false);
+    }
     if (really && this.#limitLease !== undefined) this.#endLease(this.#limitLease);
+  }
+
+  #measureEnd(how: string, isFailure: boolean): void {
+    if (this.#reentry) return;
+    const { measures, clock } = this.runtime;
+    measures.of(this.resource).held(clock.monotonic() - this.#since);
+    this.trace?.end(how, isFailure);
   }
 
   #leave(): void {

@@ -5,6 +5,7 @@ import { type LossNotice, processOf } from '../layout.ts';
 import type { Coordinated } from '../write/machines.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
 import { isResource } from '../session/mailbox.ts';
+import type { Trace } from '../tracer.ts';
 
 /** A hold of this process that rests on its session. */
 export interface Held {
@@ -18,6 +19,8 @@ export interface Held {
   lose(loss: { readonly why: LossReason; readonly by?: string; readonly reason?: string }): void;
   /** The process gives it up: the signal aborts, and the hold is released. */
   surrender(): Promise<void>;
+  /** Ends with the hold. */
+  trace?: Trace | undefined;
 }
 
 interface Host {
@@ -39,9 +42,10 @@ export class Holdings {
   /** By the id of the outer hold on which they rest. */
   readonly reentries = new Map<string, Set<Held>>();
   readonly #host: Host;
-  readonly #collected = new Set<string>();
+  /** Detached holds that were handed out, and when, on the monotonic clock. */
+  readonly #collected = new Map<string, number>();
   /** Requests whose callers come back with a ticket, and what was answered meanwhile. */
-  readonly #parked = new Map<string, { readonly owner: string; answer?: unknown }>();
+  readonly #parked = new Map<string, { readonly owner: string; readonly since: number; answer?: unknown }>();
   readonly #lostEarly = new Set<string>();
 
   constructor(host: Host) {
@@ -53,8 +57,23 @@ export class Holdings {
   }
 
   /** Remembers a detached hold that was handed to its caller: it has an owner, although this process does not keep it. */
-  collected(id: string): void {
-    remember(this.#collected, id);
+  collected(id: string, at: number): void {
+    this.#collected.set(id, at);
+    if (this.#collected.size <= MOST_IDS) return;
+    const [oldest] = this.#collected.keys();
+    if (oldest !== undefined) this.#collected.delete(oldest);
+  }
+
+  /** Undefined if another process handed it out, or if that was long ago. */
+  collectedAt(id: string): number | undefined {
+    return this.#collected.get(id);
+  }
+
+  /** A hold that is gone already, or is not kept here, has nothing to trace. */
+  traced(id: string, trace: Trace): void {
+    const hold = this.holds.get(id);
+    if (hold === undefined) trace.end('detached', false);
+    else hold.trace = trace;
   }
 
   has(id: string): boolean {
@@ -62,8 +81,8 @@ export class Holdings {
   }
 
   /** The caller of this request comes back for its answer: a grant must not go back although nobody waits here. */
-  park(id: string, resource: string, holder: string): void {
-    this.#parked.set(id, { owner: ownerOf(resource, holder) });
+  park(id: string, resource: string, holder: string, since: number): void {
+    this.#parked.set(id, { owner: ownerOf(resource, holder), since });
     if (this.#parked.size <= MOST_PARKED) return;
     const [oldest] = this.#parked.keys();
     if (oldest !== undefined) this.#parked.delete(oldest);
@@ -87,8 +106,12 @@ export class Holdings {
     return this.isParked(id, resource, holder) ? this.#parked.get(id)?.answer : undefined;
   }
 
-  unpark(id: string, resource: string, holder: string): void {
-    if (this.isParked(id, resource, holder)) this.#parked.delete(id);
+  /** Answers since when the request waited, if it was parked here. */
+  unpark(id: string, resource: string, holder: string): number | undefined {
+    if (!this.isParked(id, resource, holder)) return undefined;
+    const { since } = this.#parked.get(id) ?? {};
+    this.#parked.delete(id);
+    return since;
   }
 
   /** Whether the loss of this grant arrived before the grant: then the grant is void. */

@@ -2,10 +2,11 @@
 import type { Settings, Token } from '../../core/index.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Coordinated } from '../write/machines.ts';
+import { milliseconds, refuseWrongValues } from '../options.ts';
 import { extend, release, renew } from './detached.ts';
 import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
-import type { ClaimReleaseOutcome, HoldClaim, RenewOutcome } from './terms.ts';
+import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome } from './terms.ts';
 
 type Any = AnyResource & Pick<Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>, 'name' | 'break' | 'configure'>;
 
@@ -35,10 +36,11 @@ export abstract class NamedResource {
 
   /**
    * Changes how long a detached hold lasts without a renewal, as far as the settings allow it. A hold on a session lasts as
-   * long as the session, and stays on it.
+   * long as the session, and stays on it. `maxHoldMs`: how long it may last in all, counted from now.
    */
-  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
-    return extend(this.#of, claim, ttlMs);
+  extend(claim: HoldClaim, ttlMs: number, options: { readonly maxHoldMs?: number } = {}): Promise<RenewOutcome> {
+    refuseWrongValues(options, { maxHoldMs: milliseconds });
+    return extend(this.#of, claim, ttlMs, options);
   }
 
   /**
@@ -49,8 +51,8 @@ export abstract class NamedResource {
     return release(this.#of, claim);
   }
 
-  /** Ends every hold, for administrators. The holders get the reason. */
-  break(by: { readonly holder: string; readonly reason: string }): Promise<{ readonly broken: number }> {
+  /** Ends every hold, for administrators. The holders get the reason. With a `token`, a hold that was granted after it stays. */
+  break(by: Breaking): Promise<{ readonly broken: number }> {
     return this.#of.break(by);
   }
 

@@ -108,14 +108,19 @@ export async function collect(
     for (;;) {
       const found = await look(of, claim);
       if (found.kind === 'granted') {
-        runtime.holdings.collected(found.grant.id);
-        runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        const now = runtime.clock.monotonic();
+        const isNew = runtime.holdings.collectedAt(found.grant.id) === undefined;
+        runtime.holdings.collected(found.grant.id, now);
+        const since = runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
         const detached = await boundAgain(of, session, found.grant);
-        return detached === undefined ? { kind: 'gone' } : { kind: 'acquired', hold: { grant: found.grant, detached } };
+        if (detached === undefined) return { kind: 'gone' };
+        if (isNew) runtime.measures.of(of.resource).acquired(now - (since ?? until - waitMs));
+        return { kind: 'acquired', hold: { grant: found.grant, detached } };
       }
       const refusal = refusalIn(wake.outcome ?? runtime.holdings.parkedAnswer(claim.ticket, of.resource, claim.holder));
       if (refusal !== undefined) {
         runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+        runtime.measures.of(of.resource).failed();
         throw new NotAcquired(of.resource, refusal);
       }
       if (found.kind === 'gone') return found;
@@ -141,7 +146,8 @@ export async function collect(
 export async function withdraw(of: AnyResource, claim: TicketClaim): Promise<{ readonly kind: 'withdrawn' | 'gone' }> {
   refuseUnlessTicket(of, claim);
   const found = await look(of, claim);
-  of.runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+  const since = of.runtime.holdings.unpark(claim.ticket, of.resource, claim.holder);
+  if (since !== undefined) of.runtime.measures.of(of.resource).failed();
   if (found.kind === 'gone') return found;
   if (found.kind === 'granted') {
     const { holder, token } = found.grant;

@@ -17,6 +17,7 @@ import { resourceKeys, wrongGrant } from '../layout.ts';
 import { type HeldBy, NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Session } from '../session/session.ts';
+import type { StepFields } from '../tracer.ts';
 import { commitOf } from '../write/commit.ts';
 import { Decision } from '../write/decision.ts';
 import type { Coordinated } from '../write/machines.ts';
@@ -65,7 +66,10 @@ export async function tryTogether(
 ): Promise<TogetherAttempt> {
   const pieces = piecesOf(wants, options);
   const session = await runtime.ready();
-  return attempt(runtime, session, parts, pieces, options, options.holder ?? runtime.nextId(session));
+  const holder = options.holder ?? runtime.nextId(session);
+  const attempted = await attempt(runtime, session, parts, pieces, options, holder);
+  if (attempted.kind === 'refused') measureRefusals(runtime, attempted.refusals);
+  return attempted;
 }
 
 export async function acquireAllTogether(
@@ -89,6 +93,7 @@ export async function acquireAllTogether(
   const hopeless = attempted.refusals.find(({ refusal }) => refusal.kind !== 'busy' && refusal.kind !== 'full');
   const [first] = attempted.refusals;
   if (hopeless ?? (options.waitMs === 0 ? first : undefined)) {
+    measureRefusals(runtime, attempted.refusals);
     const { resource, refusal } = (hopeless ?? first) as { resource: string; refusal: Refusal };
     throw new NotAcquired(resource, refusal);
   }
@@ -310,8 +315,21 @@ class AskingTogether implements Intent<Views, TogetherAttempt> {
       await holds.release().catch(() => undefined);
       throw error;
     }
+    const tookMs = runtime.clock.monotonic() - (this.until - runtime.options.requestTimeoutMs);
+    for (const { resource } of this.#pieces) {
+      const { kind, from } = outcomes.get(resource) as AnyOutcome & { readonly from?: readonly Grant[] };
+      runtime.measures.of(resource).acquired(tookMs);
+      if (kind === 'reclaimed') runtime.measures.of(resource).claimedStale(from?.length ?? 1);
+    }
+    for (const hold of kept) {
+      if (!hold.isReentry) hold.trace = runtime.measures.tracer?.begin('hold', tracedAs(hold));
+    }
     return { ok: true, kind: 'acquired', holds };
   }
+}
+
+function tracedAs({ resource, holder, token }: KeptHold): StepFields {
+  return { resource, holder, token };
 }
 
 /** The request that upgraded or enlarged this hold, if one did. */
@@ -321,6 +339,15 @@ function by(hold: Grant): string | undefined {
     readonly grown?: { readonly by: string };
   };
   return upgradedBy ?? grown?.by;
+}
+
+/** Not for a call that goes on to wait: each of its waits is counted by itself. */
+function measureRefusals(runtime: Runtime, refusals: Refusals): void {
+  for (const { resource, refusal } of refusals) {
+    const counted = runtime.measures.of(resource);
+    counted.failed();
+    if (refusal.kind === 'busy' || refusal.kind === 'full') counted.conflict();
+  }
 }
 
 type Refusals = Extract<TogetherAttempt, { kind: 'refused' }>['refusals'];

@@ -9,6 +9,7 @@ import { type Event, type Hold, matches, type ToldEvent } from '../../core/index
 import type { Change, Changes, KeyRange, KeyValue, Revision } from '../../store/index.ts';
 import { Failure, shown } from '../../failure.ts';
 import { follow } from '../session/follow.ts';
+import { sharesOneClock } from '../session/session.ts';
 import {
   type RecordDocument,
   RECORDS,
@@ -51,7 +52,7 @@ export type EventSource = 'records' | 'tasks';
 /** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
 export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;
@@ -158,6 +159,7 @@ export class Events implements FeedListener, RuntimeObserver {
 
   async #missed(source: EventSource, concerns: (subscriber: Subscriber) => boolean): Promise<Revision> {
     const { revision } = await this.#runtime.store.health(this.#runtime.stopped);
+    this.#runtime.measures.resynced(source);
     for (const subscriber of this.#subscribers) if (concerns(subscriber)) subscriber.missed(this.#runtime.clock.now());
     for (const listener of this.#listeners[source]) listener.missed();
     return revision;
@@ -165,6 +167,7 @@ export class Events implements FeedListener, RuntimeObserver {
 
   #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
     if (events.length === 0) return;
+    measureLag(this.#runtime, revision, events[0]?.at ?? 0);
     for (const listener of this.#listeners[source]) listener.told(events);
     for (const event of publicEvents(revision, events)) this.#tell(event);
   }
@@ -272,4 +275,11 @@ class Subscriber {
 
 function resyncAt(at: number): SignalboxEvent {
   return { type: 'resync', resource: '*', holder: '', at };
+}
+
+/** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
+export function measureLag({ measures, clock, store }: Runtime, revision: Revision, at: number): void {
+  if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
+  const sentAt = measures.sentAt(revision);
+  if (sentAt !== undefined) measures.took('watchLag', clock.monotonic() - sentAt);
 }

@@ -37,6 +37,9 @@ export class Session {
   #timer: Timer | undefined;
   #ended: SessionEnd | undefined;
   #stop = new AbortController();
+  readonly #measures: { renewed(ok: boolean): void } | undefined;
+  /** When `isValid` last looked, on the monotonic clock: reading a clock costs a good part of an acquire in memory. */
+  lookedAt = 0;
 
   /** `sent`: when the lease was asked for, on both clocks. */
   constructor(
@@ -46,7 +49,9 @@ export class Session {
     lease: { readonly id: LeaseId; readonly ttlMs: number },
     sent: Sent,
     onEnd: (session: Session, why: SessionEnd) => void,
+    measures?: { renewed(ok: boolean): void },
   ) {
+    this.#measures = measures;
     this.#store = store;
     this.#clock = clock;
     this.#onEnd = onEnd;
@@ -76,15 +81,16 @@ export class Session {
    */
   isValid(): boolean {
     if (this.#ended !== undefined) return false;
-    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store))) {
+    const now = this.#clock.now();
+    this.lookedAt = this.#clock.monotonic();
+    if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {
       this.end('disconnected');
       return false;
     }
     // A program that never lets timers run still calls this, and so still renews. If the wall clock is ahead, it may only
     // have been set; a renewal asks the store at once.
-    const isSet = this.#clock.now() >= this.#sent.now + this.#validMs;
-    if (this.#clock.monotonic() >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt)))
-      this.#renew();
+    const isSet = now >= this.#sent.now + this.#validMs;
+    if (this.lookedAt >= this.#renewAt - this.ttlMs * EARLY || (isSet && Number.isFinite(this.#renewAt))) this.#renew();
     return this.#ended === undefined;
   }
 
@@ -114,6 +120,7 @@ export class Session {
 
   /** Only ever called while the time of the last renewal is not up: one that comes later is not believed. */
   #renewed(sent: Sent): void {
+    this.#measures?.renewed(true);
     this.#sent = sent;
     this.#renewAt = this.#renewalAfter(sent);
   }
@@ -122,9 +129,14 @@ export class Session {
     try {
       const lease = await this.#store.keepLeaseAlive(this.leaseId, this.#stop.signal);
       if (!this.isValid()) return;
-      if (lease === null) return this.end('expired');
+      if (lease === null) {
+        this.#measures?.renewed(false);
+        return this.end('expired');
+      }
       this.#renewed(sent);
     } catch (error) {
+      // A renewal that `close` cut short did not fail.
+      if (this.#ended !== 'closed') this.#measures?.renewed(false);
       if (!this.isValid()) return;
       if (Failure.is(error, 'closed')) return this.end('disconnected');
       this.#renewAt = this.#clock.monotonic() + Math.max(SHORTEST_RETRY_MS, this.ttlMs / 20);
@@ -149,15 +161,27 @@ export function isOfOneMachine(store: Store): boolean {
   return store.endLeaseWith !== undefined;
 }
 
+/** Whether all that write to this store read the same wall clock: processes of one machine, or this process alone. */
+export function sharesOneClock(store: Store): boolean {
+  return isOfOneMachine(store) || store.transactionNow !== undefined;
+}
+
 /**
  * Whether `ms` may have passed since then. The monotonic clock stands still in suspend, so the wall clock gets ahead of it.
  * On one machine only suspend matters, and the clock that counts suspend tells it from a wall clock that was set. Across
  * machines any lead of the wall clock counts: a virtual machine that was paused, or a container that was restored, has no
  * other sign of the time that passed for all other machines.
  */
-export function hasPassed(clock: Clock, since: Sent, ms: number, onOneMachine: boolean): boolean {
-  if (clock.monotonic() >= since.monotonic + ms) return true;
-  if (clock.now() < since.now + ms) return false;
+export function hasPassed(
+  clock: Clock,
+  since: Sent,
+  ms: number,
+  onOneMachine: boolean,
+  monotonic = clock.monotonic(),
+  now = clock.now(),
+): boolean {
+  if (monotonic >= since.monotonic + ms) return true;
+  if (now < since.now + ms) return false;
   const uptime = onOneMachine && since.uptime !== undefined ? clock.uptime?.() : undefined;
   return uptime === undefined || uptime >= (since.uptime as number) + ms;
 }

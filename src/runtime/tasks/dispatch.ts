@@ -20,6 +20,7 @@ import {
 } from '../../core/index.ts';
 import { ownCopy } from '../own-copy.ts';
 import { NotAcquired } from '../refusal.ts';
+import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN } from '../session/session.ts';
 import { endClaim, TaskClaim } from './claim.ts';
@@ -77,7 +78,7 @@ export class Dispatch implements TaskCacheListener {
     this.cache = new TaskCache(runtime, this.feed, this);
     this.repairs = new Repairs(runtime, this.cache, repairs);
     this.retention = new TaskRetention(runtime, this.cache);
-    this.notifier = new Notifier(this.cache);
+    this.notifier = new Notifier(runtime, this.cache);
     this.waiters = new TaskWaiters(runtime, this.cache);
   }
 
@@ -111,6 +112,8 @@ export class Dispatch implements TaskCacheListener {
 
   /** Under the session of this process. A claim under a session that has ended goes back by itself. */
   async #attempt(id: string, { holder, capabilities = [] }: ClaimOptions): Promise<Made<TaskClaim>> {
+    const since = this.#runtime.clock.monotonic();
+    const trace = this.#runtime.measures.tracer?.begin('claim', { resource: taskResource(id) });
     for (let sessions = 1; ; sessions++) {
       const session = await this.#runtime.ready();
       const claimLease = new SessionClaimLease(this.#runtime, session);
@@ -121,14 +124,27 @@ export class Dispatch implements TaskCacheListener {
         attempt = await attemptClaim(this.#runtime, claimLease, id, request, this.#known(id));
       } catch (error) {
         if (isSessionLost(error) && sessions < MOST_SESSIONS) continue;
+        trace?.end('error', true);
         throw error;
       }
+      trace?.end(attempt.kind, attempt.kind !== 'claimed');
       if (attempt.kind !== 'claimed') return { attempt, made: undefined };
+      this.#measureClaim(attempt, since);
       // The last step before the caller goes on: after a stall, this check may be the first to notice.
       if (!claimLease.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
-      const made = new TaskClaim(this.#runtime, attempt, session.id, (revision) => this.waiters.wrote(revision));
-      return { attempt, made };
+      const { task, token } = attempt;
+      const work = trace?.next('task', { resource: taskResource(id), holder: task.owner?.holder ?? '', token });
+      const wrote = (revision: Revision): void => this.waiters.wrote(revision);
+      return { attempt, made: new TaskClaim(this.#runtime, attempt, session.id, wrote, work) };
     }
+  }
+
+  /** A task that was attempted before has waited for its worker, which says nothing about signalbox. */
+  #measureClaim({ task }: Claimed, since: number): void {
+    const { measures, clock } = this.#runtime;
+    measures.took('claim', clock.monotonic() - since);
+    const { publishedAt, attempts } = task.bookkeeping?.entry ?? {};
+    if (publishedAt !== undefined && attempts === 1) this.notifier.reached(publishedAt);
   }
 
   // Detached claims
@@ -164,7 +180,9 @@ export class Dispatch implements TaskCacheListener {
     const request: ClaimRequest = { id: claim, holder, capabilities, at: this.#runtime.clock.now(), detached: true };
     // Reads the task first: another process ends this claim, and finds in the bookkeeping only what this one puts there.
     const known = this.#known(id) ?? (await readKnown(this.#runtime, id));
+    const since = this.#runtime.clock.monotonic();
     const attempt = await attemptClaim(this.#runtime, claimLease, id, request, known);
+    if (attempt.kind === 'claimed') this.#measureClaim(attempt, since);
     if (attempt.kind === 'claimed') return { attempt, made: attempt };
     // The time of a claim begins with the claim, so the next attempt gets a new lease.
     await claimLease.drop();

@@ -3,6 +3,8 @@ import { isBackingOff, type Json, statusOf, type Task } from '../../core/index.t
 import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { type TaskView, viewOf } from './reading.ts';
+import type { Runtime } from '../runtime.ts';
+import { sharesOneClock } from '../session/session.ts';
 import type { TaskCache, Turn } from './task-cache.ts';
 
 /** Why a subscriber hears of a task: it is new, it is pending again, or what it depended on is complete. */
@@ -18,23 +20,35 @@ export type TaskNotice<Data = Json, Result = Json> =
 export type TaskHandler<Data = Json, Result = Json> = (notice: TaskNotice<Data, Result>) => void | Promise<void>;
 
 export class Notifier {
+  readonly #runtime: Runtime;
   readonly #cache: TaskCache;
   readonly #subscribers = new Set<SubscriberQueue<TaskNotice>>();
 
-  constructor(cache: TaskCache) {
+  constructor(runtime: Runtime, cache: TaskCache) {
+    this.#runtime = runtime;
     this.#cache = cache;
   }
 
   /** `pending`: whether the subscriber begins with the tasks that are pending already. */
   async subscribe(handler: TaskHandler, pending: boolean): Promise<Subscription> {
     await this.#cache.start();
-    const subscriber = new SubscriberQueue(handler, () => this.#resync());
+    const called: TaskHandler = (notice) => {
+      if (notice.why === 'published' && notice.task.publishedAt !== undefined) this.reached(notice.task.publishedAt);
+      return handler(notice);
+    };
+    const subscriber = new SubscriberQueue(called, () => this.#resync());
     if (pending) subscriber.restart(this.#pending());
     this.#subscribers.add(subscriber);
     return subscription(() => {
       subscriber.stop();
       this.#subscribers.delete(subscriber);
     });
+  }
+
+  /** A task that was published at this time has reached its worker. Two machines have two clocks, so only one machine is measured. */
+  reached(publishedAt: number): void {
+    const { measures, clock, store } = this.#runtime;
+    if (sharesOneClock(store)) measures.took('publishToCallback', clock.now() - publishedAt);
   }
 
   turned(turn: Turn): void {

@@ -109,10 +109,17 @@ export function withdrawal<Command extends AnyCommand, Outcome>(
   return new BackgroundCommand(cancel as Command);
 }
 
-/** Settles a request as queued, if the failed commit put its ticket into the queue. */
-export function queuedInstead(pending: PendingCommand<AnyCommand, AnyOutcome>, commit: Commit): boolean {
+/**
+ * Settles a request as queued, if the failed commit put its ticket into the queue. `isHeld`: somebody has the resource; if
+ * not, the commit failed only because it rested on a guess.
+ */
+export function queuedInstead(
+  pending: PendingCommand<AnyCommand, AnyOutcome>,
+  commit: Commit,
+  isHeld: boolean,
+): boolean {
   if (!commit.fallback.some(({ id }) => id === pending.command.id)) return false;
-  pending.settled({ kind: 'queued' });
+  pending.settled({ kind: 'queued', isHeld } as AnyOutcome);
   return true;
 }
 

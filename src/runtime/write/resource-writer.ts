@@ -225,9 +225,10 @@ export class ResourceWriter<
     const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
     host.commit(
-      committed.transaction,
+      witness.unlessSwitchedOn(committed.transaction),
       (result) => {
         this.#recovery.answered();
+        witness.switchedOn(result);
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
@@ -356,7 +357,8 @@ export class ResourceWriter<
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
     const done = (snapshot: Snapshot<State> | undefined): void => {
-      let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit)) : batch;
+      const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
+      let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
       rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
       const winner = reads.snapshot.record.in(results).pairs[0];
       if (commit.changesRecord && (winner?.modRevision ?? 0) !== this.#cached.snapshot.mod) {

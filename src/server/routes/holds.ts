@@ -46,6 +46,7 @@ interface Asking {
   readonly ticket?: string | undefined;
   readonly strategy?: 'retry' | 'fail-fast' | 'steal-stale' | 'force' | undefined;
   readonly reason?: string | undefined;
+  readonly within?: readonly string[] | undefined;
 }
 
 interface Askable<H extends DetachedHold> {
@@ -67,7 +68,7 @@ export async function acquire<H extends DetachedHold>(
   { wait = true, waitMs = DEFAULT_WAIT_MS, ticket: known, ...asked }: Asking,
 ): Promise<Answer> {
   const { strategy, holder: who } = asked;
-  refuseForeign(caller, who);
+  for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
   if (strategy === 'force' && (asked.reason ?? '') === '') {
     throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');
@@ -207,7 +208,13 @@ export function breaking(kind: Kind): Operation {
     summary: 'End every hold',
     description:
       'Takes it from all its holders, who get the reason; an event records who did it. The next in line gets it.',
-    body: z.strictObject({ reason, holder: holder.optional() }),
+    body: z.strictObject({
+      reason,
+      holder: holder.optional(),
+      token: token
+        .describe('The newest token that you saw: holds that were granted since stay, and 409 if there are only those.')
+        .optional(),
+    }),
     answers: {
       200: {
         description: 'How many holds were ended.',
@@ -219,12 +226,18 @@ export function breaking(kind: Kind): Operation {
       const by = actorOf(caller, body.holder);
       const one = resourceIn(box, kind, called);
       const { resource } = one;
-      const { broken } = await one.break({ holder: by, reason: body.reason });
-      if (broken === 0)
-        throw new Problem('not-held', `${resource}: it is not held, so there is nothing to break`, { resource });
+      const { reason: why, token: newest } = body;
+      const { broken } = await one.break({ holder: by, reason: why, ...(newest !== undefined && { token: newest }) });
+      if (broken === 0) throw new Problem('not-held', `${resource}: ${nothingBroken(newest)}`, { resource });
       return ok({ outcome: 'broken', resource, broken, by });
     },
   });
+}
+
+function nothingBroken(newest: number | undefined): string {
+  return newest === undefined
+    ? 'it is not held, so there is nothing to break'
+    : `nothing that was granted up to token ${newest} is still held, so nothing was broken`;
 }
 
 export { waiting };

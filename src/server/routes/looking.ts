@@ -4,6 +4,7 @@ import { type Crew, crewJson, crewOf } from '../../json/member.ts';
 import { lookAtEverything, statusJson } from '../../json/status.ts';
 import { surveyJson } from '../../json/survey.ts';
 import { taskJson } from '../../json/task.ts';
+import { PROMETHEUS_TYPE } from '../../metrics/index.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
 
@@ -25,6 +26,14 @@ export const looking: readonly Operation[] = [
       const [running, crew] = await Promise.all([box.tasks.list({ status: 'running' }), crewOf(box)]);
       return ok({ ...surveyJson(survey), tasks: running.map(taskJson), ...crewJson(crew) });
     },
+  }),
+  operation({
+    ...{ id: 'metrics', method: 'get', path: '/metrics', tag: 'overview', role: 'viewer' },
+    summary: 'Metrics for Prometheus',
+    description:
+      'What this server has counted and measured, and what the whole store holds: docs/metrics.md lists them.',
+    answers: { 200: { description: 'The text format of Prometheus.', type: PROMETHEUS_TYPE } },
+    run: async ({ figures }) => new Response(await figures.text(), { headers: { 'Content-Type': PROMETHEUS_TYPE } }),
   }),
   operation({
     ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },

@@ -1,3 +1,4 @@
+import type { Trace } from '../../runtime/tracer.ts';
 /** What users do besides holding things: members, the bus, guards, events, and looking at the whole store. */
 import { any, type Guard, lockFree, memberAlive, not, semaphoreAvailable } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
@@ -209,6 +210,9 @@ export class RestWorker extends User {
     await this.box.maintain();
     await this.box.health();
     await this.box.denials();
+    const tracing = this.box.trace({ begin: () => NO_TRACE });
+    this.note(`${this.box.getMetrics().totalAcquisitions} acquisitions`);
+    tracing.unsubscribe();
     await this.box.probe();
   }
 
@@ -221,3 +225,5 @@ export class RestWorker extends User {
     return { id: `guard-${this.name}-${this.random.whole(1, 2)}`, condition };
   }
 }
+
+const NO_TRACE: Trace = { end: () => undefined, within: (work) => work(), next: () => NO_TRACE };
