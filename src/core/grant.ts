@@ -49,7 +49,8 @@ export function askedBefore<S extends ResourceState, Outcome>(
   const hold = holdsOf(state).find((held) => held.id === id || rules.enlargedBy(held) === id);
   if (hold !== undefined) {
     if (isStale(hold, at)) return step(state, LOST);
-    return step(state, hold.id === id ? { kind: 'acquired', hold } : rules.says.enlarged(hold));
+    if (rules.enlargedBy(hold) === id) return step(state, rules.says.enlarged(hold));
+    return step(state, { kind: 'acquired', hold: rules.assured(hold) });
   }
   const place = state.waiting.findIndex((waiter) => waiter.id === id);
   return place < 0 ? undefined : step(state, rules.says.queued(state.record, place + 1));
@@ -165,15 +166,16 @@ export function reenter<S extends ResourceState, Outcome>(
 
 /**
  * If the second request relies on what the first one enlarged, cancelling the first one does not give that back from now on.
+ * If not, the second one is not shown the enlargement either: it would believe in what the first one may still give back.
  */
 export function sharing<S extends ResourceState, Outcome>(
   state: S,
   hold: HoldOf<S>,
   needs: Need,
-  { kept, says }: Rules<S, Outcome>,
+  { kept, assured, says }: Rules<S, Outcome>,
 ): { readonly state: S; readonly outcome: Outcome; readonly events: readonly Event[] } {
   const shared = kept(hold, needs);
-  const outcome = says.reentered(shared);
+  const outcome = says.reentered(assured(shared));
   if (shared === hold) return { state, outcome, events: NONE };
   const holds = holdsOf(state);
   return { state: withHolds(state, holds.with(holds.indexOf(hold), shared)), outcome, events: NONE };

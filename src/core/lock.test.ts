@@ -32,6 +32,7 @@ type Transition = (lock: Lock, command: LockCommand, at: Moment) => LockStep;
 const locks: Moves<Lock> = {
   wish: (chance) => ({ mode: chance.pick(['exclusive', 'shared']) }),
   more: () => ({ mode: 'exclusive' }),
+  same: ({ mode }) => ({ mode }),
   ticket(command) {
     const { kind: _kind, ...request } = command;
     return request as LockRequest;
@@ -79,6 +80,29 @@ describe('a lock', () => {
     expect([isHeldBy(state, 'a'), isHeldBy(state, 'b')]).toEqual([true, false]);
     expect(staleHolds(state, at)).toEqual([]);
     expect(staleHolds(state, { ...at, gone: (lease) => lease === 'l' })).toEqual(state.record.holds);
+  });
+});
+
+describe('a holder that asks to write and may still give up', () => {
+  const at: Moment = { now: 0, revision: 0, gone: () => false };
+  const asks = (id: string, mode: 'shared' | 'exclusive', more: object = {}): LockCommand => {
+    return { kind: 'acquire', id, holder: 'ann', lease: 'l', priority: 0, mode, wait: true, ...more };
+  };
+  const reading = lockTransition(freeLock, asks('1', 'shared'), at).state;
+  const writing = lockTransition(reading, asks('2', 'exclusive'), at).state;
+  const modeShown = (command: LockCommand): unknown => {
+    const { outcome } = lockTransition(writing, command, at);
+    return 'hold' in outcome && outcome.hold.mode;
+  };
+
+  it('shows its other requests a reader, because that is what is left to them', () => {
+    expect(modeShown(asks('3', 'shared'))).toBe('shared');
+    expect(modeShown(asks('1', 'shared', { again: true }))).toBe('shared');
+  });
+
+  it('shows itself, and every request that needs the writer, the writer', () => {
+    expect(modeShown(asks('2', 'exclusive', { again: true }))).toBe('exclusive');
+    expect(modeShown(asks('3', 'exclusive'))).toBe('exclusive');
   });
 });
 

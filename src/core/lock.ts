@@ -272,6 +272,8 @@ const rules: Rules<Lock, LockOutcome> = {
     const { upgradedBy: _upgradedBy, ...kept } = hold;
     return kept;
   },
+  // Keeps the name of the upgrade: what is shown here is older than the upgrade, and a downgrade is newer.
+  assured: (hold) => (hold.upgradedBy === undefined ? hold : { ...hold, mode: 'shared' }),
   giveBack: (lock, hold, at) => (isStale(hold, at) ? undefined : downgrade(lock, hold, at)),
 
   says: {

@@ -152,6 +152,8 @@ export interface Rules<S extends ResourceState, Outcome> extends Line<S, Outcome
    * that needs less must not keep the enlargement from going back.
    */
   kept(hold: HoldOf<S>, needs: Need): HoldOf<S>;
+  /** The part of the hold that no cancel takes away: the hold without its last enlargement, if that may still go back. */
+  assured(hold: HoldOf<S>): HoldOf<S>;
   /** Undoes the last enlargement; undefined if there is nothing left to undo. */
   giveBack(state: S, hold: HoldOf<S>, at: Moment): Step<S, Outcome> | undefined;
 

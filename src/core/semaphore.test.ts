@@ -37,6 +37,7 @@ function semaphores(scale: number): Moves<Semaphore> {
   return {
     wish: (chance) => ({ weight: weight(chance), ...(chance.often(15) && { capacity: capacity(chance) }) }),
     more: ({ weight = 1 }) => ({ weight: weight + 1 }),
+    same: ({ weight = 1 }) => ({ weight }),
     ticket(command) {
       const { kind: _kind, ...request } = command;
       return request as SemaphoreRequest;
@@ -104,6 +105,20 @@ describe('a semaphore', () => {
     expect([availableSlots(waitedFor), canAcquire(waitedFor, 1)]).toEqual([2, false]);
     const shrunk = after(newSemaphore(4), acquiring('a', 3), { kind: 'resize', capacity: 2 });
     expect([usedSlots(shrunk), availableSlots(shrunk), canAcquire(shrunk, 1)]).toEqual([3, 0, false]);
+  });
+
+  it('shows the other requests of a holder only the slots that its last growth cannot take away again', () => {
+    const grown = after(newSemaphore(4), acquiring('a', 2), acquiring('a', 4));
+    const slotsShown = (command: SemaphoreCommand): unknown => {
+      const { outcome } = semaphoreTransition(grown, command, now);
+      return 'hold' in outcome && slotNumbers(outcome.hold.slots);
+    };
+    const again = (weight: number): SemaphoreCommand =>
+      ({ ...acquiring('a', weight), again: true }) as SemaphoreCommand;
+    expect(slotsShown(acquiring('a', 1))).toEqual([0, 1]);
+    expect(slotsShown(again(2))).toEqual([0, 1]);
+    expect(slotsShown(acquiring('a', 3))).toEqual([0, 1, 2, 3]);
+    expect(slotsShown(again(4))).toEqual([0, 1, 2, 3]);
   });
 
   it('knows who is stale', () => {

@@ -297,6 +297,7 @@ const rules: Rules<Semaphore, SemaphoreOutcome> = {
     const { grown: _grown, ...kept } = hold;
     return kept;
   },
+  assured,
   giveBack: shrink,
 
   says: {
@@ -376,14 +377,18 @@ function grow(own: SemaphoreHold, { id, weight }: SemaphoreRequest, slots: Slots
   return { ...own, weight, slots, grown: { by: id, from: own.weight } };
 }
 
+function assured(held: SemaphoreHold): SemaphoreHold {
+  const { grown, ...hold } = held;
+  if (grown === undefined) return held;
+  return { ...hold, weight: grown.from, slots: splitSlots(hold.slots, grown.from)[0] };
+}
+
 /** Gives back the slots that the hold got when it last grew. */
 function shrink(semaphore: Semaphore, held: SemaphoreHold, at: Moment): SemaphoreStep {
   const { holds } = semaphore.record;
-  const { grown, ...hold } = held;
-  const weight = grown?.from ?? hold.weight;
-  const [kept, given] = splitSlots(hold.slots, weight);
-  const smaller: SemaphoreHold = { ...hold, weight, slots: kept };
-  const back: SemaphoreHold = { ...hold, weight: hold.weight - weight, slots: given };
+  const smaller = assured(held);
+  const [, given] = splitSlots(held.slots, smaller.weight);
+  const back: SemaphoreHold = { ...smaller, weight: held.weight - smaller.weight, slots: given };
   const freed = withHolds(semaphore, holds.with(holds.indexOf(held), smaller));
   const released = rules.told(events.released, back, at);
   return settle(step(freed, { kind: 'cancelled', gaveBack: true }, [released]), rules, at);

@@ -51,7 +51,7 @@ export interface Outcome {
   readonly then?: unknown;
 }
 
-export type Held = Hold & { readonly weight?: number };
+export type Held = Hold & { readonly weight?: number; readonly mode?: string };
 
 /** A hold remembers by which request it became more than it was. */
 export type Enlarged = Hold & { readonly upgradedBy?: string; readonly grown?: { readonly by: string } };
@@ -71,7 +71,7 @@ export interface Past {
   /** Ids of holds of which a warning was given. */
   readonly warned: ReadonlySet<string>;
   readonly passed: Passed | null;
-  /** Who was told to have what, by the id of the hold: each request with what it asked for. */
+  /** Who was told to have what, by the id of the hold: each request with what it was shown. */
   readonly told: ReadonlyMap<string, ReadonlyMap<string, Wish>>;
 }
 

@@ -9,6 +9,8 @@ export interface Moves<State extends Resource> {
   wish(chance: Chance): object;
   /** What one who has this hold asks for who wants more. */
   more(hold: Held): object;
+  /** The same for one who wants just as much as it has. */
+  same(hold: Held): object;
   /** A request as it waits. */
   ticket(command: Command): State['waiting'][number];
   /** Claims besides release and heartbeat, and whatever else there is. */
@@ -76,15 +78,16 @@ const twice: Move<Resource, Command> = (trial, chance, moves, id) => {
   }
 };
 
-/** Whoever holds it wants more, twice, and gives up on the first: perhaps too late. */
+/** Whoever holds it wants more, then more or just as much as it had, and gives up on the first: perhaps too late. */
 const moreTwice: Move<Resource, Command> = (trial, chance, moves, id) => {
   const { holds } = trial.state.record;
   const hold = holds[chance.nat(Math.max(0, holds.length - 1))];
   if (hold === undefined) return;
   const { holder } = hold;
-  for (const place of [0, 1]) {
+  const wishes = [moves.more(hold), chance.often(50) ? moves.more(hold) : moves.same(hold)];
+  for (const [place, wish] of wishes.entries()) {
     const asked = { kind: 'acquire', id: `${id}/${place}`, holder, lease: trial.leaseOf(holder), wait: true };
-    trial.do({ ...asked, priority: 0, ...moves.more(hold) } as Command, front(chance, trial));
+    trial.do({ ...asked, priority: 0, ...wish } as Command, front(chance, trial));
   }
   trial.do({ kind: 'cancel', id: `${id}/0` }, front(chance, trial));
 };

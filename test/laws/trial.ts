@@ -283,8 +283,9 @@ export class Trial<State extends Resource, Asked extends Command> {
     for (const { id, outcome } of asked) {
       const request = before.waiting.find((waiter) => waiter.id === id) ?? this.#asked.get(id);
       if (outcome.hold === undefined || request === undefined || !TELLS_OF_A_HOLD.includes(outcome.kind)) continue;
-      const wish = this.#suspect.rules.wish({ kind: 'acquire', ...request }, undefined);
-      told.set(outcome.hold.id, new Map([...(told.get(outcome.hold.id) ?? []), [id, wish]]));
+      // It may rely on all that it is shown, and not just on what it asked for.
+      const shown = this.#suspect.rules.wish({ ...outcome.hold, kind: 'acquire' }, undefined);
+      told.set(outcome.hold.id, new Map([...(told.get(outcome.hold.id) ?? []), [id, shown]]));
     }
     const { covers } = this.#suspect.rules;
     for (const [id, requests] of told) {

@@ -56,6 +56,28 @@ describe('a driver whose pipeline is cancelled', () => {
     expect((await cancelling)?.state).toBe('cancelled');
   });
 });
+
+describe('a cancel that comes back after the pipeline was removed', () => {
+  it('leaves one alone that was started under the same id since', async () => {
+    const on = stage();
+    const [driver, other] = await on.fleet.startAll('driver', 'other');
+    on.does({ work: ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve)) });
+    const driving = left(on.run(driver!, book(phase('work'))));
+    await until(() => on.ran.length === 1);
+    other!.link.next('transaction', 'held', writesRecord);
+    const cancelling = other!.box.pipelines.cancel('p');
+    expect((await driving).state).toBe('cancelled');
+    await driver!.box.pipelines.forget('p');
+    await on.advance(1);
+    const functions = new Map([['work', () => undefined]]);
+    await driver!.box.pipelines.start({ runbook: book(phase('work')), functions }, { id: 'p', cwd: on.directory });
+    other!.link.answerHeld();
+    await on.advance(1_000);
+    expect(await cancelling).toBeUndefined();
+    expect((await driver!.box.pipelines.show('p'))?.state).toBe('pending');
+  });
+});
+
 describe('a driver whose store does not answer for a moment', () => {
   const takes = ({ success }: Transaction): boolean =>
     success.some((operation) => operation.do === 'put' && operation.key === 'r/lock/main');

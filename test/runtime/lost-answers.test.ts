@@ -1,6 +1,6 @@
 /** Answers that get lost, come late, or take long: every command is done once, and what became of it is told. */
 import type { Lock, LockHold, LockMode, Signalbox } from 'signalbox';
-import type { Transaction } from 'signalbox/store';
+import { readRange, type Transaction } from 'signalbox/store';
 import { describe, expect, it } from 'vitest';
 import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 import { changesRecord, queuesTicket } from '../support/link.ts';
@@ -189,6 +189,27 @@ describe.each(transports)('on $transport', ({ atOnce }) => {
       const acquiring = errorOf(here.acquire());
       await fleet.advance(10_000);
       expect(await acquiring).toMatchObject({ code: 'outcome-unknown' });
+    });
+
+    // At once there is no time in which the session could end.
+    const whereAnswersTakeTime = atOnce === true ? undefined : it;
+    whereAnswersTakeTime?.('ends although its session has ended meanwhile: an acquire that does not wait', async () => {
+      const { fleet, one, here } = await two();
+      await (await here.acquire()).release();
+      one.link.next('transaction', 'lost', changesRecord);
+      one.link.next('transaction', 'held');
+      const asking = here.acquire({ waitMs: 0 });
+      const refusal = refusalOf(asking);
+      await settled();
+      one.link.holdNews();
+      const { pairs } = await readRange(fleet.store, { key: 'a/one1' });
+      await fleet.store.revokeLease(pairs[0]?.lease ?? '');
+      // A request that never ends would ask for ever.
+      let calls = 0;
+      one.link.forbid(() => ++calls > 20);
+      one.link.answerHeld();
+      await settled();
+      expect(await answerOf(refusal)).toMatchObject({ kind: 'lost' });
     });
 
     it('is not asked for without a pause while no write is ever answered', async () => {

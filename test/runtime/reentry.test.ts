@@ -5,6 +5,8 @@ import { Fleet, type Process, transports, TTL_MS } from '../support/fleet.ts';
 import { changesRecord } from '../support/link.ts';
 import { isPending, lossOf, refusalOf, settled } from '../support/outcome.ts';
 
+const lossOrRefusalOf = (asked: Promise<unknown>): Promise<unknown> => asked.catch((error: unknown) => error);
+
 describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
   async function two(): Promise<{ fleet: Fleet; one: Process; other: Process; here: Lock; there: Lock }> {
     const fleet = new Fleet(atOnce);
@@ -106,6 +108,29 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     expect(await there.tryAcquire()).toMatchObject({ kind: 'busy' });
   });
 
+  whereAnswersTakeTime?.('ends with the time of the outer hold before the store hears of that time', async () => {
+    const { fleet, one, here, there } = await two();
+    one.link.next('transaction', 'held', ({ success }) =>
+      success.some((operation) => operation.do === 'put' && operation.key.startsWith('a/one1.')),
+    );
+    const outer = lossOrRefusalOf(here.acquire({ holder: 'X', maxHoldMs: 1_000 }));
+    await settled();
+    const inner = await here.acquire({ holder: 'X' });
+    await fleet.advance(1_500);
+    // Now the store hears of the time limit, which is over, and this process does not hear that it did.
+    one.link.holdNews();
+    one.link.next('transaction', 'held', changesRecord);
+    one.link.answerHeld();
+    await settled();
+    const next = there.acquire({ holder: 'Y' });
+    for (let turn = 0; turn < 20 && (await isPending(next)); turn++) await settled();
+    expect([await isPending(next), inner.isValid]).toEqual([false, false]);
+    one.link.deliverNews();
+    one.link.answerHeld();
+    await outer;
+    expect((await next).isValid).toBe(true);
+  });
+
   it('of a semaphore hold whose time was up is refused as full where it does not wait', async () => {
     const { fleet, one } = await two();
     const slots = one.box.semaphore('slots', { capacity: 1 });
@@ -154,6 +179,45 @@ describe.each(transports)('a re-entry on $transport', ({ atOnce }) => {
     const third = await here.acquire({ holder: 'X' });
     for (const hold of [outer, inner, third]) expect([hold.mode, hold.token]).toEqual(['exclusive', third.token]);
   });
+
+  whereAnswersTakeTime?.each(['late', 'lost'])(
+    'reads beside a writer that was given up: the answer is %s',
+    async (answer) => {
+      const { fleet, one, here, there } = await two();
+      await (await here.acquire()).release();
+      if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
+      one.link.next('transaction', 'held');
+      const giveUp = new AbortController();
+      const outer = here.acquire({ holder: 'X', mode: 'shared' });
+      const writer = here.acquire({ holder: 'X', signal: giveUp.signal });
+      const inner = here.acquire({ holder: 'X', mode: 'shared' });
+      await settled();
+      giveUp.abort();
+      expect(await refusalOf(writer)).toMatchObject({ kind: 'aborted' });
+      one.link.answerHeld();
+      await fleet.advance(1_000);
+      expect([(await outer).mode, (await inner).mode]).toEqual(['shared', 'shared']);
+      expect((await there.acquire({ holder: 'Y', mode: 'shared' })).isValid).toBe(true);
+    },
+  );
+
+  whereAnswersTakeTime?.each(['late', 'lost'])(
+    'writes with a writer of the same holder: the answer is %s',
+    async (answer) => {
+      const { fleet, one, here } = await two();
+      await (await here.acquire()).release();
+      if (answer === 'lost') one.link.next('transaction', 'unanswered', changesRecord);
+      one.link.next('transaction', 'held');
+      const asked = (['shared', 'exclusive', 'shared'] as const).map((mode) => here.acquire({ holder: 'X', mode }));
+      await settled();
+      one.link.answerHeld();
+      await fleet.advance(1_000);
+      const holds = await Promise.all(asked);
+      expect(holds.map(({ mode }) => mode)).toEqual(['exclusive', 'exclusive', 'exclusive']);
+      await holds[0]?.downgrade();
+      expect(holds.map(({ mode }) => mode)).toEqual(['shared', 'shared', 'shared']);
+    },
+  );
 
   it('has the slots of the outer hold, however that one has grown', async () => {
     const { one } = await two();

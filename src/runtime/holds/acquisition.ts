@@ -64,7 +64,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   /** Who held it when the request began to wait. */
   #holders: readonly Hold[] = [];
   /** When its caller asked, on the monotonic clock, if not when this was made. */
-  #since: number | undefined;
+  readonly #since: number | undefined;
   /** Whether another holder was in the way; unknown until the request is queued. */
   #met: boolean | undefined;
   readonly #trace: Trace | undefined;
@@ -72,7 +72,7 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
   parks: ((id: string, status: WaitStatus) => T) | undefined;
   /** How often it was submitted again, because its grant was a re-entry into an abandoned hold. */
   #anew = 0;
-  /** After `answered`, later answers are ignored. After `given-up`, a later grant has to go back. */
+  /** After `answered`, later answers are ignored. After `given-up`, it leaves the queue, and a later grant has to go back. */
   #end: 'answered' | 'given-up' | undefined;
 
   constructor(
@@ -204,7 +204,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     if (this.isOver) return;
     const { hold } = granted;
     if (hold !== undefined && hold.id !== id && this.#runtime.isForsaken(hold)) return this.#askAnew(hold);
-    this.#finish('answered');
+    // Sent again before this answer came, it may be in the queue once more. Nobody waits for that now.
+    const isDone = hold === undefined || granted.kind === 'extended' || granted.kind === 'already-held';
+    this.#finish(isDone ? 'given-up' : 'answered');
     // Checked here and not earlier: this is the last moment before control returns to the caller.
     if (granted.hold !== undefined && this.#runtime.session?.id !== this.process) {
       return this.#refuse(new NotAcquired(this.writer.resource, { kind: 'session-lost' }));
@@ -309,10 +311,9 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
       const holders = [hold];
       return this.#answered(isLock ? { kind: 'busy', holders } : { kind: 'full', free: 0, holders });
     }
-    this.#since = this.#askedAt;
+    // As a repeat: the same answer may come twice, from a letter and from the writer, and this may be in a write at this moment.
     const ask = (): void => {
-      this.until = this.#runtime.giveUpAt();
-      if (!this.isOver) this.writer.submit(this);
+      if (!this.isOver) this.writer.submit(new Again(this, this.#runtime.giveUpAt()));
     };
     // Without a pause the first time: the same writer already has the command that ends the hold.
     if (anew === 0) ask();

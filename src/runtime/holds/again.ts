@@ -1,20 +1,32 @@
-import { type AnyOutcome, PendingCommand } from '../write/pending-command.ts';
+import { type AnyOutcome, PendingCommand, type Ticket } from '../write/pending-command.ts';
 
 /**
- * Sends a request again, in case its answer was missed; it is over as soon as the first one is. It has no time limit of its
- * own: if it gave up on a store that is away, the first one would go on waiting for a grant that it has already.
+ * Sends a request again, in case its answer was missed or was of no use; it is over as soon as the first one is. Where the
+ * first one waits in the queue, it has no time limit: a store that is away for a while ends no wait.
  */
 export class Again extends PendingCommand {
   readonly #first: PendingCommand;
 
-  constructor(first: PendingCommand) {
-    super(first.command, Number.POSITIVE_INFINITY);
+  constructor(first: PendingCommand, until = Number.POSITIVE_INFINITY) {
+    super(first.command, until);
     this.#first = first;
     this.doubt();
   }
 
   override get isOver(): boolean {
     return this.#first.isOver || this.#first.isDelegated;
+  }
+
+  override get wasGivenUp(): boolean {
+    return this.#first.wasGivenUp;
+  }
+
+  override get leavesRequest(): boolean {
+    return this.#first.leavesRequest;
+  }
+
+  override get ticket(): Ticket | undefined {
+    return this.#first.ticket;
   }
 
   override get isAgain(): boolean {
@@ -25,5 +37,7 @@ export class Again extends PendingCommand {
     this.#first.settled(outcome);
   }
 
-  override failed(): void {}
+  override failed(error: unknown): void {
+    this.#first.failed(error);
+  }
 }

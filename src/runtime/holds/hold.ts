@@ -61,7 +61,7 @@ export abstract class KeptHold<G extends Grant = Grant> implements Held {
 
   /**
    * The grant has changed, by an upgrade or a new weight. Answers may arrive out of order. `isStored`: the
-   * grant was read from the record, whose changes arrive in order.
+   * grant was read from the record, whose changes arrive in order; or its user gives a part of it back.
    */
   changed(grant: G, isStored = false): void {
     if (this.#outer !== undefined) this.#outer.changed(grant, isStored);

@@ -235,10 +235,19 @@ export class KeptLockHold extends KeptHold<LockGrant> {
     return this.grant.mode;
   }
 
-  /** An upgrade has a larger token than any earlier grant, and a downgrade keeps it. */
-  protected override isOutdated({ token, mode }: LockGrant): boolean {
+  /**
+   * By answers, a hold only becomes exclusive: the answer to a request that shares it may show less than it is, because another
+   * request may still give that back.
+   */
+  protected override isOutdated(grant: LockGrant, isStored: boolean): boolean {
+    return (!isStored && grant.mode === 'shared') || this.#isOlder(grant);
+  }
+
+  /** An upgrade has a larger token than any earlier grant, and a downgrade keeps it, but not the name of the upgrade. */
+  #isOlder({ token, mode }: LockGrant): boolean {
     const known = this.grant;
-    return token < known.token || (token === known.token && mode === 'exclusive' && known.mode === 'shared');
+    const isDowngraded = known.mode === 'shared' && known.upgradedBy === undefined;
+    return token < known.token || (token === known.token && mode === 'exclusive' && isDowngraded);
   }
 
   /** From reader to writer: at once if there is no other reader, otherwise ahead of waiting writers. */
@@ -276,8 +285,9 @@ export class KeptLockHold extends KeptHold<LockGrant> {
    */
   async downgrade(): Promise<this> {
     this.check();
-    const { holder, id } = this.grant;
-    this.changed({ ...this.grant, mode: 'shared' });
+    const { upgradedBy: _upgradedBy, ...grant } = this.grant;
+    const { holder, id } = grant;
+    this.changed({ ...grant, mode: 'shared' }, true);
     const command = { kind: 'downgrade', holder, id } as AnyCommand;
     const outcome = await outcomeOf(this.writer, command, this.runtime.giveUpAt());
     if (outcome.hold === undefined) {
@@ -290,7 +300,7 @@ export class KeptLockHold extends KeptHold<LockGrant> {
   }
 
   isLessThan(stored: Grant): boolean {
-    return this.mode === 'shared' && this.isOutdated(stored as LockGrant);
+    return this.mode === 'shared' && this.#isOlder(stored as LockGrant);
   }
 }
 

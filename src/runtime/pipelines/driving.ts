@@ -68,18 +68,26 @@ export class Driving {
     return 'hold' in attempt ? attempt.hold : undefined;
   }
 
-  /** `reserved`: the driver's hold, if this process has it already. It is released in the end. */
-  async drive(id: string, options: ResumeOptions, reserved?: LockHold): Promise<DriveOutcome> {
+  /**
+   * `reserved`: the driver's hold, if this process has it already. It is released in the end. `startedAt`: when the pipeline was
+   * started, if one that was started later under its id is not meant.
+   */
+  async drive(id: string, options: ResumeOptions, reserved?: LockHold, startedAt?: number): Promise<DriveOutcome> {
     try {
-      return await this.#drive(id, options, reserved);
+      return await this.#drive(id, options, reserved, startedAt);
     } finally {
       await reserved?.release().catch(() => undefined);
     }
   }
 
-  async #drive(id: string, options: ResumeOptions, reserved: LockHold | undefined): Promise<DriveOutcome> {
+  async #drive(
+    id: string,
+    options: ResumeOptions,
+    reserved: LockHold | undefined,
+    startedAt: number | undefined,
+  ): Promise<DriveOutcome> {
     const { record, spec } = await readPipeline(this.#runtime, id);
-    if (record === undefined || spec === undefined) return { kind: 'missing' };
+    if (record === undefined || spec === undefined || isLater(record, startedAt)) return { kind: 'missing' };
     const unopened = notReopened(record, options);
     if (unopened !== undefined) return unopened;
     if (hasEnded(record) && options.from === undefined) return { kind: 'left', record };
@@ -91,7 +99,7 @@ export class Driving {
     const hold = reserved ?? (await this.#driverHold(id, options));
     if (typeof hold === 'string') return { kind: 'driven', by: hold };
     try {
-      return await this.#driveWith(id, hold, options, question, record.endedAt);
+      return await this.#driveWith(id, hold, options, question, record.endedAt, startedAt);
     } finally {
       await hold.release().catch(() => undefined);
     }
@@ -104,6 +112,7 @@ export class Driving {
     options: ResumeOptions,
     question: number | undefined,
     endedAt: number | undefined,
+    startedAt: number | undefined,
   ): Promise<DriveOutcome> {
     const { record: seen } = await readPipeline(this.#runtime, id);
     if (seen === undefined) throw missing(id);
@@ -117,6 +126,7 @@ export class Driving {
     await this.#clear(hold, options, seen.phases[seen.step.phase]?.name ?? '');
     const { record, spec, mod } = await readPipeline(this.#runtime, id);
     if (record === undefined || spec === undefined) throw missing(id);
+    if (isLater(record, startedAt)) return { kind: 'missing' };
     await recoverLog(this.#runtime, record);
     const { cwd = spec.cwd, signal, decision, by = defaultHolder() } = options;
     const next = nextToRun(spec.runbook, record, options);
@@ -223,6 +233,11 @@ function driverTerms(id: string): { readonly holder: string; readonly reason: st
     reason: `drives ${pipelineResource(id)}`,
     metadata: { pipeline: id },
   };
+}
+
+/** Whether this is another pipeline than the one that is meant: started later, under the same id. */
+function isLater({ startedAt }: PipelineRecord, meant: number | undefined): boolean {
+  return meant !== undefined && startedAt !== meant;
 }
 
 /** The phase that is next; undefined while its command runs, after that, and where a person has to decide first. */

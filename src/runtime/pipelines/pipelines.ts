@@ -175,7 +175,7 @@ export class Pipelines {
     const { outcome, record } = await records.ask({ kind: 'cancel', by, reason });
     if (outcome.kind !== 'cancelling' || record === undefined) return record;
     const own = phaseAround(record);
-    if (own === undefined) return this.#cancelled(id, signal);
+    if (own === undefined) return this.#cancelled(record, signal);
     await aborted(signal === undefined ? [own.stop] : [own.stop, signal]);
     return record;
   }
@@ -233,26 +233,37 @@ export class Pipelines {
     return record === undefined ? null : { state: record.state, phase: currentPhase(record) };
   }
 
-  /** The driver ends the command; if there is no driver any more, this process does. */
-  async #cancelled(id: string, signal: AbortSignal | undefined): Promise<PipelineRecord | undefined> {
+  /**
+   * The driver ends the command; if there is no driver any more, this process does. The pipeline may also be over and removed
+   * before this process looks, and another one started under its id: that one is left alone.
+   */
+  async #cancelled(
+    { id, startedAt }: PipelineRecord,
+    signal: AbortSignal | undefined,
+  ): Promise<PipelineRecord | undefined> {
     const over = new AbortController();
+    const same = (seen: PipelineRecord | undefined): PipelineRecord | undefined =>
+      seen?.startedAt === startedAt ? seen : undefined;
     let record: PipelineRecord | undefined;
     const unlisten = await this.#feed.listen(id, {
       saw: (seen) => {
-        if (seen.record !== undefined && !hasEnded(seen.record)) return;
-        record = seen.record;
+        const found = same(seen.record);
+        if (found !== undefined && !hasEnded(found)) return;
+        record = found;
         over.abort();
       },
       missed: () => undefined,
     });
     try {
-      ({ record } = await readPipeline(this.#runtime, id));
+      record = same((await readPipeline(this.#runtime, id)).record);
       if (record === undefined || hasEnded(record)) return record;
       const stop = signal === undefined ? over.signal : AbortSignal.any([over.signal, signal]);
-      const left = await this.#driving.drive(id, { standsBy: true, signal: stop }).catch((error: unknown) => {
+      const options = { standsBy: true, signal: stop };
+      const left = await this.#driving.drive(id, options, undefined, startedAt).catch((error: unknown) => {
         if (stop.aborted) return undefined;
         throw error;
       });
+      if (left?.kind === 'missing') return undefined;
       return left?.kind === 'left' ? left.record : record;
     } finally {
       unlisten();

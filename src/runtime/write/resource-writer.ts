@@ -352,12 +352,13 @@ export class ResourceWriter<
   ): void {
     const uncertain = batch.some((pending) => pending.uncertain);
     const reads = commit.ifOvertaken;
+    // Also of a batch that is read again: a request on a lease that has ended would be decided the same way for ever.
+    if (reads !== undefined) this.#cached.sawLeases(reads.leases, results, revision);
     if (reads === undefined || uncertain) return this.#refresh(batch, uncertain);
     const areQueued = reads.queued?.in(results).succeeded === true;
     const done = (snapshot: Snapshot<State> | undefined): void => {
       const isHeld = (snapshot ?? this.#cached.snapshot).state.record.holds.length > 0;
       let rest = areQueued ? batch.filter((pending) => !queuedInstead(pending, commit, isHeld)) : batch;
-      this.#cached.sawLeases(reads.leases, results, revision);
       rest = rest.filter((pending) => !isOutdated(pending, reads.leases, results));
       const winner = reads.snapshot.record.in(results).pairs[0];
       if (commit.changesRecord && (winner?.modRevision ?? 0) !== this.#cached.snapshot.mod) {

@@ -147,9 +147,16 @@ export class Checker {
     this.#world.note(process.name, `is through with ${hold.resource} #${hold.token}${how}`);
   }
 
-  /** All that is valid at once excludes each other: looked at now and then, for those whose users just wait. */
+  /**
+   * All that is valid at once excludes each other: looked at now and then, for those whose users just wait. A process that has
+   * crashed or stands still does nothing, whatever its holds say.
+   */
   lookAtAll(): void {
-    for (const believers of this.#believers.values()) for (const believer of believers) this.touches(believer);
+    for (const believers of this.#believers.values()) {
+      for (const believer of believers) {
+        if (!believer.process.isDead && !believer.process.isPaused) this.touches(believer);
+      }
+    }
     this.#lookForTraces();
     this.store.lookForChanged();
   }

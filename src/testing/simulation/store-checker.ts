@@ -69,9 +69,10 @@ export class StoreChecker {
         const resource = resourceOfRecord(key);
         const { record, events = [] } = change.kind === 'put' ? decode<RecordDocument<StoredRecord>>(change.pair) : {};
         for (const { type, holder } of events) if (type.endsWith(':forced')) this.#wasTaken(resource, holder);
-        // One write may grant and resize, in any order.
-        const resized = events.flatMap(({ type, capacity }) =>
-          type === 'semaphore:resized' ? [Number(capacity)] : [],
+        // One write may grant and resize, in any order. A capacity that the same write named and then changed is only told as the
+        // one from which it was changed.
+        const resized = events.flatMap(({ type, capacity, from }) =>
+          type === 'semaphore:resized' ? [Number(capacity), Number(from)] : [],
         );
         written.push([resource, record, Math.max(0, ...resized)]);
       } else if (!key.startsWith(TICKETS)) {

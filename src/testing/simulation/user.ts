@@ -187,5 +187,5 @@ export abstract class User {
 export function isExpected(error: unknown): boolean {
   if (error instanceof Violation || error instanceof Thrown) return true;
   if (error instanceof DOMException && error.name === 'AbortError') return true;
-  return error instanceof Failure && error.code !== 'invalid' && error.code !== 'corrupt';
+  return error instanceof Failure && !['invalid', 'corrupt', 'inconsistent'].includes(error.code);
 }
