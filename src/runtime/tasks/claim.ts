@@ -16,7 +16,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { LeaseId, Operation, Revision } from '../../store/index.ts';
+import type { Operation, Revision } from '../../store/index.ts';
 import type { Held } from '../holds/holdings.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
@@ -24,6 +24,7 @@ import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { persistently, writeOnce } from '../write/write-once.ts';
+import { BackoffLease } from './backoff-lease.ts';
 import type { Claimed } from './claiming.ts';
 import { taskDeeds } from './deeds.ts';
 import { taskResource } from './keys.ts';
@@ -310,46 +311,6 @@ export async function endClaim(
     throw error;
   } finally {
     await backoff.drop();
-  }
-}
-
-/** The lease that lets a failed task pause. It is granted before the write that puts the task on it. */
-class BackoffLease {
-  readonly #runtime: Runtime;
-  #lease: { readonly id: LeaseId; readonly ms: number } | undefined;
-  /** A task may rest on it. Then it runs its time, even if no answer came. */
-  isSent = false;
-
-  constructor(runtime: Runtime) {
-    this.#runtime = runtime;
-  }
-
-  get id(): LeaseId | undefined {
-    return this.#lease?.id;
-  }
-
-  get ms(): number | undefined {
-    return this.#lease?.ms;
-  }
-
-  async adjust(ms: number | undefined): Promise<void> {
-    if (this.ms === ms) return;
-    await this.drop();
-    this.forget();
-    if (ms === undefined) return;
-    const { store, stopped } = this.#runtime;
-    this.#lease = { id: (await store.grantLease(ms, stopped)).id, ms };
-  }
-
-  forget(): void {
-    this.#lease = undefined;
-    this.isSent = false;
-  }
-
-  /** Revokes a lease that no task rests on. */
-  async drop(): Promise<void> {
-    if (this.#lease === undefined || this.isSent) return;
-    await this.#runtime.store.revokeLease(this.#lease.id).catch(() => undefined);
   }
 }
 
