@@ -101,6 +101,7 @@ export type { KeptAnswer, OnceKeys, OnceOutcome } from './runtime/access/once.ts
 export type { AccessTokens, TokenTerms, TokenView } from './runtime/access/tokens.ts';
 export type { EventLog, EventLogListener } from './runtime/observe/event-log.ts';
 export type { EventSource } from './runtime/observe/events.ts';
+export type { Log, LogFields } from './runtime/log.ts';
 export type { Denials } from './runtime/observe/denials.ts';
 export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
 export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/tracer.ts';
@@ -187,10 +188,10 @@ export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
 export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {
-  Breaking,
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
+  Breaking,
   HoldClaim,
   HolderView,
   ModeOutcome,

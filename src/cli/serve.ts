@@ -1,6 +1,7 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { shown } from '../failure.ts';
+import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given } from './arguments.ts';
 import { countArgument } from './events.ts';
@@ -10,6 +11,7 @@ import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
+import { VERSION } from './version.ts';
 import type { KeeperFlags } from './witness/keeper.ts';
 
 interface Flags extends KeeperFlags {
@@ -22,6 +24,12 @@ interface Flags extends KeeperFlags {
   readonly github?: string;
   readonly rate?: number;
   readonly connections?: number;
+  readonly log?: LogLevel;
+}
+
+/** What serves `/mcp`, loaded when it is first asked. */
+interface McpModule {
+  mcpOverHttp(box: unknown, options: object): unknown;
 }
 
 /** What this command uses of the library, which it loads by Node's own means with the packages that are installed. */
@@ -52,6 +60,9 @@ export function define(command: Command): void {
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
+    .addOption(
+      new Option('--log <level>', 'what is logged on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
+    )
     .option('--witness-sign <file>', 'seal the record of the witness with this private key')
     .option('--witness-anchor <place>', 'keep its checkpoints in a file, git:REF or command:COMMAND too')
     .option('--witness-archive <directory>', 'keep what is trimmed of it in files there')
@@ -64,7 +75,8 @@ Examples:
   curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
 
 Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
-/docs describes the API for people, /openapi.json for programs. Several servers may serve one store.
+/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
+Several servers may serve one store.
 Ctrl-C stops it; requests that wait keep their place in the queue.`,
     )
     .action(async (flags: Flags) => {
@@ -82,12 +94,16 @@ Ctrl-C stops it; requests that wait keep their place in the queue.`,
 async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): Promise<void> {
   const { importFile } = await import('./pipeline/import-file.ts');
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
+  const mcp = async (box: unknown, clock: unknown): Promise<unknown> => {
+    const { mcpOverHttp } = (await importFile('../mcp/index.js')) as McpModule;
+    return mcpOverHttp(box, { version: VERSION, clock });
+  };
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const { port, host, cert, key, allowHost: hosts, allowCommands, github, rate, connections } = flags;
+  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
   const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
   const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
-    ...{ port, host, hosts, onTrouble },
+    ...{ port, host, hosts, mcp },
     ...given({
       keepsRecord: keeperOf(flags, onTrouble),
       store,
@@ -95,6 +111,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
       allowsCommands: allowCommands,
       perSecond: rate,
       mostConnections: connections,
+      logLevel: log,
     }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });

@@ -9,18 +9,22 @@ import { Hono, type Context } from 'hono';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
+import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
+import { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
 import { openApi } from './openapi.ts';
-import type { Caller, Operation } from './operation.ts';
+import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
 export interface RequestNote {
@@ -29,6 +33,10 @@ export interface RequestNote {
   readonly ms: number;
   /** The id of the token; undefined if it had none that is valid. */
   readonly caller: string | undefined;
+  /** The code of the problem that it was refused with. */
+  readonly problem?: string;
+  /** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+  readonly trouble?: readonly string[];
 }
 
 export interface ServerOptions {
@@ -38,6 +46,8 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /** Whether guards and pipelines may run commands on this machine. */
   readonly allowsCommands?: boolean;
+  /** The URL of the store; people are shown what it is, and not where. */
+  readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
   /** The most bytes of a body. */
@@ -48,6 +58,17 @@ export interface ServerOptions {
   /** The locks of a repository on GitHub. */
   readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
+  /** Locks on GitHub whose metrics are shown with those of the store. */
+  readonly lockManagers?: MetricsSources['lockManagers'];
+  /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
+  readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
+}
+
+/** Something else that the server serves, behind the same gate, tokens and limits. */
+export interface Mounted {
+  /** `body`: what was sent, as JSON; undefined if nothing was. */
+  fetch(request: Request, caller: Caller, body: unknown): Promise<Response>;
+  close(): Promise<void>;
 }
 
 export interface Server {
@@ -75,21 +96,26 @@ class App implements Server {
   readonly #hono = new Hono();
   readonly #stop = new AbortController();
   readonly #hub: EventHub;
+  readonly #figures: ServerFigures;
   readonly #rate: RateLimit;
   readonly #strangers: RateLimit;
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
+  readonly #store: StoreName;
+  #mcp: Promise<Mounted> | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#hub = new EventHub(box, this.#stop.signal);
+    this.#figures = new ServerFigures({ box, lockManagers: options.lockManagers }, this.#hub, options.github);
     this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
+    this.#store = storeName(options.store ?? 'memory:');
     this.#routes();
   }
 
@@ -99,6 +125,7 @@ class App implements Server {
 
   stop(): void {
     this.#stop.abort(new Error('the server stops'));
+    void this.#mcp?.then((mounted) => mounted.close()).catch(() => undefined);
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -110,6 +137,7 @@ class App implements Server {
       response = await this.#hono.fetch(request);
     } catch (error) {
       response = responseOf(answerOf(error));
+      this.#note({ operation: 'none', status: response.status, ms: 0, caller: undefined, ...troubleOf(error) });
     }
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
     return response;
@@ -127,6 +155,8 @@ class App implements Server {
     for (const [path, { type, text }] of Object.entries(page)) {
       hono.get(path, () => new Response(text, { headers: { 'Content-Type': type } }));
     }
+    const dashboard = Dashboard.here();
+    for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
     const methods = new Map<string, string[]>();
     for (const operation of OPERATIONS) {
       const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
@@ -139,16 +169,36 @@ class App implements Server {
         throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
       });
     }
+    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(() => {
       return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
     });
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
+  async #mounted({ req: { raw } }: Context): Promise<Response> {
+    const begun = this.#clock.monotonic();
+    let caller: Caller | undefined;
+    let response: Response;
+    try {
+      caller = await this.#callerOf(raw.headers);
+      this.#rate.take(caller.id);
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      response = await ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    } catch (error) {
+      response = responseOf(answerOf(error));
+    }
+    const ms = this.#clock.monotonic() - begun;
+    this.#options.onRequest?.({ operation: 'mcp', status: response.status, ms, caller: caller?.id });
+    return response;
+  }
+
   async #answered(operation: Operation, context: Context): Promise<Response> {
     const begun = this.#clock.monotonic();
     let caller: Caller | undefined;
     let response: Response;
+    let trouble: ReturnType<typeof troubleOf> = {};
     try {
       caller = await this.#callerOf(context.req.raw.headers);
       this.#rate.take(caller.id);
@@ -159,10 +209,16 @@ class App implements Server {
       if (context.req.raw.method === 'HEAD') await response.body?.cancel();
     } catch (error) {
       response = responseOf(answerOf(error));
+      trouble = troubleOf(error);
     }
     const ms = this.#clock.monotonic() - begun;
-    this.#options.onRequest?.({ operation: operation.id, status: response.status, ms, caller: caller?.id });
+    this.#note({ operation: operation.id, status: response.status, ms, caller: caller?.id, ...trouble });
     return response;
+  }
+
+  #note(note: RequestNote): void {
+    this.#figures.answered(note.operation, note.status, note.ms);
+    this.#options.onRequest?.(note);
   }
 
   async #callerOf(headers: Headers): Promise<Caller> {
@@ -191,8 +247,10 @@ class App implements Server {
     const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
     const run = (): Promise<Answer | Response> =>
       operation.run({
-        ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
+        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
+        headers: raw.headers,
         allowsCommands: this.#options.allowsCommands === true,
+        store: this.#store,
         github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);
@@ -208,6 +266,13 @@ class App implements Server {
     }
     return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
   }
+}
+
+function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {
+  const { code } = answerOf(error).body as { readonly code: string };
+  if (code !== 'internal' || !(error instanceof Error)) return { problem: code };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
+  return { problem: code, trouble: [error.name, ...frames.map((line) => line.trim())] };
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {

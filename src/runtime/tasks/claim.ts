@@ -23,6 +23,7 @@ import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Trace } from '../tracer.ts';
 import { persistently, writeOnce } from '../write/write-once.ts';
 import { BackoffLease } from './backoff-lease.ts';
 import type { Claimed } from './claiming.ts';
@@ -69,6 +70,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   readonly #task: Task;
   readonly #claim: string;
   readonly #wrote: (revision: Revision) => void;
+  readonly #trace: Trace | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   /** Set once the worker ends the claim; what happens after that is not a loss. */
@@ -82,8 +84,15 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   }
 
   /** @internal `wrote`: gets the revision of each write of this claim. */
-  constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
+  constructor(
+    runtime: Runtime,
+    { task, token }: Claimed,
+    process: string,
+    wrote: (revision: Revision) => void,
+    trace?: Trace,
+  ) {
     this.#runtime = runtime;
+    this.#trace = trace;
     this.#wrote = wrote;
     this.#task = task;
     this.#claim = task.bookkeeping?.entry.claim?.id as string;
@@ -192,6 +201,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     }
     this.#lost = new HoldLost(this.resource, loss);
     if (!this.#runtime.isClosed) this.#runtime.measures.lost(loss.why);
+    this.#trace?.end(loss.why, true);
     this.#controller?.abort(this.#lost);
   }
 
@@ -207,7 +217,10 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     const sent = this.#send(ending);
     this.#ending = sent;
     sent.then(
-      () => this.#runtime.holdings.holds.delete(this.#claim),
+      ({ kind }) => {
+        this.#runtime.holdings.holds.delete(this.#claim);
+        this.#trace?.end(kind, kind === 'failed' || kind === 'retried' || kind === 'not-owner');
+      },
       () => {
         this.#ending = undefined;
         if (this.#heard !== undefined) this.#lose(this.#heard);
