@@ -24,11 +24,11 @@ const slowAnswers: Edit = {
 const mutants: readonly Mutant[] = [
   {
     name: 'a change without its entry in the same transaction leaves a gap in the witness',
-    shownBy: 47,
+    shownBy: 1,
     workload: 'witness',
     file: 'runtime/write/commit.ts',
-    right: 'const success = link === undefined ? [put] : [put, link.put];',
-    wrong: 'const success = [put];',
+    right: '    this.#success.add(link.put);\n',
+    wrong: '',
   },
   {
     name: 'an entry that follows a stale end breaks the chain',

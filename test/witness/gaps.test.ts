@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { open, type Signalbox } from 'signalbox';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { WITNESS_IS_OFF } from '../../src/runtime/witness/log.ts';
+import { always, openMemory, readRange, Value } from '../../src/store/index.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-gaps-'));
 const opened: Signalbox[] = [];
@@ -82,4 +83,30 @@ it('a store whose witness is off says so, instead of calling a record good that 
     () => witness.export()[Symbol.asyncIterator]().next(),
   ])
     await expect(call()).rejects.toThrow(WITNESS_IS_OFF);
+});
+
+describe('what happens without a command', () => {
+  it('is entered once, however many maintainers see it at the same time', async () => {
+    const store = openMemory();
+    const boxes = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const box = await open(store, { maintains: false, witness: true });
+        opened.push(box);
+        return box;
+      }),
+    );
+    const [first, second, third] = boxes as [Signalbox, Signalbox, Signalbox];
+    await second.members.join('north');
+    // Its process is gone: its session ends, and the member with it, and nobody has said so.
+    const session = await readRange(store, { key: 's/member/north' });
+    await store.revokeLease(session.pairs[0]?.lease ?? '');
+    await first.tasks.publish('7', {});
+    const [data] = (await readRange(store, { key: '//tasks/7/data' })).pairs;
+    await store.transaction(always([{ do: 'put', key: data?.key ?? '', value: data?.value ?? Value.text('') }]));
+    await Promise.all([first.maintain(), third.maintain(), first.maintain()]);
+    await third.maintain();
+    expect(await outcomes(first, 'member/north')).toEqual(['joined', 'lease-ended']);
+    expect(await outcomes(first, 'task/7')).toEqual(['published', 'changed-by-others']);
+    expect((await first.witness.verify()).finding).toBeUndefined();
+  });
 });

@@ -181,6 +181,22 @@ describe('a trim', () => {
     expect((await box.witness.verify()).finding).toBeUndefined();
   });
 
+  it('takes a long chain in steps, so that other writers get their turn', async () => {
+    const store = openMemory();
+    const writer = await opening(store);
+    await use(writer, 'main', 1100);
+    await writer.witness.checkpoint();
+    const counts: number[] = [];
+    const box = await opening(
+      interrupted(store, async () => {
+        counts.push((await readRange(store, { ...prefixed('witness/'), countOnly: true })).count);
+      }),
+    );
+    expect(await box.witness.trim()).toEqual({ trimmed: 2200 });
+    expect([...new Set(counts)]).toEqual([2200, 1200, 200, 0]);
+    expect((await box.witness.verify()).finding).toBeUndefined();
+  });
+
   it('leaves the hashes of the checkpoints before it, and only the newest with its heads', async () => {
     const box = await opening(openMemory());
     for (let i = 0; i < 20; i++) {

@@ -19,7 +19,7 @@ import type { Runtime } from '../runtime.ts';
 import { isCount, isObject } from '../stored.ts';
 import { persistently, send, sendWitnessed } from '../write/write-once.ts';
 import { headIn } from '../write/witness.ts';
-import { entryIn } from './chains.ts';
+import { entryIn, readEntry } from './chains.ts';
 import { forgetCheckpoints, readCheckpoint, readSealed, SAYS_TRIMMED, type Sealed } from './checkpoints.ts';
 import { documentsOf } from './sealing.ts';
 
@@ -59,8 +59,9 @@ const DEFAULTS: WitnessRetention = { mostBytes: 200 * 1024 * 1024, mostEntries: 
 export const WARNED_AT = 0.8;
 /** How many checkpoints stay. */
 const KEPT_CHECKPOINTS = 16;
-/** Chains that one transaction trims. */
+/** Chains that one transaction trims, and entries of each. */
 const AT_ONCE = 20;
+const ENTRIES_AT_ONCE = 1000;
 /** How many entries are looked at to estimate the size of all. */
 const SAMPLE = 100;
 
@@ -151,11 +152,28 @@ export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
   }
   const { heads } = covering;
   let trimmed = 0;
-  for (let at = 0; at < heads.length; at += AT_ONCE)
-    trimmed += await trimChains(runtime, heads.slice(at, at + AT_ONCE));
+  for (let at = 0; at < heads.length; at += AT_ONCE) {
+    const some = heads.slice(at, at + AT_ONCE);
+    for (const head of some) trimmed += await trimLongChain(runtime, head);
+    trimmed += await trimChains(runtime, some);
+  }
   const closed = number === sealed.number ? heads.filter((head) => head.closed === true) : [];
   for (let at = 0; at < closed.length; at += AT_ONCE) await dropChains(runtime, closed.slice(at, at + AT_ONCE), sealed);
   await forgetCheckpoints(runtime, Math.max(1, number - KEPT_CHECKPOINTS + 1), number);
+  return trimmed;
+}
+
+/** Brings a long chain near to its head, step by step: one transaction of so many entries would hold up all other writers. */
+async function trimLongChain(runtime: Runtime, { resource, seq }: CoveredHead): Promise<number> {
+  // Short chains need no look.
+  if (seq <= ENTRIES_AT_ONCE) return 0;
+  const { pairs } = await readRange(runtime.store, { key: TRIMMED + chainPath(resource) }, runtime.stopped);
+  let trimmed = 0;
+  let at = (pairs[0] === undefined ? 0 : (headIn(pairs[0], true)?.seq ?? 0)) + ENTRIES_AT_ONCE;
+  for (; at < seq; at += ENTRIES_AT_ONCE) {
+    const entry = await readEntry(runtime, resource, at);
+    if (entry !== undefined) trimmed += await trimChains(runtime, [{ resource, seq: at, hash: entry.hash }]);
+  }
   return trimmed;
 }
 

@@ -14,6 +14,7 @@ import {
   BackgroundCommand,
 } from './pending-command.ts';
 import type { LeaseReads, Snapshot } from './snapshot.ts';
+import type { Witness } from './witness.ts';
 
 /** The most commands in one transaction: stores limit its operations. */
 const BATCH = 24;
@@ -67,6 +68,40 @@ export function isRepeat(
   // The original stays, wherever it is in the batch; of repeats alone, the first one stays.
   const isRepeatOf = (other: Pick<PendingCommand, 'isAgain'>, at: number): boolean => !other.isAgain || at < place;
   return isAgain && batch.some((other, at) => at !== place && requestIn(other.command) === id && isRepeatOf(other, at));
+}
+
+/** Without commands whose mark says that they have landed, and without requests that the batch has twice. */
+export function withoutRepeats<Command extends AnyCommand, Outcome extends AnyOutcome>(
+  batch: PendingCommand<Command, Outcome>[],
+  snapshot: Snapshot<Coordinated>,
+): PendingCommand<Command, Outcome>[] {
+  if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
+    const rest = withoutMarked(batch, snapshot);
+    if (rest.length < batch.length) return rest;
+  }
+  if (!batch.some((pending, place) => isRepeat(pending, place, batch))) return batch;
+  return batch.filter((pending, place) => !isRepeat(pending, place, batch));
+}
+
+/** Whether a user of this process waits for its outcome. */
+export function isAwaited(pending: unknown): boolean {
+  return !(pending instanceof BackgroundCommand || pending instanceof DelegatedCommand);
+}
+
+/** Says in the command who asked, and when: it may wait in the queue, or another process may write it. */
+export function stamp(pending: PendingCommand<AnyCommand, AnyOutcome>, witness: Witness): void {
+  if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
+  pending.command = { ...pending.command, origin: witness.origin(pending.command.trace) };
+}
+
+/** How many living requests the queue has before this one; undefined if it does not have this one. */
+export function placeIn(
+  waiting: readonly Ticket[],
+  id: string,
+  isGone: (lease: string) => boolean,
+): number | undefined {
+  const place = waiting.findIndex((request) => request.id === id);
+  return place < 0 ? undefined : waiting.slice(0, place).filter(({ lease }) => !isGone(lease)).length;
 }
 
 /** The request id of a command that may be sent again. */

@@ -4,6 +4,7 @@
  */
 import { formsOf, nextInLine, NONE } from '../../core/index.ts';
 import {
+  always,
   type Compare,
   type NestedResult,
   type Operation,
@@ -28,6 +29,7 @@ import {
 } from '../layout.ts';
 import { lettersOf, reportOf } from './letters.ts';
 import { marksAfter } from './marks.ts';
+import { difference, type Moved } from './moved-tickets.ts';
 import type { Coordinated } from './machines.ts';
 import type { Ticket } from './pending-command.ts';
 import { commandsOf } from './witnessed.ts';
@@ -388,21 +390,7 @@ function ticketPut(
   return { do: 'put', key: ticketKey(keys, request), value: encode({ request, at }), lease };
 }
 
-interface Moved {
-  readonly arriving: readonly Ticket[];
-  readonly leaving: readonly Ticket[];
-}
-
-const UNMOVED: Moved = { arriving: NONE, leaving: NONE };
-
-/** Both lists are in order of arrival, and a request that stays is the same object in both. */
-function difference(before: readonly Ticket[], after: readonly Ticket[]): Moved {
-  if (before === after) return UNMOVED;
-  const leaving: Ticket[] = [];
-  let place = 0;
-  for (const request of before) {
-    if (after[place] === request) place++;
-    else leaving.push(request);
-  }
-  return { arriving: after.slice(place), leaving };
+/** Deletes tickets behind a record that cannot be read: nobody could ever serve them, and their commands fail now. */
+export function takingBack(keys: ResourceKeys, { fallback }: Commit): Transaction {
+  return always(fallback.map((ticket) => ({ do: 'delete', key: ticketKey(keys, ticket) })));
 }

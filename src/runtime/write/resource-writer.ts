@@ -11,25 +11,27 @@
  * answers at once an `acquire` reaches its hold without yielding.
  */
 import type { Answer, Loss } from '../../core/index.ts';
-import { always, type KeyValue, type Revision, type TransactionResult } from '../../store/index.ts';
+import type { KeyValue, Revision, TransactionResult } from '../../store/index.ts';
 import {
   continues,
   inTime,
+  isAwaited,
   isOutdated,
-  isRepeat,
   needsWhole,
+  placeIn,
   queuedInstead,
+  stamp,
   waitingOf,
-  withoutMarked,
+  withoutRepeats,
 } from './batch.ts';
 import { Backlog } from './backlog.ts';
-import { type Commit, commitOf } from './commit.ts';
+import { type Commit, commitOf, takingBack } from './commit.ts';
 import { Delegation, type DelegatingWriter } from './delegation.ts';
 import { decide } from './decide.ts';
 import type { Decision } from './decision.ts';
 import { DelegatedCommand } from './delegation-mail.ts';
 import { CachedState } from './cached-state.ts';
-import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys, ticketKey } from '../layout.ts';
+import { type DelegationRequest, type Report, type ResourceKeys, resourceKeys } from '../layout.ts';
 import type { Coordinated, Machine } from './machines.ts';
 import type { WriterHost } from './writer-host.ts';
 import { type Attempt, Recovery } from './recovery.ts';
@@ -40,6 +42,7 @@ import { Unserved } from './unserved.ts';
 
 /** The most waiters that one transaction serves: stores limit its operations. */
 const SERVED = 32;
+const ignore = (): void => undefined;
 
 export class ResourceWriter<
   State extends Coordinated,
@@ -76,7 +79,7 @@ export class ResourceWriter<
   submit(pending: PendingCommand<Command, Outcome>): void {
     this.#backlog.asked += 1;
     pending.asked = this.#backlog.asked;
-    if (this.#host.witness.isOn) this.#stamp(pending);
+    if (this.#host.witness.isOn) stamp(pending, this.#host.witness);
     if (this.#busy) {
       this.#backlog.add(pending);
     } else {
@@ -87,18 +90,9 @@ export class ResourceWriter<
     }
   }
 
-  /** Says in the command who asked, and when: it may wait in the queue, or another process may write it. */
-  #stamp(pending: PendingCommand<Command, Outcome>): void {
-    if (pending.command.origin !== undefined || pending instanceof DelegatedCommand) return;
-    pending.command = { ...pending.command, origin: this.#host.witness.origin(pending.command.trace) };
-  }
-
   /** How many living requests the cached queue has before this one; undefined if it does not have this one. */
   placeOf(id: string): number | undefined {
-    const { waiting } = this.#cached.snapshot.state;
-    const place = waiting.findIndex((request) => request.id === id);
-    if (place < 0) return undefined;
-    return waiting.slice(0, place).filter(({ lease }) => !this.#host.sender.isGone(lease)).length;
+    return placeIn(this.#cached.snapshot.state.waiting, id, (lease) => this.#host.sender.isGone(lease));
   }
 
   /** Whether a hold in the record rests on this lease. Throws if the record cannot be read. */
@@ -175,7 +169,7 @@ export class ResourceWriter<
   #next(): void {
     this.#takeOverReport();
     const returned = this.#backlog.takeReturned();
-    if (returned !== undefined) return this.#failed(returned.batch, returned.error);
+    if (returned !== undefined) return this.#recovery.failed(returned.error, this.#again(returned.batch));
     const batch = this.#backlog.take();
     if (batch.length > 0) return this.#attempt(batch);
     this.#busy = false;
@@ -194,13 +188,8 @@ export class ResourceWriter<
       if (needsWhole(pending) && pending.asked > this.#cached.wholeSince) return this.#refresh(batch, true);
     }
     if (batch.length === 0) return this.#next();
-    if (batch.some(({ mark, uncertain }) => uncertain && mark !== undefined)) {
-      const rest = withoutMarked(batch, this.#cached.snapshot);
-      if (rest.length < batch.length) return this.#attempt(rest);
-    }
-    if (batch.some((pending, place) => isRepeat(pending, place, batch))) {
-      return this.#attempt(batch.filter((pending, place) => !isRepeat(pending, place, batch)));
-    }
+    const rest = withoutRepeats(batch, this.#cached.snapshot);
+    if (rest.length < batch.length) return this.#attempt(rest);
     const host = this.#host;
     const { snapshot } = this.#cached;
     // The queue has tickets, and none of them is known: the commit of a decision without them would fail.
@@ -232,7 +221,7 @@ export class ResourceWriter<
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },
-      (error) => this.#failed(batch, error),
+      (error) => this.#recovery.failed(error, this.#again(batch)),
     );
   }
 
@@ -368,22 +357,11 @@ export class ResourceWriter<
       this.#adopt(rest, snapshot, asked, () => this.#attempt(rest));
     };
     const malformed = (error: unknown): void => {
-      if (areQueued) this.#takeBack(commit);
+      // If this fails too, the tickets go with the session.
+      if (areQueued) this.#host.commit(takingBack(this.keys, commit), ignore, ignore);
       this.#fail(batch, error);
     };
     this.#reader.decode(reads.snapshot, results, revision, { done, malformed });
-  }
-
-  /** Deletes tickets behind a record that cannot be read: nobody could ever serve them, and their commands fail now. */
-  #takeBack({ fallback }: Commit): void {
-    const success = fallback.map((ticket) => ({ do: 'delete' as const, key: ticketKey(this.keys, ticket) }));
-    // If this fails too, the tickets go with the session.
-    const ignore = (): void => undefined;
-    this.#host.commit(always(success), ignore, ignore);
-  }
-
-  #failed(batch: PendingCommand<Command, Outcome>[], error: unknown): void {
-    this.#recovery.failed(error, this.#again(batch));
   }
 
   /** How a batch continues after the store did not answer. */
@@ -409,9 +387,7 @@ export class ResourceWriter<
         this.#refresh(this.#backlog.takeAlong(rest), false);
       },
       failed: (error) => this.#fail(rest, error),
-      keepsAlive: rest.some(
-        (pending) => !(pending instanceof BackgroundCommand || pending instanceof DelegatedCommand),
-      ),
+      keepsAlive: rest.some(isAwaited),
     };
   }
 

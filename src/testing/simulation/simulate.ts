@@ -14,7 +14,7 @@ import { afterPrefix, always, type Operation, prefixed } from '../../store/index
 import { ANCHORS, encode, RECORDS, WITNESS_SETTING } from '../../runtime/layout.ts';
 import { fakeAdapters } from '../adapters/fake-adapters.ts';
 import { Checker, Violation } from './checker.ts';
-import { EVERYTHING, WitnessChecker } from './witness-checker.ts';
+import { EVERYTHING, switchWitnessOn, WitnessChecker } from './witness-checker.ts';
 import { Faults } from './faults.ts';
 import { Network, Post } from './network.ts';
 import { Random } from './random.ts';
@@ -138,7 +138,11 @@ class Simulation {
 
   async run(): Promise<void> {
     await this.#observe();
-    if (kindOf(this.#workload).isWitnessed === true) await this.#witness();
+    if (kindOf(this.#workload).isWitnessed === true) {
+      const witness = new WitnessChecker((what) => this.#checker.fail(what));
+      await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
+      await switchWitnessOn(this.#store);
+    }
     for (let started = this.#random.whole(2, 4); started > 0; started--) void this.#start();
     this.#trouble();
     this.#lookAround();
@@ -228,15 +232,6 @@ class Simulation {
     if (this.#workload === 'members')
       await this.#watch(prefixed(MEMBERS), (changes) => this.#checker.members.stored(changes));
     if (this.#workload === 'tasks') await this.#watch(ALL_TASKS, (changes) => this.#checker.tasks.stored(changes));
-  }
-
-  async #witness(): Promise<void> {
-    const witness = new WitnessChecker((what) => this.#checker.fail(what));
-    await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
-    // Loaded when it is needed, which would take real time.
-    await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/upkeep.ts')]);
-    const on: Operation = { do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) };
-    await this.#store.transaction(always([on]));
   }
 
   async #watch(range: KeyRange, see: (changes: Changes) => void): Promise<void> {

@@ -5,6 +5,7 @@
 import { entryHash, entryProblem, NO_ENTRY, type WitnessEntry } from '../../core/witness/index.ts';
 import { sha256 } from '../../host/index.ts';
 import {
+  encode,
   ENTRIES,
   entryKey,
   chainPath,
@@ -12,9 +13,10 @@ import {
   RECORDS,
   resourceOfChain,
   resourceOfRecord,
+  WITNESS_SETTING,
 } from '../../runtime/layout.ts';
 import { partOf, taskResource } from '../../runtime/tasks/keys.ts';
-import type { Changes, KeyRange, KeyValue } from '../../store/index.ts';
+import { always, type Changes, type KeyRange, type KeyValue, type Store } from '../../store/index.ts';
 
 interface End {
   readonly seq: number;
@@ -80,6 +82,13 @@ export class WitnessChecker {
       this.#fail(`${key} names entry ${said?.seq} as the last one of ${resource}, which is ${end.seq}`);
     }
   }
+}
+
+/** Before any process looks. */
+export async function switchWitnessOn(store: Store): Promise<void> {
+  // Loaded when it is needed, which would take real time.
+  await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/upkeep.ts')]);
+  await store.transaction(always([{ do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) }]));
 }
 
 /** The resource that a put changes, if the witness enters it. */
