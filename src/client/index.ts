@@ -1,6 +1,6 @@
 /** `signalbox/client`: a store behind `signalbox serve`, for Node and browsers. Needs nothing but `fetch`. */
 export { type ConnectOptions } from './requests.ts';
-export { connect, type OwnToken, RemoteSignalbox } from './connect.ts';
+export { connect, type OwnToken, type RemoteCheckOptions, RemoteSignalbox } from './connect.ts';
 export { RemoteBus } from './bus.ts';
 export { type RemoteEventOptions, RemoteEvents } from './events.ts';
 export { RemoteHold, RemoteLockHold, RemoteSemaphoreHold } from './hold.ts';

@@ -16,6 +16,8 @@ export interface ConnectOptions {
   readonly token: string | (() => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
+  /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
+  readonly ttlMs?: number;
   /** How long to repeat a request that got no answer: 30 s, if not given. */
   readonly retryMs?: number;
   /** In place of the `fetch` of this runtime. */
