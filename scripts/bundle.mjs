@@ -41,6 +41,9 @@ const INCLUDED = [
   'universal-user-agent',
 ];
 
+/** Few need it, and they install it themselves. */
+const NOT_INCLUDED = ['undici'];
+
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = {
   'store/etcd/open': 'etcd',
@@ -119,7 +122,7 @@ async function bundleForBrowsers() {
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart], external: NOT_INCLUDED });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -151,6 +154,7 @@ async function bundleDeclarations() {
     input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
     external: isPackage,
     plugins: [dts({ dtsInput: true, tsconfig: false })],
+    checks: { pluginTimings: false },
   });
   const { output } = await made.generate({
     format: 'esm',

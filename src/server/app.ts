@@ -13,6 +13,7 @@ import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
@@ -44,6 +45,8 @@ export interface ServerOptions {
   /** The longest time that a request may take. */
   readonly longestMs?: number;
   readonly clock?: Clock;
+  /** The locks of a repository on GitHub. */
+  readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
 }
 
@@ -190,6 +193,7 @@ class App implements Server {
       operation.run({
         ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
         allowsCommands: this.#options.allowsCommands === true,
+        github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
 /** Who sent a request: what its token allows. */
@@ -28,6 +29,8 @@ export interface Call<Params, Query, Body> {
   readonly allowsCommands: boolean;
   readonly headers: Headers;
   readonly hub: EventHub;
+  /** Undefined if the server follows no repository on GitHub. */
+  readonly github: GitHubBoard | undefined;
 }
 
 export interface Operation<Params = unknown, Query = unknown, Body = unknown> {

@@ -1,13 +1,18 @@
 /** Opens a store and serves it: what `signalbox serve` does. */
+import { systemClock } from '../clock.ts';
+import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
 import { storeUrl } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
+import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
 export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
+  /** `owner/name`: lists the locks of this repository on GitHub too. */
+  readonly github?: string | undefined;
 }
 
 export interface Serving {
@@ -19,8 +24,11 @@ export interface Serving {
   close(): Promise<void>;
 }
 
-export async function serve({ store, hosts, allowsCommands, perSecond, ...address }: ServeOptions): Promise<Serving> {
+export async function serve(options: ServeOptions): Promise<Serving> {
+  const { store, github, hosts, allowsCommands, perSecond, ...address } = options;
   const url = storeUrl(store);
+  const board =
+    github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
   const box = await open(url);
   try {
     const localToken = ensureLocalToken(url);
@@ -29,6 +37,7 @@ export async function serve({ store, hosts, allowsCommands, perSecond, ...addres
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),
+      ...(board !== undefined && { github: board }),
     });
     const listening = await listen(server, address);
     const close = async (): Promise<void> => {

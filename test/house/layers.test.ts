@@ -34,7 +34,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
     'json',
   ],
   json: ['core', 'runtime'],
-  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github'],
   testing: 'all',
   index: 'all',
 };

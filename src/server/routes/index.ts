@@ -2,6 +2,7 @@
 import type { Operation } from '../operation.ts';
 import { bus } from './bus.ts';
 import { events } from './events.ts';
+import { github } from './github.ts';
 import { guards } from './guards.ts';
 import { locks } from './locks.ts';
 import { looking } from './looking.ts';
@@ -17,6 +18,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...guards,
   ...pipelines,
   ...looking,
+  ...github,
   ...events,
   ...bus,
   ...tokens,
