@@ -19,6 +19,7 @@ import { type ConnectOptions, newKey, Requests } from './requests.ts';
 import type { Connected, RemoteOptions } from './resource.ts';
 import { RemoteSemaphore } from './semaphore.ts';
 import { RemoteTasks } from './tasks.ts';
+import { RemoteWitness } from './witness.ts';
 
 /** How to check a condition. */
 export interface RemoteCheckOptions {
@@ -65,6 +66,8 @@ export class RemoteSignalbox implements AsyncDisposable {
   readonly pipelines: RemotePipelines;
   /** Plain keys of the store, for administrators. */
   readonly bus: RemoteBus;
+  /** The record of every change, which shows tampering. */
+  readonly witness: RemoteWitness;
   /** The processes that have joined. */
   readonly members: { readonly list: () => Promise<readonly Member[]> };
 
@@ -74,6 +77,7 @@ export class RemoteSignalbox implements AsyncDisposable {
     this.tasks = new RemoteTasks(this.#connected);
     this.pipelines = new RemotePipelines(requests);
     this.bus = new RemoteBus(requests);
+    this.witness = new RemoteWitness(requests);
     this.members = {
       list: async () => {
         const { members } = await requests.ask<{ members: readonly MemberJson[] }>({

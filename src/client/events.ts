@@ -87,7 +87,7 @@ interface Message {
 }
 
 /** The messages of a `text/event-stream`; `heard` is called for everything that comes. */
-async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
+export async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let rest = '';

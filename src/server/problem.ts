@@ -58,6 +58,7 @@ const OWN = {
   'wrong-state': 409,
   'key-in-use': 409,
   'condition-failed': 409,
+  'witness-off': 409,
   gone: 410,
   'body-too-large': 413,
   'wrong-content-type': 415,

@@ -12,6 +12,7 @@ import type { Entered, Ground } from '../../runtime/processes/children.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import type { CheckOptions } from '../../runtime/guards/executor.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
 import { tell } from '../output.ts';
 import { remoteGuards } from './guards.ts';
 import { remotePipelines } from './pipelines.ts';
@@ -40,6 +41,7 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     tasks: client.tasks,
     members: client.members,
     bus: client.bus,
+    witness: remoteWitness(client),
     pipelines: remotePipelines(client),
     guards: remoteGuards(client, explained),
     children: remoteChildren(client),
@@ -102,6 +104,22 @@ function remoteChildren(client: RemoteSignalbox): object {
       return Promise.resolve({ kind: 'entered', keys: [], leftovers: [], unreadable: [] });
     },
     forget: () => Promise.resolve(),
+  };
+}
+
+/** A server has no key: what it would sign, it could sign for anybody. */
+function remoteWitness({ witness }: RemoteSignalbox): object {
+  return {
+    entries: witness.entries.bind(witness),
+    watch: witness.watch.bind(witness),
+    record: witness.record.bind(witness),
+    checkpoint({ sign }: { readonly sign?: unknown } = {}) {
+      if (sign === undefined) return witness.checkpoint();
+      throw new CliExit(
+        EXIT.usage,
+        '--sign does not work through a server, which makes the checkpoint: sign where the store is',
+      );
+    },
   };
 }
 

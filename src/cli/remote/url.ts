@@ -22,6 +22,7 @@ const THROUGH_A_SERVER: readonly string[] = [
   ...['task retry', 'task requeue', 'task forget', 'task show', 'task list', 'task watch'],
   ...['guard check', 'guard explain', 'guard wait'],
   ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'bus get', 'bus put', 'bus delete'],
+  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint'],
 ];
 
 export function refuseUnlessThroughServer(command: Command, url: string): void {

@@ -10,6 +10,7 @@ import { pipelines } from './pipelines.ts';
 import { semaphores } from './semaphores.ts';
 import { tasks } from './tasks.ts';
 import { tokens } from './tokens.ts';
+import { witness } from './witness.ts';
 
 export const OPERATIONS: readonly Operation[] = [
   ...locks,
@@ -22,4 +23,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...events,
   ...bus,
   ...tokens,
+  ...witness,
 ];
