@@ -219,5 +219,8 @@ export function newKey(): string {
 
 /** One part of a path. */
 export function segment(name: string): string {
+  // They would become another path, however they are encoded.
+  if (name === '.' || name === '..')
+    throw new Failure('invalid', `${name} is a name that no URL can have; use another`);
   return encodeURIComponent(name);
 }

@@ -134,7 +134,7 @@ export abstract class RemoteResource {
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
-      const collected = await this.#collected(answer, { holder, ...extra }, begun, options);
+      const collected = await this.#collected(answer, { holder, ttlMs: body.ttlMs, ...extra }, begun, options);
       // Nobody asked for longer than the time of the hold, because no server could be reached: the place is gone.
       if (collected !== undefined) return collected;
     }
@@ -142,7 +142,7 @@ export abstract class RemoteResource {
 
   async #collected(
     first: Waiting,
-    body: { readonly holder: string },
+    body: { readonly holder: string; readonly ttlMs?: number | undefined },
     begun: ReturnType<typeof instant>,
     { waitMs = Number.POSITIVE_INFINITY, signal }: RemoteOptions,
   ): Promise<Given | undefined> {

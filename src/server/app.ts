@@ -17,6 +17,7 @@ import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
+import { OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
 import type { Caller, Operation } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
@@ -40,6 +41,8 @@ export interface ServerOptions {
   readonly allowsCommands?: boolean;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
+  /** The most streams that each token may have open. */
+  readonly mostStreams?: number;
   /** The most bytes of a body. */
   readonly mostBytes?: number;
   /** The longest time that a request may take. */
@@ -60,6 +63,7 @@ export interface Server {
 
 const MOST_BYTES = 2 * 1024 * 1024;
 const LONGEST_MS = 60_000;
+const MOST_STREAMS = 500;
 /** The load that one fleet makes, with room. */
 const PER_SECOND = 1_000;
 /** Of all requests without a valid token together. */
@@ -77,6 +81,7 @@ class App implements Server {
   readonly #hub: EventHub;
   readonly #rate: RateLimit;
   readonly #strangers: RateLimit;
+  readonly #streams: OpenStreams;
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
@@ -87,6 +92,7 @@ class App implements Server {
     this.#clock = options.clock ?? systemClock;
     this.#hub = new EventHub(box, this.#stop.signal);
     this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
+    this.#streams = new OpenStreams(this.#clock, options.mostStreams ?? MOST_STREAMS);
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
@@ -165,19 +171,29 @@ class App implements Server {
     return response;
   }
 
-  async #callerOf(headers: Headers): Promise<Caller> {
-    const [, secret] = /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '') ?? [];
-    if (secret !== undefined) {
-      if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
-        return { id: 'local', name: 'local', role: 'administrator' };
-      }
-      const found = await this.#box.tokens.find(secret);
-      if (found !== undefined) return found;
+  async #found(headers: Headers): Promise<Caller | undefined> {
+    const secret = secretIn(headers);
+    if (secret === undefined) return undefined;
+    if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
+      return { id: 'local', name: 'local', role: 'administrator' };
     }
+    return this.#box.tokens.find(secret);
+  }
+
+  async #callerOf(headers: Headers): Promise<Caller> {
+    const found = await this.#found(headers);
+    if (found !== undefined) return found;
     this.#strangers.take('');
+    const secret = secretIn(headers);
     const what = secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked';
     const how = 'send Authorization: Bearer TOKEN; signalbox token local prints one for this machine';
     throw new Problem('unauthenticated', `${what}: ${how}`, {}, { 'WWW-Authenticate': 'Bearer' });
+  }
+
+  /** Whether the token of a stream is what it was when the stream began. */
+  async #isStill({ id, role }: Caller, headers: Headers): Promise<boolean> {
+    const found = await this.#found(headers);
+    return found?.id === id && found.role === role;
   }
 
   async #run(operation: Operation, context: Context, caller: Caller): Promise<Answer | Response> {
@@ -187,14 +203,23 @@ class App implements Server {
     const query = checked(operation.query, queryOf(context), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
     const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
-    const limit = isStream ? [] : [AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS)];
-    const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
+    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, raw.headers)) : undefined;
+    const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
+    const signal = AbortSignal.any([raw.signal, this.#stop.signal, limit]);
     const run = (): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
         allowsCommands: this.#options.allowsCommands === true,
         github: this.#options.github,
       });
+    if (stream !== undefined) {
+      try {
+        return tracked((await run()) as Response, stream.leave);
+      } catch (error) {
+        stream.leave();
+        throw error;
+      }
+    }
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
@@ -208,6 +233,10 @@ class App implements Server {
     }
     return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
   }
+}
+
+function secretIn(headers: Headers): string | undefined {
+  return /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '')?.[1];
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {
