@@ -2,7 +2,8 @@
 // node scripts/bundle.mjs DIST: makes the JavaScript of DIST of src; the compiler makes its declarations. A hundred modules
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
-//     index.js, core/, store/, testing/, server/    what programs import, and chunks/, which they share
+//     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
+//     dashboard/           the page that the server hands out
 //     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
@@ -24,7 +25,7 @@ const src = join(root, 'src');
 
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
-  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'testing/index'],
+  ...['index', 'core/index', 'store/index', 'github/index', 'server/index', 'mcp/index', 'testing/index'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
@@ -32,7 +33,7 @@ const IMPORTED = [
 const FOR_BROWSERS = 'client/index';
 
 /** Programs, and what only the command line imports. */
-const NOT_DECLARED = ['server/index', 'testing/cluster-member', 'testing/simulation/main'];
+const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
@@ -70,6 +71,7 @@ const READABLE = {
 };
 
 await bundleLibrary();
+await bundleDashboard();
 await bundleForBrowsers();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
@@ -106,6 +108,43 @@ async function bundleLibrary() {
     ...READABLE,
   });
   await made.close();
+}
+
+/**
+ * The page: one script, one style sheet and the HTML that names them by a hash of their content, so that a browser keeps
+ * them for ever. `files.json` lists what the server may hand out.
+ */
+async function bundleDashboard() {
+  const source = join(src, 'dashboard');
+  const folder = join(dist, 'dashboard');
+  const made = await rolldown({
+    input: { app: join(source, 'main.tsx') },
+    platform: 'browser',
+    experimental: { attachDebugInfo: 'none' },
+  });
+  const { output } = await made.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: 'app-[hash].js',
+    codeSplitting: false,
+    comments: false,
+    minify: true,
+  });
+  await made.close();
+  const script = output[0].fileName;
+  const css = readdirSync(join(source, 'style'))
+    .sort()
+    .map((name) => readFileSync(join(source, 'style', name), 'utf8'))
+    .join('\n')
+    .replace(/\/\*[^]*?\*\//g, '')
+    .replace(/\s*\n\s*/g, '\n');
+  const style = `app-${createHash('sha256').update(css).digest('hex').slice(0, 12)}.css`;
+  writeFileSync(join(folder, style), css);
+  const html = readFileSync(join(source, 'index.html'), 'utf8').replace('app.css', style).replace('app.js', script);
+  writeFileSync(join(folder, 'index.html'), html);
+  const licences = ['preact'].map(licenceOf).join('\n');
+  writeFileSync(join(folder, 'licences.txt'), licences);
+  writeFileSync(join(folder, 'files.json'), JSON.stringify(['index.html', script, style, 'licences.txt']));
 }
 
 async function bundleForBrowsers() {

@@ -25,6 +25,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
   { name: 'status', summary: 'show locks, tasks, pipelines and members', load: () => import('./status.ts') },
+  { name: 'top', summary: 'the board on a terminal, live and driven by keys', load: () => import('./top.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   {
     name: 'witness',
@@ -32,6 +33,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./witness.ts'),
   },
   { name: 'serve', summary: 'serve the store over HTTP', load: () => import('./serve.ts') },
+  { name: 'mcp', summary: 'serve the store to a coding agent (MCP over stdio)', load: () => import('./mcp.ts') },
   { name: 'token', summary: 'make, list and revoke tokens for the server', load: () => import('./token.ts') },
   { name: 'maintain', summary: 'free stale holds now, or warn of them', load: () => import('./maintain.ts') },
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },

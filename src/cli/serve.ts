@@ -10,6 +10,7 @@ import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
+import { VERSION } from './version.ts';
 
 interface Flags {
   readonly port: number;
@@ -21,6 +22,11 @@ interface Flags {
   readonly github?: string;
   readonly rate?: number;
   readonly connections?: number;
+}
+
+/** What serves `/mcp`, loaded when it is first asked. */
+interface McpModule {
+  mcpOverHttp(box: unknown, options: object): unknown;
 }
 
 /** What this command uses of the library, which it loads by Node's own means with the packages that are installed. */
@@ -60,7 +66,8 @@ Examples:
   curl -H "Authorization: Bearer $(signalbox token local)" http://127.0.0.1:${DEFAULT_PORT}/v1/who
 
 Every request needs a token, on loopback too, because other users of this machine reach it: signalbox token.
-/docs describes the API for people, /openapi.json for programs. Several servers may serve one store.
+/docs describes the API for people, /openapi.json for programs; /mcp is for coding agents (signalbox mcp --help).
+Several servers may serve one store.
 Ctrl-C stops it; requests that wait keep their place in the queue.`,
     )
     .action(async (flags: Flags) => {
@@ -78,10 +85,14 @@ Ctrl-C stops it; requests that wait keep their place in the queue.`,
 async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): Promise<void> {
   const { importFile } = await import('./pipeline/import-file.ts');
   const { serve } = (await importFile('../server/index.js')) as ServerModule;
+  const mcp = async (box: unknown, clock: unknown): Promise<unknown> => {
+    const { mcpOverHttp } = (await importFile('../mcp/index.js')) as McpModule;
+    return mcpOverHttp(box, { version: VERSION, clock });
+  };
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const { port, host, cert, key, allowHost: hosts, allowCommands, github, rate, connections } = flags;
   const serving = await serve({
-    ...{ port, host, hosts, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
+    ...{ port, host, hosts, mcp, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
     ...given({ store, github, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });

@@ -14,7 +14,7 @@ export interface RemoteEventOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The server says something every 15 s. */
+/** The server says something every few seconds. */
 const SILENT_MS = 45_000;
 
 /** What happens in the store, in order. The event `resync` says that some were missed: read the state itself. */

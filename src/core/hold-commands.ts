@@ -96,7 +96,7 @@ function breakHolds<S extends ResourceState, Outcome>(
 /** Writes nothing. The lease was renewed in the store; this only checks that the hold still exists. */
 function heartbeat<S extends ResourceState, Outcome>(
   state: S,
-  { ttlMs: asked, ...claim }: Command<S, 'heartbeat'>,
+  { ttlMs: asked, maxHoldMs: askedInAll, ...claim }: Command<S, 'heartbeat'>,
   rules: Rules<S, Outcome>,
   at: Moment,
 ): GrantStep<S, Outcome> {
@@ -105,8 +105,10 @@ function heartbeat<S extends ResourceState, Outcome>(
   if (hold === undefined) return step(state, rules.says.absent(state.record));
   if (isStale(hold, at)) return step(state, LOST);
   if (asked === undefined) return step(state, { kind: 'refreshed', hold });
-  const ttlMs = shorter(asked, state.record.limits?.ttlMs) ?? asked;
-  return step(state, { kind: 'refreshed', hold, ttlMs });
+  const { limits } = state.record;
+  const ttlMs = shorter(asked, limits?.ttlMs) ?? asked;
+  const maxHoldMs = askedInAll === undefined ? undefined : shorter(askedInAll, limits?.maxHoldMs);
+  return step(state, { kind: 'refreshed', hold, ttlMs, ...(maxHoldMs !== undefined && { maxHoldMs }) });
 }
 
 function extend<S extends ResourceState, Outcome>(

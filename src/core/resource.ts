@@ -61,8 +61,8 @@ export type HoldCommand<H extends Hold> =
       readonly upTo?: Token;
       readonly broken?: readonly H[];
     }
-  /** `ttlMs`: the time without a renewal that the holder would like from now on; the answer says what it may have. */
-  | (Claim & { readonly kind: 'heartbeat'; readonly ttlMs?: number })
+  /** `ttlMs`, `maxHoldMs`: the times that the holder would like from now on; the answer says what it may have. */
+  | (Claim & { readonly kind: 'heartbeat'; readonly ttlMs?: number; readonly maxHoldMs?: number })
   /** Moves the hold to these leases. */
   | (Claim & Leases & { readonly kind: 'extend' })
   /** The requester gives up. If the request was granted meanwhile, the grant goes back. */

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
 import type { GitHubBoard } from './github-board.ts';
@@ -19,9 +20,10 @@ import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
 import { OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
-import type { Caller, Operation } from './operation.ts';
+import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
 export interface RequestNote {
@@ -39,6 +41,8 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /** Whether guards and pipelines may run commands on this machine. */
   readonly allowsCommands?: boolean;
+  /** The URL of the store; people are shown what it is, and not where. */
+  readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
   /** The most streams that each token may have open. */
@@ -51,6 +55,15 @@ export interface ServerOptions {
   /** The locks of a repository on GitHub. */
   readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
+  /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
+  readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
+}
+
+/** Something else that the server serves, behind the same gate, tokens and limits. */
+export interface Mounted {
+  /** `body`: what was sent, as JSON; undefined if nothing was. */
+  fetch(request: Request, caller: Caller, body: unknown): Promise<Response>;
+  close(): Promise<void>;
 }
 
 export interface Server {
@@ -85,6 +98,8 @@ class App implements Server {
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
+  readonly #store: StoreName;
+  #mcp: Promise<Mounted> | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
@@ -96,6 +111,7 @@ class App implements Server {
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
+    this.#store = storeName(options.store ?? 'memory:');
     this.#routes();
   }
 
@@ -105,6 +121,7 @@ class App implements Server {
 
   stop(): void {
     this.#stop.abort(new Error('the server stops'));
+    void this.#mcp?.then((mounted) => mounted.close()).catch(() => undefined);
   }
 
   async fetch(request: Request): Promise<Response> {
@@ -133,6 +150,8 @@ class App implements Server {
     for (const [path, { type, text }] of Object.entries(page)) {
       hono.get(path, () => new Response(text, { headers: { 'Content-Type': type } }));
     }
+    const dashboard = Dashboard.here();
+    for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
     const methods = new Map<string, string[]>();
     for (const operation of OPERATIONS) {
       const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
@@ -145,10 +164,29 @@ class App implements Server {
         throw new Problem('wrong-method', `this path accepts ${accepted}`, {}, { Allow: accepted });
       });
     }
+    if (this.#options.mcp !== undefined) hono.all('/mcp', (context) => this.#mounted(context));
     hono.notFound(() => {
       return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
     });
     hono.onError((error) => responseOf(answerOf(error)));
+  }
+
+  async #mounted({ req: { raw } }: Context): Promise<Response> {
+    const begun = this.#clock.monotonic();
+    let caller: Caller | undefined;
+    let response: Response;
+    try {
+      caller = await this.#callerOf(raw.headers);
+      this.#rate.take(caller.id);
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      response = await ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    } catch (error) {
+      response = responseOf(answerOf(error));
+    }
+    const ms = this.#clock.monotonic() - begun;
+    this.#options.onRequest?.({ operation: 'mcp', status: response.status, ms, caller: caller?.id });
+    return response;
   }
 
   async #answered(operation: Operation, context: Context): Promise<Response> {
@@ -210,6 +248,7 @@ class App implements Server {
       operation.run({
         ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
         allowsCommands: this.#options.allowsCommands === true,
+        store: this.#store,
         github: this.#options.github,
       });
     if (stream !== undefined) {

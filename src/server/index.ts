@@ -1,6 +1,6 @@
 /** The HTTP server. */
 
-export { type RequestNote, type Server, serverOf, type ServerOptions } from './app.ts';
+export { type Mounted, type RequestNote, type Server, serverOf, type ServerOptions } from './app.ts';
 export { listen, type Listening, type ListenOptions, MOST_CONNECTIONS, type TlsFiles } from './listen.ts';
 export { openApi } from './openapi.ts';
 export type { Operation } from './operation.ts';

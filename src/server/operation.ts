@@ -17,6 +17,12 @@ export interface Caller {
   readonly holders?: readonly string[];
 }
 
+/** `name`: a word for people, without the path of a user or the password of a server. */
+export interface StoreName {
+  readonly engine: 'memory' | 'embedded' | 'etcd';
+  readonly name: string;
+}
+
 export interface Call<Params, Query, Body> {
   readonly box: Signalbox;
   readonly caller: Caller;
@@ -28,6 +34,8 @@ export interface Call<Params, Query, Body> {
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;
   readonly headers: Headers;
+  /** The store that this server serves, as people are shown it. */
+  readonly store: StoreName;
   readonly hub: EventHub;
   /** Undefined if the server follows no repository on GitHub. */
   readonly github: GitHubBoard | undefined;

@@ -8,7 +8,8 @@ import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
-export interface ServeOptions extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond'> {
+export interface ServeOptions
+  extends ListenOptions, Pick<ServerOptions, 'hosts' | 'allowsCommands' | 'perSecond' | 'mcp'> {
   /** The store; the one of this place, if not given. */
   readonly store?: string | undefined;
   /** `owner/name`: lists the locks of this repository on GitHub too. */
@@ -25,7 +26,7 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, github, hosts, allowsCommands, perSecond, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, mcp, ...address } = options;
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
@@ -33,7 +34,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   try {
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
-      localToken,
+      ...{ localToken, mcp },
+      store: url,
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),

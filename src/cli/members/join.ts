@@ -60,7 +60,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
       const { id, argv } = memberAndCommand(words);
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
-      const ended = await runAlongside(argv, terms, 'on-a-terminal', async () => {
+      const ended = await runAlongside(argv, terms, 'now-and-then', async () => {
         const box = await openBox(command, { sessionTtlMs: ttl, maintains: true });
         try {
           return await joined(box, id, flags);

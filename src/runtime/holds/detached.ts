@@ -8,6 +8,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
+import { type ProcessIdentity, tieTo } from '../../host/index.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -68,10 +69,12 @@ async function acquired(
   const { runtime, resource } = of;
   const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);
   const sent = sentNow(runtime.clock);
-  const asked = options.ttlMs ?? DETACHED_TTL_MS;
-  const lease = await runtime.anchorLease(session, asked);
+  // A ticket is on a lease of its own time; once it is collected, the hold moves to one of the time of the hold.
+  const asked = (parks === undefined ? undefined : options.ticketMs) ?? options.ttlMs ?? DETACHED_TTL_MS;
+  const lease = await runtime.anchorLease(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
@@ -89,12 +92,13 @@ async function acquired(
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const ttlMs =
       grant.lease === lease.name
-        ? await bound(of, session, grant, lease, asked)
+        ? await bound(of, session, grant, { ...lease, askedMs: asked }, tie)
         : await heldBefore(of, session, grant, lease.leaseId);
     const { holder, token, id, maxHoldMs } = grant;
     const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
     const outcome = kind as DetachedHold['outcome'];
-    return { grant, detached: { resource, holder, token, id, outcome, ...times } };
+    const end = grant.lease === lease.name ? endOf(of, tie) : endOf(of, await of.tieOf(grant.lease));
+    return { grant, detached: { resource, holder, token, id, outcome, ...times, ...end } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -116,13 +120,13 @@ async function bound(
   of: AnyResource,
   session: Session,
   grant: Grant,
-  lease: OwnLease,
-  askedTtlMs: number,
+  lease: OwnLease & { readonly askedMs: number },
+  tie: ProcessIdentity | undefined,
 ): Promise<number> {
   const { runtime } = of;
-  const { holder, id, maxHoldMs, ttlMs = askedTtlMs } = grant;
+  const { holder, id, maxHoldMs, ttlMs = DETACHED_TTL_MS } = grant;
   const limit = maxHoldMs === undefined ? undefined : await runtime.anchorLease(session, maxHoldMs);
-  const other = ttlMs === askedTtlMs ? undefined : await runtime.anchorLease(session, ttlMs);
+  const other = ttlMs === lease.askedMs ? undefined : await runtime.anchorLease(session, ttlMs, tie);
   for (const made of [limit, other]) if (made !== undefined) runtime.presence.forgetLease(made.name);
   if (limit === undefined && other === undefined) return lease.ttlMs;
   const leases = { ...(limit && { limit: limit.name }), ...(other && { lease: other.name }) };
@@ -131,6 +135,23 @@ async function bound(
   if (other === undefined) return lease.ttlMs;
   await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
   return other.ttlMs;
+}
+
+/** Stores round up to whole seconds. */
+function isAbout(grantedMs: number, wantedMs: number): boolean {
+  return grantedMs >= wantedMs && grantedMs < wantedMs + 1000;
+}
+
+/** The process that the user named; throws if a hold cannot be tied to it. */
+function tieOf({ resource }: AnyResource, pid: number | undefined): ProcessIdentity | undefined {
+  if (pid === undefined) return undefined;
+  const tie = tieTo(pid);
+  if (!tie.ok) throw new Failure('invalid', `${resource}: ${tie.problem}`);
+  return tie.process;
+}
+
+function endOf({ runtime }: AnyResource, tie: ProcessIdentity | undefined): Pick<DetachedHold, 'endsWithPid'> {
+  return tie === undefined || runtime.store.endLeaseWith === undefined ? {} : { endsWithPid: tie.pid };
 }
 
 /**
@@ -166,16 +187,17 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
   const { clock, store } = of.runtime;
   const sent = sentNow(clock);
   let ttlMs = await renewedAndLimited(of, session, grant);
-  const { holder, token, id, maxHoldMs } = grant;
-  // The resource allows less than the lease of the ticket has. Stores round up to whole seconds.
-  if (ttlMs !== undefined && grant.ttlMs !== undefined && ttlMs >= grant.ttlMs + 1000) {
-    const shortened = await extend(of, { holder, token }, grant.ttlMs);
-    ttlMs = 'ttlMs' in shortened ? shortened.ttlMs : undefined;
+  const { holder, token, id, maxHoldMs, ttlMs: wantedMs = DETACHED_TTL_MS } = grant;
+  const end = endOf(of, await of.tieOf(grant.lease));
+  // The ticket has another time than the hold.
+  if (ttlMs !== undefined && !isAbout(ttlMs, wantedMs)) {
+    const moved = await extend(of, { holder, token }, wantedMs, {});
+    ttlMs = 'ttlMs' in moved ? moved.ttlMs : undefined;
   }
   // The answers may have taken so long that the lease has ended by now.
   if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
   const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times };
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times, ...end };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
@@ -225,25 +247,34 @@ export function refreshed(ttlMs: number): Extract<RenewOutcome, { kind: 'refresh
   return { kind: 'refreshed', ttlMs, renewWithinMs: renewWithinMs(ttlMs) };
 }
 
-export async function extend(of: AnyResource, claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
-  const problem = requestProblem({ ttlMs }, ['ttlMs']);
+export async function extend(
+  of: AnyResource,
+  claim: HoldClaim,
+  ttlMs: number,
+  { maxHoldMs }: { readonly maxHoldMs?: number },
+): Promise<RenewOutcome> {
+  const asked = { ttlMs, ...(maxHoldMs !== undefined && { maxHoldMs }) };
+  const problem = requestProblem(asked, ['ttlMs']);
   if (problem !== undefined) throw new Failure('invalid', `${of.resource}: ${problem}`);
-  const before = await of.submit({ kind: 'heartbeat', ttlMs, ...checked(of, claim) });
+  const before = await of.submit({ kind: 'heartbeat', ...asked, ...checked(of, claim) });
   if (before.kind === 'lost') return { kind: 'lost' };
   if (before.hold === undefined) return { kind: 'not-owner' };
   if (isOfSession(before.hold.lease)) return kept(of, before.hold);
-  const { ttlMs: allowed = ttlMs } = before as { readonly ttlMs?: number };
+  const { ttlMs: allowed = ttlMs, maxHoldMs: allowedInAll } = before as Partial<typeof asked>;
   const { runtime } = of;
-  const lease = await runtime.anchorLease(await runtime.ready(), allowed);
-  runtime.presence.forgetLease(lease.name);
-  const move = { lease: lease.name, ttlMs: allowed };
+  const tie = await of.tieOf(before.hold.lease);
+  const session = await runtime.ready();
+  const lease = await runtime.anchorLease(session, allowed, tie);
+  const limit = allowedInAll === undefined ? undefined : await runtime.anchorLease(session, allowedInAll);
+  const made = [lease, ...(limit === undefined ? [] : [limit])];
+  for (const { name } of made) runtime.presence.forgetLease(name);
+  const move = { lease: lease.name, ttlMs: allowed, ...(limit !== undefined && { limit: limit.name }) };
   const outcome = await of.submit({ kind: 'extend', ...checked(of, claim), ...move });
-  const [ended, result]: [string | undefined, RenewOutcome] =
-    outcome.kind === 'refreshed'
-      ? [await endingOf(of, before.hold), refreshed(lease.ttlMs)]
-      : [lease.leaseId, { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' }];
-  if (ended !== undefined) await runtime.store.revokeLease(ended).catch(() => undefined);
-  return result;
+  const isDone = outcome.kind === 'refreshed';
+  const ended = isDone ? await endingOf(of, before.hold, limit !== undefined) : made.map(({ leaseId }) => leaseId);
+  for (const one of ended) await runtime.store.revokeLease(one).catch(() => undefined);
+  if (!isDone) return { kind: outcome.kind === 'lost' ? 'lost' : 'not-owner' };
+  return { ...refreshed(lease.ttlMs), ...(allowedInAll !== undefined && { maxHoldMs: allowedInAll }) };
 }
 
 export async function release(
@@ -256,8 +287,8 @@ export async function release(
   const outcome = await of.submit({ kind: 'release', elsewhere: true, ...named });
   if (outcome.kind === 'released') {
     if (outcome.hold !== undefined) measureEnd(of, outcome.hold);
-    const lease = outcome.hold === undefined ? undefined : await endingOf(of, outcome.hold);
-    if (lease !== undefined) await of.runtime.store.revokeLease(lease).catch(() => undefined);
+    const leases = outcome.hold === undefined ? [] : await endingOf(of, outcome.hold, false);
+    for (const lease of leases) await of.runtime.store.revokeLease(lease).catch(() => undefined);
     return { kind: 'released' };
   }
   if (outcome.kind === 'ambiguous') {
@@ -333,11 +364,13 @@ function checkedHolder({ resource }: AnyResource, holder: string): string {
 }
 
 /**
- * The lease to end with the hold; undefined for a session, whose end would end all other holds of its process. A lease that
- * cannot be read ends by itself, so that is no error.
+ * The leases to end with the hold, or when it moves to others; not a session, whose end would end all other holds of its
+ * process. A lease that cannot be read ends by itself, so that is no error.
  */
-async function endingOf(of: AnyResource, { lease }: Grant): Promise<string | undefined> {
-  return isOfSession(lease) ? undefined : of.leaseIdOf(lease).catch(() => undefined);
+async function endingOf(of: AnyResource, { lease, limit }: Grant, withLimit: boolean): Promise<readonly string[]> {
+  const names = [...(isOfSession(lease) ? [] : [lease]), ...(withLimit && limit !== undefined ? [limit] : [])];
+  const ids = await Promise.all(names.map((name) => of.leaseIdOf(name).catch(() => undefined)));
+  return ids.filter((id) => id !== undefined);
 }
 
 /** A lease has the name of its session, or of the request for which it was made. */

@@ -2,6 +2,7 @@
 import type { Settings, Token } from '../../core/index.ts';
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import type { Coordinated } from '../write/machines.ts';
+import { milliseconds, refuseWrongValues } from '../options.ts';
 import { extend, release, renew } from './detached.ts';
 import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
@@ -35,10 +36,11 @@ export abstract class NamedResource {
 
   /**
    * Changes how long a detached hold lasts without a renewal, as far as the settings allow it. A hold on a session lasts as
-   * long as the session, and stays on it.
+   * long as the session, and stays on it. `maxHoldMs`: how long it may last in all, counted from now.
    */
-  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
-    return extend(this.#of, claim, ttlMs);
+  extend(claim: HoldClaim, ttlMs: number, options: { readonly maxHoldMs?: number } = {}): Promise<RenewOutcome> {
+    refuseWrongValues(options, { maxHoldMs: milliseconds });
+    return extend(this.#of, claim, ttlMs, options);
   }
 
   /**

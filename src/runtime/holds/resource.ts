@@ -13,7 +13,8 @@ import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './a
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { handedOut } from './hand-out.ts';
 import type { KeptHold } from './hold.ts';
-import { anchorKey } from '../layout.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
+import { anchorKey, decode, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
@@ -23,7 +24,7 @@ import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { strategyFields } from '../strategy.ts';
 import type { Session } from '../session/session.ts';
-import { readRange } from '../../store/index.ts';
+import { type KeyValue, readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
 import type { Breaking, HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
@@ -186,16 +187,26 @@ export class Resource<
   }
 
   async leaseIdOf(lease: string): Promise<string | undefined> {
+    return (await this.#anchorOf(lease))?.lease ?? undefined;
+  }
+
+  /** The process with which a lease ends, if it was tied to one. */
+  async tieOf(lease: string): Promise<ProcessIdentity | undefined> {
+    const anchor = await this.#anchorOf(lease);
+    return anchor === undefined ? undefined : tieIn(decode<Json>(anchor));
+  }
+
+  async #anchorOf(lease: string): Promise<KeyValue | undefined> {
     const { store, stopped } = this.runtime;
     const { pairs } = await this.untilAnswered(() => readRange(store, { key: anchorKey(lease) }, stopped));
-    return pairs[0]?.lease ?? undefined;
+    return pairs[0];
   }
 }
 
 /** Of either kind, where the difference does not matter. */
 export type AnyResource = Pick<
   Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>,
-  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'untilAnswered'
+  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'
 >;
 
 /** The fields that every request has; those that were not given are left out. */

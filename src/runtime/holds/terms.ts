@@ -30,6 +30,13 @@ export interface DetachedOptions<Meta = Json> extends RequestOptions<Meta>, Wait
   readonly holder: string;
   /** Without a renewal for this long, the hold is stale: 60 s, or what the resource was configured to. */
   readonly ttlMs?: number;
+  /** Without a `collect` for this long, a ticket leaves the queue, and its grant goes back; `ttlMs`, if not given. */
+  readonly ticketMs?: number;
+  /**
+   * A process of this user and this machine: the request and the hold end as soon as it does. It is seen on a store in a file;
+   * on other stores only `ttlMs` counts.
+   */
+  readonly pid?: number;
 }
 
 /** Identifies a detached hold, to renew or release it. */
@@ -64,12 +71,19 @@ export interface DetachedHold extends HoldClaim {
   readonly renewWithinMs: number;
   /** The hold ends after this time, however well it is renewed; absent if that is not limited. */
   readonly maxHoldMs?: number;
+  /** The process with which the hold ends; absent if there is none, or if this store cannot see it end. */
+  readonly endsWithPid?: number;
 }
 
 /** What `renew` and `extend` answer. */
 export type RenewOutcome =
-  /** Renewed for `ttlMs`; the next renewal should come within `renewWithinMs`. */
-  | { readonly kind: 'refreshed'; readonly ttlMs: number; readonly renewWithinMs: number }
+  /** Renewed for `ttlMs`; the next renewal should come within `renewWithinMs`. `maxHoldMs`: how long it may last, if that was asked. */
+  | {
+      readonly kind: 'refreshed';
+      readonly ttlMs: number;
+      readonly renewWithinMs: number;
+      readonly maxHoldMs?: number;
+    }
   /** The hold rests on a session, which its own process renews: nothing was done. `ttlMs`: of that session. */
   | { readonly kind: 'attached'; readonly ttlMs: number }
   | { readonly kind: 'lost' }

@@ -51,7 +51,7 @@ export const guards: readonly Operation[] = [
   }),
 ];
 
-function refuseUnlessAllowed(caller: Caller, condition: Condition, allowsCommands: boolean): void {
+export function refuseUnlessAllowed(caller: Caller, condition: Condition, allowsCommands: boolean): void {
   const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
   if (kinds.has('command')) {
     refuseUnlessAdministrator(caller, 'a command in a condition');

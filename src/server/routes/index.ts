@@ -1,5 +1,6 @@
 /** All operations. */
 import type { Operation } from '../operation.ts';
+import { board } from './board.ts';
 import { bus } from './bus.ts';
 import { events } from './events.ts';
 import { github } from './github.ts';
@@ -19,6 +20,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...guards,
   ...pipelines,
   ...looking,
+  ...board,
   ...github,
   ...events,
   ...bus,

@@ -106,7 +106,7 @@ export class SlotsWorker extends User {
     const claim = await (isByTicket ? this.withTicket(pool, options, () => undefined) : pool.acquireDetached(options));
     await this.pause(1000);
     if (this.random.chance(0.5)) await pool.renew(claim);
-    if (this.random.chance(0.3)) await pool.extend(claim, 2000);
+    if (this.random.chance(0.3)) await pool.extend(claim, 2000, { maxHoldMs: 20_000 });
     if (this.random.chance(0.7)) await pool.release(claim);
   }
 

@@ -1,0 +1,276 @@
+/**
+ * Holds over stdio: they rest on the session of this process, so nobody has to renew them, and they end with the process.
+ *
+ *     ask ──▶ pending ──granted──▶ uncollected ──collect──▶ held ──release──▶ gone
+ *                └─────── nobody asks for the window ───────┴──▶ gone
+ *
+ * Each is limited by a timer of this process, which its holder may set again; a limit in the store could not be moved.
+ */
+import type { Clock, Timer } from '../clock.ts';
+import { randomHex } from '../host/random.ts';
+import type { LockHold, SemaphoreHold } from '../runtime/holds/public-hold.ts';
+import type { ClaimReleaseOutcome, HoldClaim } from '../runtime/holds/terms.ts';
+import type { WaitStatus } from '../runtime/holds/acquisition.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { given } from '../server/routes/holds.ts';
+import type { McpLimits } from './limits.ts';
+import type { QueuePlace } from './place.ts';
+import {
+  type Asked,
+  type ClaimedTask,
+  type ClaimWanted,
+  type Granted,
+  type Held,
+  heldBy,
+  type Named,
+  type Queued,
+  type Renewed,
+  resourceOf,
+  type Seat,
+  type Want,
+} from './seat.ts';
+
+type AnyHold = LockHold | SemaphoreHold;
+
+/** A request that waits, or was granted and not collected. */
+interface Pending {
+  readonly ticket: string;
+  readonly want: Want;
+  readonly abort: AbortController;
+  hold?: AnyHold;
+  failure?: Error;
+  /** Resolves when there is a hold or a failure. */
+  readonly settled: Promise<void>;
+  window: Timer | undefined;
+}
+
+interface Kept {
+  readonly hold: AnyHold;
+  limit: Timer;
+  /** Why it ended by itself. */
+  ended?: string;
+}
+
+/** So many holds that ended by themselves are remembered, to tell their holders why. */
+const MOST_ENDED = 1_000;
+
+export class AttachedSeat implements Seat {
+  readonly renewsItself = true;
+  readonly #box: Signalbox;
+  readonly #limits: McpLimits;
+  readonly #clock: Clock;
+  readonly #pending = new Map<string, Pending>();
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
+    this.#box = box;
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  async ask(want: Want): Promise<Asked> {
+    if (!want.waits) return this.#granted(await this.#acquire(want, { strategy: 'fail-fast' }), want.maxHoldMs);
+    // A client that asks again goes on at its place instead of standing there twice.
+    const before = [...this.#pending.values()].find((one) => isSame(one.want, want));
+    if (before !== undefined) return this.#answer(before);
+    const { pending, waits } = this.#begin(want);
+    await Promise.race([pending.settled, waits]);
+    return this.#answer(pending);
+  }
+
+  #begin(want: Want): { readonly pending: Pending; readonly waits: Promise<void> } {
+    const abort = new AbortController();
+    let nowWaits = (): void => undefined;
+    const waits = new Promise<void>((resolve) => (nowWaits = resolve));
+    const onWaiting = (_: WaitStatus): void => nowWaits();
+    const ticket = randomHex(8);
+    const pending: Pending = {
+      ...{ ticket, want, abort, window: undefined },
+      settled: this.#acquire(want, { signal: abort.signal, onWaiting }).then(
+        (hold) => void (pending.hold = hold),
+        (error: Error) => void (pending.failure = error),
+      ),
+    };
+    this.#pending.set(ticket, pending);
+    return { pending, waits };
+  }
+
+  #acquire(want: Want, how: object): Promise<AnyHold> {
+    const { kind, holder, mode, slots, capacity, reason, priority } = want;
+    const own = kind === 'lock' ? { mode } : { weight: slots };
+    const of = resourceOf(this.#box, want, capacity);
+    return of.acquire({ ...(given({ holder, reason, priority, ...own }) as object), ...how }) as Promise<AnyHold>;
+  }
+
+  async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
+    const pending = this.#pendingOf(ticket, holder, of);
+    if (pending === undefined) return { kind: 'gone' };
+    pending.window?.cancel();
+    await this.#within(pending.settled, waitMs, signal);
+    return this.#answer(pending);
+  }
+
+  /** Hands out the hold, or tells how the request waits; from then on the window runs. */
+  async #answer(pending: Pending): Promise<Asked> {
+    const { ticket, want, hold, failure } = pending;
+    pending.window?.cancel();
+    if (failure !== undefined) {
+      this.#pending.delete(ticket);
+      throw failure;
+    }
+    if (hold !== undefined) {
+      this.#pending.delete(ticket);
+      if (!hold.isValid) throw new NotAcquired(hold.resource, { kind: 'lost' });
+      return this.#granted(hold, want.maxHoldMs);
+    }
+    pending.window = this.#clock.timer(this.#limits.windowMs, () => void this.#abandon(pending));
+    return this.#queued(ticket, want);
+  }
+
+  async #queued(ticket: string, { kind, name, holder }: Want): Promise<Queued> {
+    const { locks, semaphores } = await this.#box.survey({ resource: { kind, name } });
+    const [one] = [...locks, ...semaphores];
+    const position = one?.waiting.find((waiter) => waiter.holder === holder)?.position;
+    const others = (one?.holds ?? []).filter((hold) => hold.holder !== holder);
+    const holders = others.map(({ holder: who, token, acquiredAt, reason }) => ({
+      ...{ holder: who, token, acquiredAt },
+      ...(reason !== undefined && { reason }),
+    }));
+    return { kind: 'waiting', ticket, position, holders };
+  }
+
+  async #abandon(pending: Pending): Promise<void> {
+    this.#pending.delete(pending.ticket);
+    pending.abort.abort();
+    await pending.settled;
+    await pending.hold?.release().catch(() => undefined);
+  }
+
+  async withdraw({ ticket, holder, ...of }: QueuePlace): Promise<boolean> {
+    const pending = this.#pendingOf(ticket, holder, of);
+    if (pending === undefined) return false;
+    pending.window?.cancel();
+    await this.#abandon(pending);
+    return true;
+  }
+
+  #pendingOf(ticket: string, holder: string, { kind, name }: Named): Pending | undefined {
+    const pending = this.#pending.get(ticket);
+    const { want } = pending ?? {};
+    return want?.holder === holder && want.kind === kind && want.name === name ? pending : undefined;
+  }
+
+  #granted(hold: AnyHold, maxHoldMs: number): Granted {
+    const { resource, holder, token, isReentry } = hold;
+    // A re-entry is the hold that its holder had: that one is kept already, or belongs to another process.
+    if (!isReentry) this.#keep(hold, maxHoldMs);
+    return {
+      ...{ kind: 'granted', resource, holder, token, isHeldBefore: isReentry, maxHoldMs },
+      ...('mode' in hold ? { mode: hold.mode } : { slots: hold.slots }),
+    };
+  }
+
+  #keep(hold: AnyHold, maxHoldMs: number): void {
+    const key = keyOf(hold.resource, hold);
+    const kept: Kept = { hold, limit: this.#limit(key, maxHoldMs) };
+    this.#kept.set(key, kept);
+    hold.signal.addEventListener('abort', () => this.#end(key, hold.lost?.message ?? 'it was lost'), { once: true });
+  }
+
+  #limit(key: string, maxHoldMs: number): Timer {
+    const minutes = Math.round(maxHoldMs / 60_000);
+    return this.#clock.timer(maxHoldMs, () => {
+      const kept = this.#kept.get(key);
+      this.#end(key, `it was released after ${minutes} minutes, its limit, because nobody extended it`);
+      void kept?.hold.release().catch(() => undefined);
+    });
+  }
+
+  #end(key: string, why: string): void {
+    const kept = this.#kept.get(key);
+    if (kept === undefined || kept.ended !== undefined) return;
+    kept.limit.cancel();
+    kept.ended = why;
+    const ended = [...this.#kept].filter(([, one]) => one.ended !== undefined);
+    const [oldest] = ended;
+    if (ended.length > MOST_ENDED && oldest !== undefined) this.#kept.delete(oldest[0]);
+  }
+
+  async renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed> {
+    const one = resourceOf(this.#box, of);
+    const key = keyOf(one.resource, claim);
+    const kept = this.#kept.get(key);
+    if (kept?.ended !== undefined) return { kind: 'lost', why: kept.ended };
+    if (kept !== undefined) {
+      if (!kept.hold.isValid) return { kind: 'lost' };
+      if (maxHoldMs === undefined) return { kind: 'renewed' };
+      kept.limit.cancel();
+      kept.limit = this.#limit(key, maxHoldMs);
+      return { kind: 'renewed', maxHoldMs };
+    }
+    const outcome = await one.renew(claim);
+    if (outcome.kind === 'lost' || outcome.kind === 'not-owner') return { kind: outcome.kind };
+    return { kind: 'renewed', ttlMs: outcome.ttlMs };
+  }
+
+  async release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome> {
+    const one = resourceOf(this.#box, of);
+    const mine = [...this.#kept].filter(
+      ([, { hold, ended }]) =>
+        ended === undefined &&
+        hold.resource === one.resource &&
+        hold.holder === claim.holder &&
+        (claim.token === undefined || hold.token === claim.token),
+    );
+    const [found] = mine;
+    if (found === undefined || mine.length > 1) return one.release(claim);
+    const [key, { hold, limit }] = found;
+    limit.cancel();
+    this.#kept.delete(key);
+    const outcome = await hold.release();
+    return { kind: outcome.kind === 'released' ? 'released' : 'not-owner' };
+  }
+
+  /** Why a hold of this process ended by itself, if it did. */
+  whyLost({ kind, name }: Named, { holder, token }: HoldClaim): string | undefined {
+    return this.#kept.get(keyOf(`${kind}/${name}`, { holder, token }))?.ended;
+  }
+
+  async claim({ task, waitMs, capabilities = [], ...wanted }: ClaimWanted): Promise<ClaimedTask> {
+    const { tasks } = this.#box;
+    const options = { ...wanted, capabilities, waitMs };
+    const { id, holder, token, attempt, data } =
+      task === undefined ? await tasks.claimNext(options) : await tasks.claim(task, options);
+    return { task: id, holder, token, attempt, data };
+  }
+
+  /** The process renews what it holds. */
+  async touch(holder: string): Promise<readonly Held[]> {
+    const held = await heldBy(this.#box, holder);
+    return held.map(({ resource, token }) => ({ resource, token }));
+  }
+
+  async #within(settled: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = this.#clock.timer(ms, resolve);
+      const over = (): void => {
+        timer.cancel();
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      signal.addEventListener('abort', over, { once: true });
+      void settled.then(over);
+    });
+  }
+}
+
+function keyOf(resource: string, { holder, token }: HoldClaim): string {
+  return JSON.stringify([resource, holder, token]);
+}
+
+function isSame(one: Want, other: Want): boolean {
+  const fields = ['kind', 'name', 'holder', 'mode', 'slots'] as const;
+  return fields.every((field) => one[field] === other[field]);
+}

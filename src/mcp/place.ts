@@ -1,0 +1,66 @@
+/**
+ * Tickets and task ids. They carry all that is needed to go on with a wait, so that any server of the store can, and nothing
+ * is kept between two requests. They grant nothing: what they say is checked like a new request.
+ */
+import { z } from 'zod';
+import { conditionProblem, type Condition, nameProblem } from '../core/index.ts';
+import { shown } from '../failure.ts';
+import { Problem } from '../server/problem.ts';
+
+const name = z.string().refine((text) => nameProblem(text, 'name') === undefined);
+const times = { since: z.number(), until: z.number() };
+
+/** A request for a lock or slots that waits in the queue. */
+const queued = z.strictObject({
+  of: z.literal('hold'),
+  kind: z.enum(['lock', 'semaphore']),
+  name,
+  holder: name,
+  ticket: name,
+  ...times,
+});
+/** A worker that waits for a task. It has no place in a queue: any worker may get any task. */
+const claiming = z.strictObject({
+  of: z.literal('claim'),
+  id: name,
+  holder: name,
+  task: name.optional(),
+  capabilities: z.array(z.string().max(200)).max(100).optional(),
+  ...times,
+});
+/** A wait until a condition holds. */
+const guarding = z.strictObject({
+  of: z.literal('guard'),
+  holder: name.optional(),
+  condition: z.custom<Condition>((value) => conditionProblem(value) === undefined),
+  ...times,
+});
+const place = z.discriminatedUnion('of', [queued, claiming, guarding]);
+
+export type QueuePlace = z.infer<typeof queued>;
+export type ClaimPlace = z.infer<typeof claiming>;
+export type GuardPlace = z.infer<typeof guarding>;
+export type Place = QueuePlace | ClaimPlace | GuardPlace;
+
+const PREFIX = 'sbx-';
+/** A task id travels in a header too. */
+export const LONGEST_PLACE = 6_000;
+
+export function placeText(of: Place): string {
+  return PREFIX + Buffer.from(JSON.stringify(of)).toString('base64url');
+}
+
+export function placeIn(text: string): Place {
+  const found = text.startsWith(PREFIX) && text.length <= LONGEST_PLACE ? parsed(text.slice(PREFIX.length)) : undefined;
+  if (found !== undefined) return found;
+  throw new Problem('invalid-input', `${shown(text)} is not a ticket of signalbox; pass it exactly as it was answered`);
+}
+
+function parsed(text: string): Place | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+    return place.safeParse(value).data as Place | undefined;
+  } catch {
+    return undefined;
+  }
+}

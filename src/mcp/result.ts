@@ -1,0 +1,111 @@
+/**
+ * What tools answer. Every result has `status` for programs, `message` for the model and its user, and `next`: what to call
+ * next. A lock that is busy is an answer; a hold that was lost, or is another's, is an error.
+ */
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { type FailureCode, redactedWords } from '../failure.ts';
+import { NotAcquired, type Refusal } from '../runtime/refusal.ts';
+import { answerOf } from '../server/problem.ts';
+
+export interface Told {
+  readonly status: string;
+  readonly message: string;
+  readonly next: string;
+  readonly isError?: true;
+  /** Further fields of the answer. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+export const NOTHING_NEXT = 'Nothing.';
+
+export function told(status: string, message: string, next: string, details: Told['details'] = {}): Told {
+  return { status, message, next, details };
+}
+
+export function refused(status: string, message: string, next: string, details: Told['details'] = {}): Told {
+  return { status, message, next, details, isError: true };
+}
+
+/** The same as structured content and as text, for clients that pass only one of them to the model. */
+export function resultOf({ status, message, next, details = {}, isError }: Told): CallToolResult {
+  const body = { status, message, next, ...details };
+  const text = JSON.stringify(body);
+  // What a client gets must be JSON: no undefined fields.
+  const structuredContent = JSON.parse(text) as Record<string, unknown>;
+  return { content: [{ type: 'text', text }], structuredContent, ...(isError === true && { isError }) };
+}
+
+/** What a thrown failure or refusal is told as. Of a bug no more than that there is one. */
+export function failureTold(error: unknown): Told {
+  const { body } = answerOf(error);
+  const { code, detail } = body as { readonly code: string; readonly detail: string };
+  if (error instanceof NotAcquired) {
+    const { resource, refusal } = error;
+    const { status = refusal.kind, next, isError } = AFTER_REFUSAL[refusal.kind];
+    return { ...told(status, detail, next, { resource }), ...(isError === true && { isError }) };
+  }
+  const status = code === 'gone' || code === 'hold-lost' ? 'lost' : code;
+  const next = Object.hasOwn(AFTER, status)
+    ? AFTER[status as keyof typeof AFTER]
+    : 'Correct the arguments and call again.';
+  return refused(status, redactedWords(detail), next);
+}
+
+interface After {
+  /** What the refusal is called here, if it has another name. */
+  readonly status?: string;
+  readonly next: string;
+  /** Absent for a refusal that is an answer: the model may simply go on with something else. */
+  readonly isError?: true;
+}
+
+const WAIT_OR_LEAVE = 'Do something else first, or call acquire with a larger waitSeconds to wait in line.';
+const AGAIN = 'Nothing is held. Call again.';
+const ANOTHER_TASK = 'Claim another task: call claim without a task.';
+
+const AFTER_REFUSAL = {
+  busy: { next: WAIT_OR_LEAVE },
+  full: { status: 'busy', next: WAIT_OR_LEAVE },
+  'timed-out': { status: 'busy', next: WAIT_OR_LEAVE },
+  none: { next: 'There is nothing to do now. Call claim with waitSeconds to wait for a task.' },
+  taken: { next: ANOTHER_TASK },
+  blocked: { next: ANOTHER_TASK },
+  finished: { next: ANOTHER_TASK },
+  unfit: { next: ANOTHER_TASK },
+  missing: { next: 'Check the id with status, or publish the task first.', isError: true },
+  deadlock: {
+    next: 'Release what you hold, so that the others can go on; then ask again, always in the same order.',
+    isError: true,
+  },
+  'upgrade-conflict': { next: 'Release your shared hold, then acquire it exclusively.', isError: true },
+  'too-large': { next: 'Nothing is held. Ask with a shorter reason.', isError: true },
+  impossible: { next: 'Nothing is held. Ask for fewer slots.', isError: true },
+  'capacity-mismatch': { next: 'Nothing is held. Ask without capacity, or name the right one.', isError: true },
+  lost: { next: AGAIN, isError: true },
+  aborted: { next: AGAIN, isError: true },
+  closed: { next: AGAIN, isError: true },
+  'session-lost': { next: AGAIN, isError: true },
+} satisfies Record<Refusal['kind'], After> as Readonly<Record<Refusal['kind'], After>>;
+
+const STOP = 'Stop the work that needed it: another holder may have it by now. Call acquire to ask again.';
+
+const AFTER = {
+  lost: STOP,
+  'not-owner': 'Change nothing. Call status to see who has it.',
+  'wrong-role': 'Ask your user for a token with that role.',
+  'foreign-holder': 'Use a holder that this token may act for.',
+  'commands-off': 'Check a condition without a command.',
+  internal: 'Tell your user that signalbox has a bug here, and what you called.',
+  'too-many-requests': 'Wait a second, then call again.',
+  invalid: 'Correct the arguments and call again.',
+  unavailable: 'Nothing was done. Try again in a few seconds.',
+  closed: 'Nothing was done. The server is stopping; try again in a few seconds.',
+  'outcome-unknown': 'It may have been done. Call status and look before you try again.',
+  corrupt: 'Tell your user: signalbox doctor says more.',
+  inconsistent: 'Tell your user: signalbox doctor says more.',
+  compacted: 'Call again.',
+  'not-found': 'Call again.',
+  forbidden: 'Tell your user: the server cannot use its store.',
+  'not-acquired': AGAIN,
+  'hold-lost': STOP,
+} satisfies Record<FailureCode, string> & Record<string, string>;

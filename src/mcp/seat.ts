@@ -1,0 +1,127 @@
+/**
+ * How the holds of agents live. Over stdio one process serves one client for as long as that runs: its holds rest on the
+ * session of the process (`attached-seat.ts`). Over HTTP every request stands alone: holds have leases of their own, and any
+ * server of the store goes on with them (`detached-seat.ts`).
+ */
+import type { LockMode } from '../core/index.ts';
+import type { Lock } from '../runtime/holds/lock.ts';
+import type { Semaphore } from '../runtime/holds/semaphore.ts';
+import type { ClaimReleaseOutcome, HoldClaim } from '../runtime/holds/terms.ts';
+import type { HeldBy } from '../runtime/refusal.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { QueuePlace } from './place.ts';
+
+export type Kind = 'lock' | 'semaphore';
+
+export interface Named {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+/** What an agent asks for. */
+export interface Want extends Named {
+  readonly holder: string;
+  /** Whether to wait in the queue. */
+  readonly waits: boolean;
+  readonly mode?: LockMode | undefined;
+  readonly slots?: number | undefined;
+  readonly capacity?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly priority?: number | undefined;
+  readonly maxHoldMs: number;
+}
+
+export interface Granted extends HoldClaim {
+  readonly kind: 'granted';
+  readonly resource: string;
+  /** Whether the holder had it already. */
+  readonly isHeldBefore: boolean;
+  readonly mode?: LockMode;
+  readonly slots?: readonly number[];
+  /** It ends when its holder has called nothing for this long; absent if the process renews it. */
+  readonly ttlMs?: number;
+  readonly maxHoldMs?: number;
+}
+
+export interface Queued {
+  readonly kind: 'waiting';
+  readonly ticket: string;
+  readonly position: number | undefined;
+  readonly holders: readonly HeldBy[];
+}
+
+export type Asked = Granted | Queued | { readonly kind: 'gone' };
+
+export type Renewed =
+  | { readonly kind: 'renewed'; readonly ttlMs?: number; readonly maxHoldMs?: number }
+  | { readonly kind: 'lost'; readonly why?: string }
+  | { readonly kind: 'not-owner' };
+
+export interface ClaimWanted {
+  readonly holder: string;
+  readonly task?: string | undefined;
+  readonly capabilities?: readonly string[] | undefined;
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ClaimedTask {
+  readonly task: string;
+  readonly holder: string;
+  readonly token: number;
+  readonly attempt: number;
+  readonly data: unknown;
+  readonly ttlMs?: number;
+}
+
+/** Throws `NotAcquired` where a request is refused. */
+export interface Seat {
+  /** Whether holds are renewed while nobody calls. */
+  readonly renewsItself: boolean;
+  /** Grants at once, or leaves the request in the queue. */
+  ask(want: Want): Promise<Asked>;
+  /** Goes on with a request for at most `waitMs`. Keeps its place for another window. */
+  collect(place: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked>;
+  /** Leaves the queue; a hold that it was granted goes back. Answers whether there was such a request. */
+  withdraw(place: QueuePlace): Promise<boolean>;
+  renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed>;
+  release(of: Named, claim: { readonly holder: string; readonly token?: number }): Promise<ClaimReleaseOutcome>;
+  claim(wanted: ClaimWanted): Promise<ClaimedTask>;
+  /** A holder called: what it holds lasts for its full time again. Answers what that is. */
+  touch(holder: string): Promise<readonly Held[]>;
+}
+
+/** Something that a holder has. */
+export interface Held {
+  readonly resource: string;
+  readonly token: number;
+}
+
+export function resourceOf(box: Signalbox, { kind, name }: Named, capacity?: number): Lock | Semaphore {
+  if (kind === 'lock') return box.lock(name);
+  return box.semaphore(name, capacity === undefined ? {} : { capacity });
+}
+
+/** The holds and claims of one holder, whichever process took them. */
+export async function heldBy(
+  box: Signalbox,
+  holder: string,
+): Promise<readonly (Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } })[]> {
+  const [{ locks, semaphores }, tasks] = await Promise.all([box.survey(), box.tasks.list({ status: 'running' })]);
+  const named = [
+    ...locks.map((one) => ({ ...one, kind: 'lock' as const })),
+    ...semaphores.map((one) => ({ ...one, kind: 'semaphore' as const })),
+  ];
+  return [
+    ...named.flatMap(({ kind, name, resource, holds }) =>
+      holds
+        .filter((hold) => hold.holder === holder && !hold.isStale)
+        .map(({ token, isAttached }) => ({ resource, token, isAttached, of: { kind, name } })),
+    ),
+    ...tasks.flatMap(({ id, owner, token }) =>
+      owner === holder && token !== undefined
+        ? [{ resource: `task/${id}`, token, isAttached: false, of: { task: id } }]
+        : [],
+    ),
+  ];
+}

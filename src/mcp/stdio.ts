@@ -1,0 +1,112 @@
+/**
+ * MCP over stdin and stdout: one process for one client. What it holds rests on its session; the end of stdin releases
+ * everything, and so does the end of the process.
+ */
+import type { Readable, Writable } from 'node:stream';
+import type { McpServer } from '@modelcontextprotocol/server';
+import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import { type Clock, systemClock } from '../clock.ts';
+import { open } from '../runtime/open.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { AttachedSeat } from './attached-seat.ts';
+import { LIMITS, type McpLimits } from './limits.ts';
+import { mcpServer } from './server.ts';
+import type { Desk } from './tool.ts';
+import { Updates } from './updates.ts';
+
+export interface StdioOptions {
+  readonly version: string;
+  /** The store; the one of this place, if not given. */
+  readonly store?: string | undefined;
+  /** Ends it, as the end of stdin does. */
+  readonly signal?: AbortSignal;
+  readonly onTrouble?: (message: string) => void;
+}
+
+/** Serves the client at the other end of stdin and stdout until it is gone. */
+export async function serveOverStdio({ store, ...options }: StdioOptions): Promise<void> {
+  const box = await open(store, { component: 'mcp' });
+  try {
+    await serveStreams(box, process.stdin, process.stdout, options);
+  } finally {
+    await box.close();
+  }
+}
+
+export interface StreamOptions extends Omit<StdioOptions, 'store'> {
+  readonly limits?: McpLimits;
+  readonly clock?: Clock;
+}
+
+/** Resolves when the client is gone. The caller closes the signalbox, which releases what the client held. */
+export async function serveStreams(
+  box: Signalbox,
+  input: Readable,
+  output: Writable,
+  { version, signal, onTrouble, limits = LIMITS, clock = systemClock }: StreamOptions,
+): Promise<void> {
+  // The process belongs to the user who started the client, who may do all that the command line may.
+  const caller = { id: 'stdio', name: 'stdio', role: 'administrator' } as const;
+  const desk: Desk = { box, caller, clock, limits, seat: new AttachedSeat(box, limits, clock) };
+  const updates = new Updates(box);
+  const transport = new StdioServerTransport(input, output);
+  let served: McpServer | undefined;
+  const handle = serveStdio(
+    (context) => {
+      const server = mcpServer(desk, context, { version, notifiesLegacy: true });
+      if (context.era === 'legacy') addSubscriptions(server, updates);
+      else served = server;
+      return server;
+    },
+    { transport, onerror: (error) => onTrouble?.(error.message) },
+  );
+  onFirstListen(transport, () => {
+    // The SDK passes on what its subscriptions ask for.
+    updates.subscribe((event) => {
+      if (event.kind !== 'resource_updated') return;
+      void served?.server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
+    });
+  });
+  await new Promise<void>((resolve) => {
+    for (const event of ['end', 'close', 'error']) input.once(event, () => resolve());
+    for (const event of ['close', 'error']) output.once(event, () => resolve());
+    signal?.addEventListener('abort', () => resolve(), { once: true });
+    if (signal?.aborted === true || input.readableEnded || input.destroyed) resolve();
+  });
+  await updates.close();
+  await handle.close();
+}
+
+/** The SDK answers `subscriptions/listen` itself, and tells no server of it. */
+function onFirstListen(transport: StdioServerTransport, call: () => void): void {
+  const pass = transport.onmessage;
+  let isHeard = false;
+  transport.onmessage = (message) => {
+    if (!isHeard && 'method' in message && message.method === 'subscriptions/listen') {
+      isHeard = true;
+      call();
+    }
+    pass?.(message);
+  };
+}
+
+/** Clients of the older generation subscribe to one resource at a time. */
+function addSubscriptions({ server }: McpServer, updates: Updates): void {
+  const wanted = new Set<string>();
+  let isListening = false;
+  server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => {
+    wanted.add(uri);
+    if (!isListening) {
+      isListening = true;
+      updates.subscribe((event) => {
+        if (event.kind !== 'resource_updated' || !wanted.has(event.uri)) return;
+        void server.sendResourceUpdated({ uri: event.uri }).catch(() => undefined);
+      });
+    }
+    return {};
+  });
+  server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) => {
+    wanted.delete(uri);
+    return {};
+  });
+}

@@ -1,0 +1,141 @@
+/**
+ * The Tasks extension: a wait as a task that the client polls, so that it costs the model no turn. The id of a task carries
+ * the whole request, so nothing is kept here: any server of the store answers for it.
+ */
+import { createHash } from 'node:crypto';
+import { type McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { refuseForeign } from '../server/acting.ts';
+import { Problem } from '../server/problem.ts';
+import { allows, type Json } from '../core/index.ts';
+import { type ClaimPlace, type Place, placeIn, placeText, type QueuePlace } from './place.ts';
+import { failureTold, resultOf, type Told, told } from './result.ts';
+import type { Desk, TaskMade } from './tool.ts';
+import { checkPlace } from './tools/guard.ts';
+import { collectedTold, lineTold } from './tools/holds.ts';
+import { claimedTold, isOver, noneTold } from './tools/work.ts';
+
+export const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** What became of a wait: a result, or what it still waits for. */
+type Progress = { readonly done: Told } | { readonly waits: string };
+
+/** While one server claims a task for a poll, another poll waits this long at most before it counts as never made. */
+const CLAIMING_MS = 30_000;
+
+/** The answer to a tool call that goes on as a task. */
+export function taskResult(desk: Desk, { task, message }: TaskMade): Readonly<Record<string, unknown>> {
+  return { resultType: 'task', ...taskOf(desk, task), status: 'working', statusMessage: message };
+}
+
+export function addTasks({ server }: McpServer, desk: Desk): void {
+  const params = z.looseObject({ taskId: z.string() });
+  server.setRequestHandler('tasks/get', { params }, async ({ taskId }, ctx) => {
+    const place = placeNamed(desk, taskId);
+    const found = await answered(() => progressOf(desk, place, ctx.mcpReq.signal));
+    const task = taskOf(desk, place);
+    if ('waits' in found) return { ...task, status: 'working', statusMessage: found.waits };
+    return { ...task, status: 'completed', statusMessage: found.done.message, result: resultOf(found.done) };
+  });
+  server.setRequestHandler('tasks/cancel', { params }, async ({ taskId }) => {
+    const place = placeNamed(desk, taskId);
+    if (place.of === 'hold') await answered(async () => ({ waits: String(await desk.seat.withdraw(place)) }));
+    return {};
+  });
+  // No task asks its client for anything.
+  server.setRequestHandler('tasks/update', { params }, ({ taskId }) => {
+    placeNamed(desk, taskId);
+    return {};
+  });
+}
+
+function taskOf({ clock, limits }: Desk, place: Place): Readonly<Record<string, unknown>> {
+  const { since, until } = place;
+  return {
+    taskId: placeText(place),
+    createdAt: new Date(since).toISOString(),
+    lastUpdatedAt: new Date(clock.now()).toISOString(),
+    ttlMs: Math.max(0, Math.round(until - since)) + limits.windowMs,
+    pollIntervalMs: limits.pollMs,
+  };
+}
+
+function placeNamed({ caller }: Desk, taskId: string): Place {
+  try {
+    const place = placeIn(taskId);
+    const who = place.holder;
+    if (who !== undefined) refuseForeign(caller, who);
+    const needed = place.of === 'guard' ? 'viewer' : 'worker';
+    if (!allows(caller.role, needed)) throw new Problem('wrong-role', `this task needs the role ${needed}`);
+    return place;
+  } catch (error) {
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, failureTold(error).message);
+  }
+}
+
+/** A refusal is a result. */
+async function answered(look: () => Promise<Progress>): Promise<Progress> {
+  try {
+    return await look();
+  } catch (error) {
+    const { status } = failureTold(error);
+    // The client asks again.
+    if (status === 'unavailable' || status === 'closed') return { waits: 'the store cannot be reached; trying again' };
+    return { done: failureTold(error) };
+  }
+}
+
+async function progressOf(desk: Desk, place: Place, signal: AbortSignal): Promise<Progress> {
+  const isLate = desk.clock.now() >= place.until;
+  switch (place.of) {
+    case 'hold':
+      return holdProgress(desk, place, isLate, signal);
+    case 'claim':
+      return claimProgress(desk, place, isLate, signal);
+    case 'guard': {
+      const found = await checkPlace(place, desk, signal);
+      const isDone = found.status === 'passed' || isLate || found.details?.['outlook'] === 'never';
+      return isDone ? { done: found } : { waits: found.message };
+    }
+  }
+}
+
+async function holdProgress(
+  { seat }: Desk,
+  place: QueuePlace,
+  isLate: boolean,
+  signal: AbortSignal,
+): Promise<Progress> {
+  const found = await seat.collect(place, 0, signal);
+  if (found.kind !== 'waiting') return { done: collectedTold(place, found) };
+  if (!isLate) return { waits: lineTold(place, found) };
+  await seat.withdraw(place);
+  const message = `${place.kind}/${place.name} was not free in the time that you wanted to wait; you left the line.`;
+  return {
+    done: told('busy', message, 'Do something else first, or call acquire again.', {
+      resource: `${place.kind}/${place.name}`,
+    }),
+  };
+}
+
+/** A poll whose answer is lost must not claim a second task: the first answer is kept for those that follow. */
+async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, signal: AbortSignal): Promise<Progress> {
+  const { box, seat, limits } = desk;
+  const { holder, task, capabilities } = place;
+  const waits = { waits: 'There is no task yet that fits.' };
+  const key = createHash('sha256')
+    .update(`mcp-claim\n${placeText(place)}`)
+    .digest('hex');
+  const begun = await box.once.begin(key, key, CLAIMING_MS);
+  if (begun.kind === 'answered') return { done: begun.answer.body as unknown as Told };
+  if (begun.kind !== 'first') return waits;
+  try {
+    const done = claimedTold(await seat.claim({ holder, task, capabilities, waitMs: 0, signal }));
+    await begun.done({ status: 200, body: JSON.parse(JSON.stringify(done)) as Json }, limits.ttlMs);
+    return { done };
+  } catch (error) {
+    await begun.failed();
+    if (!isOver(error)) throw error;
+    return isLate ? { done: noneTold({ holder, task, capabilities }, false) } : waits;
+  }
+}

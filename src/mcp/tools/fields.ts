@@ -1,0 +1,62 @@
+/** What several tools take. Flat, with a description each: it is all that a model sees. */
+import { z } from 'zod';
+import { nameProblem } from '../../core/index.ts';
+import { HIGHEST_PRIORITY, LOWEST_PRIORITY } from '../../core/request.ts';
+
+export const MOST_WAIT_SECONDS = 86_400;
+const MOST_MINUTES = 1_440;
+
+function named(what: string, description: string): z.ZodType<string> {
+  return z
+    .string()
+    .superRefine((value, context) => {
+      const problem = nameProblem(value, what);
+      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+    })
+    .meta({ description, minLength: 1, maxLength: 200 });
+}
+
+export const name = named(
+  'name',
+  'Its name, such as main-branch. Everybody who shares the thing must use the same name.',
+);
+export const kind = z
+  .enum(['lock', 'semaphore'])
+  .optional()
+  .describe('lock (one at a time; the default) or semaphore (a fixed number of slots).');
+export const holder = named('holder', 'Who you are: the holder that acquire or claim answered.');
+export const newHolder = named(
+  'holder',
+  'Who asks. Leave it out the first time: the answer names one for you. The same holder gets what it already holds again.',
+).optional();
+export const token = z.int().min(1).describe('The token that came with the grant.');
+export const task = named('task', 'The id of the task.');
+export const ticket = z.string().max(8_000).describe('The ticket that acquire answered, unchanged.');
+export const priority = z.int().min(LOWEST_PRIORITY).max(HIGHEST_PRIORITY).optional().describe('Higher goes first; 0.');
+export const reason = z.string().min(1).max(1_000);
+export const capabilities = z.array(named('capability', 'Such as code-analysis:rust.')).max(100).optional();
+export const waitSeconds = z.number().min(0).max(MOST_WAIT_SECONDS).optional();
+export const maxHoldMinutes = z.number().positive().max(MOST_MINUTES).optional();
+
+/** Models send an object as text now and then. */
+export const jsonObject = z.preprocess((value) => {
+  if (typeof value !== 'string') return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}, z.looseObject({}));
+
+/** `45 s`, `10 minutes`. */
+export function spoken(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 120 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+}
+
+/** How to call a tool, as text. */
+export function calling(toolName: string, input: Readonly<Record<string, unknown>>): string {
+  return `${toolName} ${JSON.stringify(input)}`;
+}

@@ -1,0 +1,117 @@
+/** guard_check: whether a condition holds, or a wait until it does. Runs no commands. */
+import { z } from 'zod';
+import { conditionProblem, type Condition, renderExplanation, requiredInputs } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { refuseForeign } from '../../server/acting.ts';
+import { Problem } from '../../server/problem.ts';
+import { refuseUnlessAllowed } from '../../server/routes/guards.ts';
+import { type GuardPlace, LONGEST_PLACE, placeText } from '../place.ts';
+import { type Told, told } from '../result.ts';
+import { type Desk, READS, type TaskMade, type Tool, tool, type ToolCall } from '../tool.ts';
+import { reporting, waitOf } from '../waiting.ts';
+import { calling, holder, jsonObject, waitSeconds } from './fields.ts';
+
+export const guards: readonly Tool[] = [
+  tool({
+    name: 'guard_check',
+    title: 'Check a condition',
+    description:
+      'Check whether a condition holds, or wait until it does. One-key objects: {"lockFree":"main"}, {"taskDone":"build"}, ' +
+      '{"semaphoreAvailable":{"semaphore":"ci","slots":2}}, {"pipelineComplete":"release"}, {"branchMerged":{"branch":"x","into":"main"}}, ' +
+      '{"memberAlive":"db"}, {"all":[…]}, {"any":[…]}, {"not":…}. A lock that is free may be taken a moment later: use acquire to have it.',
+    role: 'viewer',
+    input: z.strictObject({
+      condition: jsonObject.describe('A one-key object, such as {"lockFree": "main"}.'),
+      waitSeconds: waitSeconds.describe('How long to wait until it holds; 0 if not given.'),
+      holder: holder
+        .optional()
+        .describe('Your holder, if you have one: what you hold yourself does not count against you.'),
+    }),
+    annotations: READS,
+    run: ({ condition, waitSeconds: seconds = 0, holder: who }, call) =>
+      check({ condition: condition as unknown as Condition, holder: who }, seconds * 1000, call),
+  }),
+];
+
+interface Asked {
+  readonly condition: Condition;
+  readonly holder?: string | undefined;
+}
+
+async function check(asked: Asked, totalMs: number, call: ToolCall): Promise<Told | TaskMade> {
+  const { clock, takesTasks } = call;
+  refuseUnlessDeclarative(asked, call);
+  const wait = waitOf(call, totalMs);
+  const found = await reporting(
+    call,
+    wait.blockMs,
+    () => 'the condition does not hold yet',
+    look(asked, wait.blockMs, call),
+  );
+  if (found.status === 'passed' || !wait.goesOn || found.details?.['outlook'] === 'never') return found;
+  const since = clock.now();
+  const place = { of: 'guard', ...asked, since, until: since + totalMs } as GuardPlace;
+  if (takesTasks && placeText(place).length < LONGEST_PLACE) return { task: place, message: found.message };
+  return { ...found, next: `Go on waiting: call ${calling('guard_check', { ...asked, waitSeconds: totalMs / 1000 })}` };
+}
+
+/** The same for a task that waits: what its id says is checked like a new request. */
+export async function checkPlace(
+  { condition, holder: who }: GuardPlace,
+  desk: Desk,
+  signal: AbortSignal,
+): Promise<Told> {
+  refuseUnlessDeclarative({ condition, holder: who }, desk);
+  return look({ condition, holder: who }, 0, { ...desk, signal });
+}
+
+function refuseUnlessDeclarative({ condition, holder: who }: Asked, { caller }: Pick<Desk, 'caller'>): void {
+  const problem = conditionProblem(condition);
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  if (requiredInputs(condition).some(({ kind }) => kind === 'command')) {
+    throw new Problem(
+      'commands-off',
+      'a condition over MCP runs no commands; run the command yourself and look at its answer',
+    );
+  }
+  refuseUnlessAllowed(caller, condition, false);
+  if (who !== undefined) refuseForeign(caller, who);
+}
+
+async function look(
+  { condition, holder: who }: Asked,
+  waitMs: number,
+  { box, signal }: Pick<ToolCall, 'box' | 'signal'>,
+): Promise<Told> {
+  const own = who === undefined ? {} : { own: who };
+  if (waitMs > 0) await box.guards.wait(condition, { ...own, timeoutMs: waitMs, signal });
+  const explanation = await box.explain(condition, {}, { ...own, signal, isQuiet: true });
+  const { verdict } = explanation;
+  const text = renderExplanation(explanation).join('\n');
+  if (verdict.kind === 'passed') {
+    return told(
+      'passed',
+      'The condition holds now.',
+      'Go on. If you need a lock, take it with acquire: it may be gone in a moment.',
+      {
+        ...{ passed: true, explanation: text },
+      },
+    );
+  }
+  if (verdict.kind === 'needsInput') {
+    return told(
+      'unknown',
+      `It cannot be told whether the condition holds:\n${text}`,
+      'Correct the condition, or ask your user.',
+      {
+        ...{ passed: false, explanation: text },
+      },
+    );
+  }
+  return told(
+    'failed',
+    `The condition does not hold: ${verdict.reasons.join('; ')}.`,
+    'Do something else first, or call guard_check with waitSeconds to wait.',
+    { passed: false, reasons: verdict.reasons, outlook: verdict.outlook, explanation: text },
+  );
+}

@@ -1,0 +1,159 @@
+/** Tools that look: status, events, members. */
+import { z } from 'zod';
+import { pause } from '../../clock.ts';
+import { allows, patternProblem } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
+import { crewJson, crewOf } from '../../json/member.ts';
+import { taskJson } from '../../json/task.ts';
+import { time } from '../../json/time.ts';
+import type { EventPattern, SignalboxEvent } from '../../runtime/observe/event-types.ts';
+import { refuseForeign } from '../../server/acting.ts';
+import { boardOf, resourceTold } from '../board.ts';
+import { NOTHING_NEXT, refused, type Told, told } from '../result.ts';
+import { heldBy } from '../seat.ts';
+import { READS, type Tool, tool, type ToolCall } from '../tool.ts';
+import { holder, kind, name, task } from './fields.ts';
+
+const DEFAULT_MINUTES = 15;
+const DEFAULT_EVENTS = 50;
+/** Nothing of the past has come for this long: it is complete. */
+const QUIET_MS = 100;
+const any = z.looseObject({});
+
+export const looking: readonly Tool[] = [
+  tool({
+    name: 'status',
+    title: 'Who holds what',
+    description:
+      'Who holds which lock and since when and why, who waits, free slots, tasks, pipelines, members: everything, or one lock, ' +
+      'semaphore or task. With holder, also what you hold yourself. Look here first when something is busy.',
+    role: 'viewer',
+    input: z.strictObject({
+      name: name.optional().describe('Only this lock or semaphore.'),
+      kind,
+      task: task.optional().describe('Only this task, with its data and result.'),
+      holder: holder.optional().describe('Your holder: the answer says what you hold.'),
+    }),
+    output: { yours: z.array(any), board: any, one: any, task: any },
+    annotations: READS,
+    renewsHolder: true,
+    run: (input, call) => status(input, call),
+  }),
+  tool({
+    name: 'events',
+    title: 'What happened',
+    description:
+      'What happened lately, oldest first: who acquired, released or lost what; tasks, pipelines and members. For instance to ' +
+      'see what became of a lock while you were away.',
+    role: 'viewer',
+    input: z.strictObject({
+      pattern: z
+        .string()
+        .min(1)
+        .max(100)
+        .optional()
+        .describe("Which events: lock:*, task:completed, … '*' if not given."),
+      sinceMinutes: z.number().positive().max(10_080).optional().describe(`How far to look back; ${DEFAULT_MINUTES}.`),
+      limit: z.int().min(1).max(500).optional().describe(`The newest of them, at most this many; ${DEFAULT_EVENTS}.`),
+    }),
+    output: { events: z.array(any) },
+    annotations: READS,
+    run: (input, call) => events(input, call),
+  }),
+  tool({
+    name: 'members',
+    title: 'Who is alive',
+    description: 'The processes that have joined and are alive, what they own, and their coordinator.',
+    role: 'viewer',
+    input: z.strictObject({}),
+    output: { members: z.array(any), coordinator: z.string().nullable() },
+    annotations: READS,
+    async run(_, { box }) {
+      const crew = await crewOf(box);
+      const count = crew.members.length;
+      const message = count === 0 ? 'No process has joined.' : `${count} joined and alive.`;
+      return told('ok', message, NOTHING_NEXT, crewJson(crew) as Readonly<Record<string, unknown>>);
+    },
+  }),
+];
+
+interface Status {
+  readonly name?: string | undefined;
+  readonly kind?: 'lock' | 'semaphore' | undefined;
+  readonly task?: string | undefined;
+  readonly holder?: string | undefined;
+}
+
+async function status(
+  { name: called, kind: which = 'lock', task: id, holder: who }: Status,
+  call: ToolCall,
+): Promise<Told> {
+  const { box, seat, caller } = call;
+  if (who !== undefined) refuseForeign(caller, who);
+  // To look renews nothing for a token that may only look.
+  const held = allows(caller.role, 'worker') ? (of: string) => seat.touch(of) : (of: string) => heldBy(box, of);
+  const yours =
+    who === undefined ? {} : { yours: (await held(who)).map(({ resource, token }) => ({ resource, token })) };
+  if (id !== undefined) {
+    const found = await box.tasks.show(id);
+    if (found === undefined) {
+      return refused('missing', `There is no task ${id}.`, 'Check the id, or publish it with publish.', yours);
+    }
+    return told('ok', `task/${id} is ${found.status}.`, NOTHING_NEXT, { ...yours, task: taskJson(found) });
+  }
+  if (called !== undefined) {
+    const one = await resourceTold(box, { kind: which, name: called });
+    if (one === undefined) throw new Failure('corrupt', `${which}/${called} cannot be read; see signalbox doctor`);
+    const isFree = one['isFree'] === true;
+    const next = isFree ? 'Call acquire to have it.' : 'Call acquire to get in line.';
+    return told('ok', isFree ? `${which}/${called} is free.` : `${which}/${called} is in use.`, next, {
+      ...yours,
+      one,
+    });
+  }
+  const board = await boardOf(box);
+  const used = (board['locks'] as readonly unknown[]).length;
+  return told('ok', used === 0 ? 'No lock is held.' : `${used} lock(s) are held or waited for.`, NOTHING_NEXT, {
+    ...yours,
+    board,
+  });
+}
+
+async function events(
+  {
+    pattern = '*',
+    sinceMinutes = DEFAULT_MINUTES,
+    limit = DEFAULT_EVENTS,
+  }: {
+    readonly pattern?: string | undefined;
+    readonly sinceMinutes?: number | undefined;
+    readonly limit?: number | undefined;
+  },
+  { box, signal, clock }: ToolCall,
+): Promise<Told> {
+  const problem = patternProblem(pattern, 'pattern');
+  if (problem !== undefined) throw new Failure('invalid', problem);
+  const found: SignalboxEvent[] = [];
+  let isForgotten = false;
+  const enough = new AbortController();
+  const over = AbortSignal.any([signal, enough.signal]);
+  await box.eventsSince(
+    pattern as EventPattern,
+    clock.now() - sinceMinutes * 60_000,
+    {
+      told: (event) => void found.push(event),
+      forgotten: () => void (isForgotten = true),
+      // Events that leave nothing in the store come a moment after the others.
+      caughtUp: () => void pause(QUIET_MS, over).then(() => enough.abort()),
+    },
+    over,
+  );
+  const sorted = found.filter(({ type }) => type !== 'resync').sort((one, other) => one.at - other.at);
+  const shown = sorted.slice(-limit).map(({ type, resource, holder: who, at, ...details }) => ({
+    ...{ at: time(at), type, resource, holder: who },
+    ...details,
+  }));
+  const more = sorted.length > limit ? `, of ${sorted.length}` : '';
+  const gone = isForgotten ? ' The store has forgotten older ones.' : '';
+  return told('ok', `${shown.length} event(s)${more}.${gone}`, NOTHING_NEXT, { events: shown });
+}

@@ -1,0 +1,47 @@
+/** Tells which resources have changed, by the events of the store: whichever process changed them. */
+import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import type { Subscription } from '../runtime/subscription.ts';
+import { changedBy } from './resources.ts';
+
+type Listener = (event: ServerEvent) => void;
+
+/** Follows events from its first listener on; a server that nobody listens to does not. */
+export class Updates implements ServerEventBus {
+  readonly #box: Signalbox;
+  readonly #listeners = new Set<Listener>();
+  #following: Promise<Subscription | undefined> | undefined;
+
+  constructor(box: Signalbox) {
+    this.#box = box;
+  }
+
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    this.#following ??= this.#follow();
+    return () => void this.#listeners.delete(listener);
+  }
+
+  publish(event: ServerEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  async #follow(): Promise<Subscription | undefined> {
+    try {
+      return await this.#box.on('*', ({ type, resource }) => {
+        // The bus of keys has no resource, and after missed events all may have changed.
+        const uris = type === 'resync' ? changedBy('*') : changedBy(resource);
+        for (const uri of uris) this.publish({ kind: 'resource_updated', uri });
+      });
+    } catch {
+      // The next listener tries again.
+      this.#following = undefined;
+      return undefined;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    (await this.#following)?.unsubscribe();
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Waits of tools. A call blocks for a while; what takes longer goes on as a task, where the client takes tasks, or by a
+ * ticket:
+ *
+ *     call ──▶ granted
+ *       ├───▶ busy                      the client wanted to wait no longer
+ *       ├───▶ task ──tasks/get──▶ …     costs the model no turn
+ *       └───▶ ticket ──wait──▶ …        keeps its place for as long as it is asked for
+ */
+import type { ToolCall } from './tool.ts';
+
+export interface Wait {
+  /** How long the caller wants to wait in all. */
+  readonly totalMs: number;
+  /** How long this call blocks. */
+  readonly blockMs: number;
+  /** Whether the wait goes on after this call. */
+  readonly goesOn: boolean;
+}
+
+export function waitOf({ takesTasks, limits }: ToolCall, totalMs: number): Wait {
+  const { blockMs, taskAfterMs } = limits;
+  if (totalMs <= blockMs) return { totalMs, blockMs: totalMs, goesOn: false };
+  return { totalMs, blockMs: takesTasks ? Math.min(taskAfterMs, blockMs) : blockMs, goesOn: true };
+}
+
+/** Reports progress while `work` runs. `told` says what is waited for; it may have to look. */
+export async function reporting<T>(
+  { progress, clock, limits }: ToolCall,
+  ofMs: number,
+  told: () => Promise<string> | string,
+  work: Promise<T>,
+): Promise<T> {
+  if (progress === undefined) return work;
+  const begun = clock.monotonic();
+  let isOver = false;
+  const report = async (): Promise<void> => {
+    const message = await Promise.resolve()
+      .then(told)
+      .catch(() => 'waiting');
+    if (!isOver) progress(clock.monotonic() - begun, ofMs, message);
+  };
+  const next = (): void => {
+    timer = clock.timer(limits.progressMs, next);
+    void report();
+  };
+  let timer = clock.timer(limits.progressMs, next);
+  try {
+    return await work;
+  } finally {
+    isOver = true;
+    timer.cancel();
+  }
+}
