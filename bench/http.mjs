@@ -24,6 +24,9 @@ const READERS = 200;
 const PER_SECOND = 500;
 const CLI = fileURLToPath(new URL('../dist/bin/signalbox.cjs', import.meta.url));
 
+/** Requests for one lock come one after the other, so that their order is known. */
+const turns = new Map();
+
 console.log(machine());
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-bench-'));
 process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
@@ -95,6 +98,7 @@ async function load(name, store) {
     while (events.place === undefined) await new Promise((resolve) => setTimeout(resolve, 20));
   });
   await Promise.all(isOpen);
+  turns.clear();
   const done = Array.from({ length: READERS }, () => []);
   const took = [];
   const before = memoryOf(server);
@@ -124,9 +128,6 @@ async function load(name, store) {
   await box.close();
   await stopped(server);
 }
-
-/** Requests for one lock come one after the other: each round of the readers is over before the next begins. */
-const turns = new Map();
 
 function pair(box, n, done, took) {
   const turn = (turns.get(n) ?? Promise.resolve()).then(async () => {

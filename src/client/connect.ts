@@ -241,6 +241,7 @@ export class RemoteSignalbox implements AsyncDisposable {
   async close(): Promise<void> {
     const { holds, requests } = this.#connected;
     await Promise.all([...holds.values()].map((hold) => hold.release().catch(() => undefined)));
+    for (const one of [...requests.kept]) one.end();
     requests.closed.abort();
   }
 

@@ -58,6 +58,8 @@ export class Requests {
   readonly #fetch: typeof fetch;
   /** Aborts when the connection is closed. */
   readonly closed = new AbortController();
+  /** What is renewed, until it is ended or the connection is closed. */
+  readonly kept = new Set<{ end(): void }>();
   #current = 0;
 
   constructor(servers: readonly string[], options: ConnectOptions, clock: Clock) {
