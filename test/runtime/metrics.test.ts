@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { open } from 'signalbox';
 import { BOUNDS_MS, Measures } from '../../src/runtime/observe/measures.ts';
-import { prometheusText } from '../../src/server/prometheus.ts';
+import { prometheusText } from '../../src/metrics/index.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'signalbox-metrics-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -55,7 +55,7 @@ describe('the text for Prometheus', () => {
     const lock = box.lock('main');
     const hold = await lock.acquire();
     const waiting = lock.acquire();
-    const text = await prometheusText(box);
+    const text = await prometheusText({ box });
     expect(text).toContain('signalbox_holds{kind="lock"} 1\n');
     expect(text).toContain('signalbox_queue_length{kind="lock"} 1\n');
     expect(text).toContain('signalbox_acquisitions_total{kind="lock"} 1\n');
@@ -68,9 +68,7 @@ describe('the text for Prometheus', () => {
     for (const ms of [0.1, 0.25, 3, 77, 5_000, 4_000_000]) measures.took('watchLag', ms);
     await using box = await open('memory:');
     const text = await prometheusText({
-      getMetrics: () => measures.view(),
-      denials: () => box.denials(),
-      survey: () => box.survey(),
+      box: { getMetrics: () => measures.view(), denials: () => box.denials(), survey: () => box.survey() },
     });
     const name = 'signalbox_watch_lag_seconds';
     const block = text.split('\n\n').find((one) => one.startsWith(`# HELP ${name} `));

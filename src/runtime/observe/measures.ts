@@ -21,7 +21,7 @@ const LOCK = 'l'.charCodeAt(0);
 /** Measured once for the process, not by kind. */
 type Timed = Exclude<Measured, 'wait' | 'hold'>;
 
-class Histogram {
+export class Histogram {
   readonly #counts = BOUNDS_MS.map(() => 0);
   count = 0;
   sumMs = 0;
