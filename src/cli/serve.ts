@@ -7,7 +7,7 @@ import { given } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
-import { print, printable, printJson, screen } from './output.ts';
+import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
