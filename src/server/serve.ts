@@ -47,8 +47,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
-      ...{ localToken, mcp },
-      store: url,
+      ...{ localToken, mcp, store: url },
       onRequest: (note) => logRequest(log, note),
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
