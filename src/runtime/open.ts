@@ -206,7 +206,8 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
       throw error;
     const wayOut =
       'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
-      'have signalbox serve run outside, and name it with SIGNALBOX_URL=http://127.0.0.1:7300';
+      'have signalbox serve run outside and name it with SIGNALBOX_URL=http://127.0.0.1:7300, or give your agent ' +
+      'signalbox mcp, which its client runs outside';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',
