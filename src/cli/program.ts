@@ -108,7 +108,11 @@ function frameAll(command: Command): void {
 
 function frame(command: Command): void {
   command
-    .addOption(new Option('--store <url>', 'which store: file:DIR or etcd://HOST:PORT').helpGroup(EVERYWHERE))
+    .addOption(
+      new Option('--store <url>', 'which store: file:DIR, etcd://HOST:PORT, or http://HOST:PORT of a server').helpGroup(
+        EVERYWHERE,
+      ),
+    )
     .addOption(new Option('--json', 'print JSON, for programs').helpGroup(EVERYWHERE))
     .version(VERSION, '--version', 'print the version')
     .addHelpOption(new Option('-h, --help', 'print this help').helpGroup(EVERYWHERE))

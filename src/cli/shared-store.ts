@@ -4,8 +4,9 @@ import { shown } from '../failure.ts';
 import { isEtcdUrl, withoutPassword } from '../store/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import type { GlobalOptions } from './program.ts';
+import { isServerUrl } from './remote/url.ts';
 
-const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT';
+const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT, etcds://HOST:PORT, or http://HOST:PORT of a server';
 
 /** With a store in memory every command would have its own, and would protect nothing without any sign of it. */
 export function refuseUnshared(command: Command): void {
@@ -14,7 +15,7 @@ export function refuseUnshared(command: Command): void {
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
   if (url === '' && store === undefined) return;
-  if (url.startsWith('file:') || isEtcdUrl(url)) return;
+  if (url.startsWith('file:') || isEtcdUrl(url) || isServerUrl(url)) return;
   const where = store === undefined ? 'SIGNALBOX_URL' : '--store';
   const why = url.startsWith('memory:')
     ? ': it would end with this command, and no other process sees it (memory: is for the library)'

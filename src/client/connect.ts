@@ -1,12 +1,14 @@
 /** `connect`: the store behind a server, with the objects of the library. For Node, browsers, and all that have `fetch`. */
-import type { Condition, Explanation, Member, Verdict } from '../core/index.ts';
+import type { Condition, Explanation, Member, Settings, Verdict } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
 import { type MemberJson, memberFrom } from '../json/member.ts';
 import { surveyFrom, type SurveyJson } from '../json/survey.ts';
 import { HoldSet } from '../runtime/holds/hold-set.ts';
 import type { Want } from '../runtime/holds/wants.ts';
 import type { EventPattern } from '../runtime/observe/event-types.ts';
-import type { Survey } from '../runtime/observe/survey/index.ts';
+import type { EventHandler } from '../runtime/observe/event-types.ts';
+import type { Survey, SurveyOptions } from '../runtime/observe/survey/index.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
 import { RemoteBus } from './bus.ts';
 import { webClock } from './clock.ts';
 import { type RemoteEventOptions, RemoteEvents } from './events.ts';
@@ -17,6 +19,15 @@ import { type ConnectOptions, newKey, Requests } from './requests.ts';
 import type { Connected, RemoteOptions } from './resource.ts';
 import { RemoteSemaphore } from './semaphore.ts';
 import { RemoteTasks } from './tasks.ts';
+import { RemoteWitness } from './witness.ts';
+
+/** How to check a condition. */
+export interface RemoteCheckOptions {
+  /** Holders whose holds do not count. */
+  readonly own?: readonly string[];
+  /** Ends the check when it aborts. */
+  readonly signal?: AbortSignal;
+}
 
 /** Whose token this is, and what it allows. */
 export interface OwnToken {
@@ -30,6 +41,8 @@ export interface OwnToken {
   readonly holders: readonly string[] | null;
 }
 
+const KEPT_TTL_MS = 30_000;
+
 /** The store behind a server. Asks nothing yet: the first call does. Several servers of one store are tried in turn. */
 export function connect(url: string | readonly string[], options: ConnectOptions): RemoteSignalbox {
   const servers = [url].flat().map(serverAt);
@@ -41,7 +54,7 @@ export function connect(url: string | readonly string[], options: ConnectOptions
       'token is missing: signalbox token create makes one, signalbox token local prints yours',
     );
   }
-  return new RemoteSignalbox(new Requests(servers, options, options.clock ?? webClock), options.holder);
+  return new RemoteSignalbox(new Requests(servers, options, options.clock ?? webClock), options);
 }
 
 /** The store behind a server, and all primitives on it. */
@@ -53,15 +66,18 @@ export class RemoteSignalbox implements AsyncDisposable {
   readonly pipelines: RemotePipelines;
   /** Plain keys of the store, for administrators. */
   readonly bus: RemoteBus;
+  /** The record of every change, which shows tampering. */
+  readonly witness: RemoteWitness;
   /** The processes that have joined. */
   readonly members: { readonly list: () => Promise<readonly Member[]> };
 
   /** @internal */
-  constructor(requests: Requests, holder: string | undefined) {
-    this.#connected = { requests, holder, holds: new Map() };
+  constructor(requests: Requests, { holder, ttlMs = KEPT_TTL_MS }: ConnectOptions) {
+    this.#connected = { requests, holder, ttlMs, holds: new Map() };
     this.tasks = new RemoteTasks(this.#connected);
     this.pipelines = new RemotePipelines(requests);
     this.bus = new RemoteBus(requests);
+    this.witness = new RemoteWitness(requests);
     this.members = {
       list: async () => {
         const { members } = await requests.ask<{ members: readonly MemberJson[] }>({
@@ -119,34 +135,90 @@ export class RemoteSignalbox implements AsyncDisposable {
     return this.semaphore(semaphore, capacity === undefined ? {} : { capacity }).acquire({ ...options, weight });
   }
 
+  /** Makes sure that the lock has these settings, which bind every holder, for administrators; its holds stay. */
+  async ensureLock(name: string, settings: Settings): Promise<RemoteLock> {
+    const lock = this.lock(name);
+    await lock.configure(settings);
+    return lock;
+  }
+
+  /** Makes sure that the semaphore exists with this capacity and these settings, for administrators; its holds stay. */
+  async ensureSemaphore(name: string, options: Settings & { readonly capacity: number }): Promise<RemoteSemaphore> {
+    const semaphore = this.semaphore(name, { capacity: options.capacity });
+    const { capacity } = await semaphore.inspect();
+    if (capacity > 0 && capacity !== options.capacity) {
+      const refusal = { kind: 'capacity-mismatch', capacity, asked: options.capacity } as const;
+      throw new NotAcquired(semaphore.resource, refusal);
+    }
+    await semaphore.configure(options);
+    return semaphore;
+  }
+
+  /** Calls the handler for what happens from now on. Resolves once no event can be missed. */
+  on<Pattern extends EventPattern>(
+    pattern: Pattern,
+    handler: EventHandler<Pattern>,
+  ): Promise<{ readonly unsubscribe: () => void }> {
+    const over = new AbortController();
+    return new Promise((resolve, reject) => {
+      const opened = (): void => resolve({ unsubscribe: () => over.abort() });
+      const events = this.#events<Pattern>(pattern, { signal: over.signal }, opened);
+      const read = async (): Promise<void> => {
+        for await (const event of events) await handler(event as never);
+      };
+      read().catch(reject);
+    });
+  }
+
   /** What happens, as an async iterator that goes on by itself when its connection is lost. */
   events<Pattern extends EventPattern = '*'>(
     pattern: Pattern | readonly Pattern[] = '*' as Pattern,
     options: RemoteEventOptions = {},
   ): RemoteEvents<Pattern> {
+    return this.#events(pattern, options);
+  }
+
+  #events<Pattern extends EventPattern>(
+    pattern: Pattern | readonly Pattern[],
+    options: RemoteEventOptions,
+    onOpen?: () => void,
+  ): RemoteEvents<Pattern> {
     const query = new URLSearchParams([
       ...[pattern].flat().map((one): [string, string] => ['pattern', one as string]),
       ...(options.resources ?? []).map((one): [string, string] => ['resource', one]),
     ]);
-    return new RemoteEvents<Pattern>(this.#connected.requests, `/v1/events?${query.toString()}`, options);
+    return new RemoteEvents<Pattern>(this.#connected.requests, `/v1/events?${query.toString()}`, options, onOpen);
   }
 
   /** Whether a condition holds now. What it may look at depends on the role of the token. */
-  async check(condition: Condition): Promise<Verdict> {
-    return (await this.#judged(condition)).verdict;
+  async check(condition: Condition, options: RemoteCheckOptions = {}): Promise<Verdict> {
+    return (await this.#judged(condition, options)).verdict;
   }
 
   /** The same as a tree, with a verdict and a reason on every leaf. */
-  async explain(condition: Condition): Promise<Explanation> {
-    return (await this.#judged(condition)).explanation;
+  async explain(condition: Condition, options: RemoteCheckOptions = {}): Promise<Explanation> {
+    return (await this.#judged(condition, options)).explanation;
   }
 
-  #judged(condition: Condition): Promise<{ readonly verdict: Verdict; readonly explanation: Explanation }> {
-    return this.#connected.requests.ask({ method: 'POST', path: '/v1/guards/check', body: { condition } });
+  #judged(
+    condition: Condition,
+    { own, signal }: RemoteCheckOptions,
+  ): Promise<{ readonly verdict: Verdict; readonly explanation: Explanation }> {
+    const body = { condition, own };
+    return this.#connected.requests.ask({ method: 'POST', path: '/v1/guards/check', body, signal, waitMs: 30_000 });
   }
 
-  /** Who holds what and who waits for whom, in the whole store at one revision. */
-  async survey(): Promise<Survey> {
+  /** Who holds what and who waits for whom, in the whole store at one revision; or one lock or semaphore. */
+  async survey({ resource }: SurveyOptions = {}): Promise<Survey> {
+    if (resource !== undefined) {
+      const { kind, name } = resource;
+      const [locks, semaphores] = [
+        kind === 'lock' ? [await this.lock(name).inspect()] : [],
+        kind === 'semaphore' ? [await this.semaphore(name).inspect()] : [],
+      ];
+      const at = this.#connected.requests.clock.now();
+      return { revision: 0, at, locks, semaphores, sessions: [], maintainer: undefined, malformed: [] };
+    }
     return surveyFrom(await this.#look<SurveyJson>('/v1/who'));
   }
 
@@ -169,6 +241,7 @@ export class RemoteSignalbox implements AsyncDisposable {
   async close(): Promise<void> {
     const { holds, requests } = this.#connected;
     await Promise.all([...holds.values()].map((hold) => hold.release().catch(() => undefined)));
+    for (const one of [...requests.kept]) one.end();
     requests.closed.abort();
   }
 

@@ -14,7 +14,7 @@ export interface RemoteEventOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The server says something every 15 s. */
+/** The server says something every few seconds. */
 const SILENT_MS = 45_000;
 
 /** What happens in the store, in order. The event `resync` says that some were missed: read the state itself. */
@@ -23,11 +23,13 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
   readonly #path: string;
   readonly #signal: AbortSignal;
   #place: string | undefined;
+  readonly #onOpen: () => void;
 
   /** @internal `path`: of the stream, with what narrows it down. */
-  constructor(requests: Requests, path: string, { since, signal }: RemoteEventOptions) {
+  constructor(requests: Requests, path: string, { since, signal }: RemoteEventOptions, onOpen = (): void => undefined) {
     this.#requests = requests;
     this.#path = path;
+    this.#onOpen = onOpen;
     this.#place = since === undefined ? undefined : String(since);
     this.#signal = signal === undefined ? requests.closed.signal : AbortSignal.any([signal, requests.closed.signal]);
   }
@@ -47,7 +49,8 @@ export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIt
         for await (const { id, event, data } of messagesOf(response, this.#watched(cut))) {
           failures = 0;
           if (id !== '') this.#place = id;
-          if (event !== 'open') yield JSON.parse(data) as EventOf<Pattern>;
+          if (event === 'open') this.#onOpen();
+          else yield JSON.parse(data) as EventOf<Pattern>;
         }
       } catch (error) {
         if (over.aborted) return;
@@ -84,7 +87,7 @@ interface Message {
 }
 
 /** The messages of a `text/event-stream`; `heard` is called for everything that comes. */
-async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
+export async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const decoder = new TextDecoder();
   let rest = '';

@@ -30,6 +30,7 @@ const SHORTEST_PAUSE_MS = 50;
 
 export class Kept {
   readonly #clock: Clock;
+  readonly #all: Set<{ end(): void }>;
   readonly #terms: KeptTerms;
   readonly #lossSignal = new AbortController();
   #renewed: Instant;
@@ -43,7 +44,8 @@ export class Kept {
     this.#terms = terms;
     this.#renewed = terms.since;
     this.#ttlMs = terms.ttlMs;
-    requests.closed.signal.addEventListener('abort', () => this.end());
+    this.#all = requests.kept;
+    this.#all.add(this);
     this.#schedule(this.#ttlMs * RENEW_AT);
   }
 
@@ -68,6 +70,7 @@ export class Kept {
   /** Its owner ends it: it is not renewed any more, and what happens now is no loss. */
   end(): void {
     this.#isOver = true;
+    this.#all.delete(this);
     for (const timer of this.#timers) timer.cancel();
   }
 

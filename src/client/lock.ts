@@ -3,7 +3,7 @@ import type { LockMode } from '../core/index.ts';
 import { lockFrom, type LockJson } from '../json/survey.ts';
 import type { LockAttempt } from '../runtime/holds/attempt.ts';
 import type { WaitOptions } from '../runtime/holds/acquisition.ts';
-import type { DetachedHold, HoldClaim, ModeOutcome } from '../runtime/holds/terms.ts';
+import type { DetachedHold, HoldClaim, ModeOutcome, SettingsView } from '../runtime/holds/terms.ts';
 import { runUnder } from '../runtime/holds/run-under.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
@@ -103,9 +103,11 @@ export class RemoteLock extends RemoteResource {
   }
 
   /** Who holds it, since when and why, who waits for it, and which rules bind them. */
-  async inspect(): Promise<SurveyedLock & { readonly isFree: boolean }> {
+  async inspect(): Promise<SurveyedLock & SettingsView & { readonly isFree: boolean }> {
     const shown = await this.ask<LockJson>({ method: 'GET' });
-    return { ...lockFrom(shown), isFree: shown.isFree };
+    const lock = lockFrom(shown);
+    const { maxHoldMs, ttlMs } = lock.limits;
+    return { ...lock, isFree: shown.isFree, maxHoldMs, ttlMs };
   }
 
   /** Whether nobody holds it. */

@@ -16,6 +16,8 @@ export interface ConnectOptions {
   readonly token: string | (() => string | Promise<string>);
   /** The name of the holder for everything that names none itself. */
   readonly holder?: string;
+  /** How long holds and claims that renew themselves last should this program die: 30 s, if not given. */
+  readonly ttlMs?: number;
   /** How long to repeat a request that got no answer: 30 s, if not given. */
   readonly retryMs?: number;
   /** In place of the `fetch` of this runtime. */
@@ -56,6 +58,8 @@ export class Requests {
   readonly #fetch: typeof fetch;
   /** Aborts when the connection is closed. */
   readonly closed = new AbortController();
+  /** What is renewed, until it is ended or the connection is closed. */
+  readonly kept = new Set<{ end(): void }>();
   #current = 0;
 
   constructor(servers: readonly string[], options: ConnectOptions, clock: Clock) {
@@ -217,5 +221,8 @@ export function newKey(): string {
 
 /** One part of a path. */
 export function segment(name: string): string {
+  // They would become another path, however they are encoded.
+  if (name === '.' || name === '..')
+    throw new Failure('invalid', `${name} is a name that no URL can have; use another`);
   return encodeURIComponent(name);
 }

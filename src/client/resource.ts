@@ -20,6 +20,8 @@ export interface RemoteOptions extends RequestOptions, WaitOptions {
 export interface Connected {
   readonly requests: Requests;
   readonly holder: string | undefined;
+  /** How long a hold or a claim lasts that this program renews, should the program die. */
+  readonly ttlMs: number;
   /** The holds of this program, by their resource, holder and token. */
   readonly holds: Map<string, RemoteHold>;
 }
@@ -31,8 +33,6 @@ interface Waiting {
   readonly holders: readonly HeldBy[];
 }
 
-/** How long a hold lasts that this program renews, should the program die. */
-const KEPT_TTL_MS = 30_000;
 /** How long one request waits; the next one goes on with the ticket. */
 const LONGEST_WAIT_MS = 30_000;
 const REENTRIES: readonly string[] = ['extended', 'already-held', 'increased'];
@@ -117,7 +117,13 @@ export abstract class RemoteResource {
   protected async waited(options: RemoteOptions, extra: object, mayWait: boolean): Promise<Given> {
     const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
     const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
-    const body = { holder, ttlMs: KEPT_TTL_MS, ...rest, ...extra, ...(queues ? { waitMs: 0 } : { wait: false }) };
+    const body = {
+      holder,
+      ttlMs: this.connected.ttlMs,
+      ...rest,
+      ...extra,
+      ...(queues ? { waitMs: 0 } : { wait: false }),
+    };
     const begun = instant(this.connected.requests.clock);
     for (let hasTold = false; ;) {
       const answer = await unlessAborted(this.asked(body, holder), signal, (late) =>
@@ -128,7 +134,7 @@ export abstract class RemoteResource {
       if ('grant' in answer) return answer;
       if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
       hasTold = true;
-      const collected = await this.#collected(answer, { holder, ...extra }, begun, options);
+      const collected = await this.#collected(answer, { holder, ttlMs: body.ttlMs, ...extra }, begun, options);
       // Nobody asked for longer than the time of the hold, because no server could be reached: the place is gone.
       if (collected !== undefined) return collected;
     }
@@ -136,7 +142,7 @@ export abstract class RemoteResource {
 
   async #collected(
     first: Waiting,
-    body: { readonly holder: string },
+    body: { readonly holder: string; readonly ttlMs?: number | undefined },
     begun: ReturnType<typeof instant>,
     { waitMs = Number.POSITIVE_INFINITY, signal }: RemoteOptions,
   ): Promise<Given | undefined> {

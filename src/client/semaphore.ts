@@ -2,7 +2,7 @@
 import { semaphoreFrom, type SemaphoreJson } from '../json/survey.ts';
 import type { SemaphoreAttempt } from '../runtime/holds/attempt.ts';
 import { runUnder } from '../runtime/holds/run-under.ts';
-import type { DetachedHold } from '../runtime/holds/terms.ts';
+import type { DetachedHold, SettingsView } from '../runtime/holds/terms.ts';
 import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { RemoteSemaphoreHold } from './hold.ts';
@@ -68,8 +68,10 @@ export class RemoteSemaphore extends RemoteResource {
   }
 
   /** Who holds slots, who waits for them, and which rules bind them. */
-  async inspect(): Promise<SurveyedSemaphore> {
-    return semaphoreFrom(await this.ask<SemaphoreJson>({ method: 'GET' }));
+  async inspect(): Promise<SurveyedSemaphore & SettingsView> {
+    const semaphore = semaphoreFrom(await this.ask<SemaphoreJson>({ method: 'GET' }));
+    const { maxHoldMs, ttlMs } = semaphore.limits;
+    return { ...semaphore, maxHoldMs, ttlMs };
   }
 
   get #named(): { readonly capacity?: number } {

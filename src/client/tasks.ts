@@ -37,7 +37,6 @@ interface Answer extends Omit<DetachedClaim, 'id'> {
   readonly task: string;
 }
 
-const KEPT_TTL_MS = 30_000;
 /** How long one request waits; a wait that was given up may last this long at the server. */
 const LONGEST_WAIT_MS = 10_000;
 
@@ -206,7 +205,7 @@ export class RemoteTasks {
     for (;;) {
       const since = instant(clock);
       const forMs = Math.max(0, Math.min(waitMs - sinceMs(clock, begun), LONGEST_WAIT_MS));
-      const kept = ttlMs ?? (isKept ? KEPT_TTL_MS : undefined);
+      const kept = ttlMs ?? (isKept ? this.#connected.ttlMs : undefined);
       const body = { holder: who, capabilities, ttlMs: kept, waitMs: forMs };
       const asked = requests.ask<Answer>({ method: 'POST', path, body, isKeyed: true, waitMs: forMs });
       const giveBack = async ({ task, token }: Answer): Promise<void> => void (await this.release(task, { token }));
@@ -286,6 +285,11 @@ export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable 
         return outcome.kind === 'not-owner' ? { why: 'reclaimed' } : { ttlMs: outcome.ttlMs };
       },
     });
+  }
+
+  /** Names this claim among all of the task. */
+  get claimId(): string {
+    return `token:${this.token}`;
   }
 
   /** Aborts with a `HoldLost` if the claim ends without its worker ending it. If others took it by force, at the next renewal. */

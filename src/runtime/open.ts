@@ -183,6 +183,12 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
   // The store has to give up before the runtime does: only the store can say whether anything was applied.
   const givesUpMs = 0.8 * requestTimeoutMs;
   if (isEtcdUrl(url)) return openEtcdUrl(url, { clock, requestTimeoutMs: givesUpMs });
+  if (/^https?:/i.test(url)) {
+    throw new Failure(
+      'invalid',
+      `the store is ${shown(url)}, a server: this needs the store itself; connect of signalbox/client reaches a server`,
+    );
+  }
   if (!url.startsWith('file:'))
     throw new Failure('invalid', `the store is ${shown(withoutPassword(url))}; ${ACCEPTED_URLS}`);
   const { directory, durability, share } = parseFileUrl(url);
@@ -200,7 +206,8 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
       throw error;
     const wayOut =
       'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
-      'have signalbox serve run outside, and use its HTTP API, or give your agent signalbox mcp, which its client runs outside';
+      'have signalbox serve run outside and name it with SIGNALBOX_URL=http://127.0.0.1:7300, or give your agent ' +
+      'signalbox mcp, which its client runs outside';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',

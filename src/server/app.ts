@@ -20,6 +20,7 @@ import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
+import { OpenStreams, tracked } from './open-streams.ts';
 import { openApi } from './openapi.ts';
 import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
@@ -50,6 +51,8 @@ export interface ServerOptions {
   readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
+  /** The most streams that each token may have open. */
+  readonly mostStreams?: number;
   /** The most bytes of a body. */
   readonly mostBytes?: number;
   /** The longest time that a request may take. */
@@ -81,6 +84,7 @@ export interface Server {
 
 const MOST_BYTES = 2 * 1024 * 1024;
 const LONGEST_MS = 60_000;
+const MOST_STREAMS = 500;
 /** The load that one fleet makes, with room. */
 const PER_SECOND = 1_000;
 /** Of all requests without a valid token together. */
@@ -99,6 +103,7 @@ class App implements Server {
   readonly #figures: ServerFigures;
   readonly #rate: RateLimit;
   readonly #strangers: RateLimit;
+  readonly #streams: OpenStreams;
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
@@ -112,6 +117,7 @@ class App implements Server {
     this.#hub = new EventHub(box, this.#stop.signal);
     this.#figures = new ServerFigures({ box, lockManagers: options.lockManagers }, this.#hub, options.github);
     this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
+    this.#streams = new OpenStreams(this.#clock, options.mostStreams ?? MOST_STREAMS);
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
@@ -220,19 +226,29 @@ class App implements Server {
     this.#options.onRequest?.(note);
   }
 
-  async #callerOf(headers: Headers): Promise<Caller> {
-    const [, secret] = /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '') ?? [];
-    if (secret !== undefined) {
-      if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
-        return { id: 'local', name: 'local', role: 'administrator' };
-      }
-      const found = await this.#box.tokens.find(secret);
-      if (found !== undefined) return found;
+  async #found(headers: Headers): Promise<Caller | undefined> {
+    const secret = secretIn(headers);
+    if (secret === undefined) return undefined;
+    if (this.#localHash !== undefined && isSame(this.#localHash, hashOf(secret))) {
+      return { id: 'local', name: 'local', role: 'administrator' };
     }
+    return this.#box.tokens.find(secret);
+  }
+
+  async #callerOf(headers: Headers): Promise<Caller> {
+    const found = await this.#found(headers);
+    if (found !== undefined) return found;
     this.#strangers.take('');
+    const secret = secretIn(headers);
     const what = secret === undefined ? 'a token is missing' : 'this token is unknown, expired or revoked';
     const how = 'send Authorization: Bearer TOKEN; signalbox token local prints one for this machine';
     throw new Problem('unauthenticated', `${what}: ${how}`, {}, { 'WWW-Authenticate': 'Bearer' });
+  }
+
+  /** Whether the token of a stream is what it was when the stream began. */
+  async #isStill({ id, role }: Caller, headers: Headers): Promise<boolean> {
+    const found = await this.#found(headers);
+    return found?.id === id && found.role === role;
   }
 
   async #run(operation: Operation, context: Context, caller: Caller): Promise<Answer | Response> {
@@ -242,8 +258,9 @@ class App implements Server {
     const query = checked(operation.query, queryOf(context), 'the query');
     const body = operation.body === undefined ? undefined : checked(operation.body, parsed(text), 'the body');
     const isStream = Object.values(operation.answers).every(({ schema, type }) => (schema ?? type) === undefined);
-    const limit = isStream ? [] : [AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS)];
-    const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
+    const stream = isStream ? this.#streams.enter(caller, () => this.#isStill(caller, raw.headers)) : undefined;
+    const limit = stream?.signal ?? AbortSignal.timeout(this.#options.longestMs ?? LONGEST_MS);
+    const signal = AbortSignal.any([raw.signal, this.#stop.signal, limit]);
     const run = (): Promise<Answer | Response> =>
       operation.run({
         ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
@@ -252,6 +269,14 @@ class App implements Server {
         store: this.#store,
         github: this.#options.github,
       });
+    if (stream !== undefined) {
+      try {
+        return tracked((await run()) as Response, stream.leave);
+      } catch (error) {
+        stream.leave();
+        throw error;
+      }
+    }
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();
     const content = `${operation.id}\n${JSON.stringify(params ?? {})}\n${text}`;
@@ -265,6 +290,10 @@ class App implements Server {
     }
     return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
   }
+}
+
+function secretIn(headers: Headers): string | undefined {
+  return /^Bearer +(\S{1,200})$/i.exec(headers.get('authorization') ?? '')?.[1];
 }
 
 function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {

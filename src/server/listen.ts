@@ -55,7 +55,9 @@ export async function listen(server: Server, options: ListenOptions): Promise<Li
   const listener = getRequestListener((request) => server.fetch(request), { overrideGlobalObjects: false });
   const answer = (...given: Parameters<typeof listener>): void => void listener(...given);
   const http =
-    tls === undefined ? createServer(limits, answer) : createTlsServer({ ...limits, ...readFiles(tls) }, answer);
+    tls === undefined
+      ? createServer(limits, answer)
+      : createTlsServer({ ...limits, handshakeTimeout: headersMs, ...readFiles(tls) }, answer);
   http.maxConnections = options.mostConnections ?? MOST_CONNECTIONS;
   await listening(http, options);
   const unwatch = tls === undefined ? undefined : reloading(http as HttpsServer, tls, options.onTrouble);

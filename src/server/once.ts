@@ -1,7 +1,7 @@
 /** Carries out a request with an Idempotency-Key once, although it is sent twice; two servers on one store agree. */
 import { createHash } from 'node:crypto';
 import type { Json } from '../core/index.ts';
-import { refuseUnlessKey } from '../runtime/access/once.ts';
+import { type KeptAnswer, refuseUnlessKey } from '../runtime/access/once.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Caller } from './operation.ts';
 import { type Answer, answerOf, isPassing, Problem } from './problem.ts';
@@ -9,6 +9,8 @@ import { type Answer, answerOf, isPassing, Problem } from './problem.ts';
 /** Longer than any request takes. */
 const RUNNING_MS = 90_000;
 const KEPT_MS = 24 * 3_600_000;
+/** Characters. The data of any task fits, and every engine takes a value of this size. */
+const MOST_KEPT = 512 * 1024;
 
 export const KEY_HEADER = 'Idempotency-Key';
 
@@ -44,8 +46,18 @@ export async function onceOnly(
   const answer = await run().catch(answerOf);
   // What did not reach the store may be sent again. What may have reached it too: the repeat finds what became of it.
   if (isPassing(answer.status)) await begun.failed();
-  else await begun.done({ status: answer.status, body: answer.body as Json }, keptMs(answer)).catch(() => undefined);
+  else await begun.done(keptOf(answer), keptMs(answer)).catch(() => undefined);
   return answer;
+}
+
+/** A repeat must not be carried out again, even if there is no room for what it would be answered. */
+function keptOf(answer: Answer): KeptAnswer {
+  const kept = { status: answer.status, body: answer.body as Json };
+  if (JSON.stringify(kept).length <= MOST_KEPT) return kept;
+  const { status, body } = answerOf(
+    new Problem('answer-not-kept', 'it was carried out, but its answer was too large to be kept for a repeat; look'),
+  );
+  return { status, body: body as Json };
 }
 
 /** The answer that gives a hold or a claim is true for as long as its lease: afterwards it may be another's. */

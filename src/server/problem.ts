@@ -57,13 +57,16 @@ const OWN = {
   attached: 409,
   'wrong-state': 409,
   'key-in-use': 409,
+  'answer-not-kept': 409,
   'condition-failed': 409,
+  'witness-off': 409,
   gone: 410,
   'body-too-large': 413,
   'wrong-content-type': 415,
   'wrong-host': 421,
   'key-reused': 422,
   'too-many-requests': 429,
+  'too-many-streams': 429,
   internal: 500,
 } as const;
 

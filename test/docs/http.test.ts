@@ -20,7 +20,7 @@ const REFUSED = ['POST /v1/locks/staging/acquire 409', 'POST /v1/pipelines/relea
 describe('docs/http.md', () => {
   it('has a curl for every operation, and each is answered as it should be', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'signalbox-http-'));
-    const box = await open(`file:${join(dir, 'store')}`);
+    const box = await open(`file:${join(dir, 'store')}?witness=on`);
     await box.pipelines.start({ name: 'release', phases: [{ name: 'one', run: 'true' }] }, { id: 'release-7' });
     const noted: { operation: string; status: number }[] = [];
     const server = new TestServer(box, { onRequest: (note) => void noted.push(note) });
@@ -29,7 +29,7 @@ describe('docs/http.md', () => {
       const script = ['set -e', ...blocks.map(({ code }) => code)].join('\n');
       const env = { SERVER: listening.url, TOKEN: LOCAL };
       const { code, stderr } = await startProgram('bash', ['-c', script], { env, cwd: dir }).ended;
-      expect([code, stderr.replace(/^curl: \(28\).*\n/m, '')]).toEqual([0, '']);
+      expect([code, stderr.replace(/^curl: \(28\).*\n/gm, '')]).toEqual([0, '']);
       expect(OPERATIONS.map(({ id }) => id).filter((id) => !noted.some(({ operation }) => operation === id))).toEqual(
         [],
       );

@@ -5,10 +5,11 @@ import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Scratch, signalbox, type Started, startProgram } from '../support/cli.ts';
 import { root } from '../house/sources.ts';
 import { eventsOf, type Sent } from '../support/server.ts';
+import { inFile, newStoreOf, type NewStore, stores } from '../support/stores.ts';
 import { NOBODY, signalboxAs, startAs, whyNoOthers } from '../support/users.ts';
 import { makeCertificates } from './certificates.ts';
 
@@ -20,9 +21,10 @@ interface Running {
 
 let scratch: Scratch;
 let running: Started[];
+let newStore: NewStore = inFile;
 
 beforeEach(() => {
-  scratch = new Scratch();
+  scratch = new Scratch(newStore);
   running = [];
 });
 afterEach(async () => {
@@ -57,7 +59,15 @@ async function ask<T>(
   return { status: response.status, body: (await response.json()) as T };
 }
 
-describe('a server that is killed', () => {
+describe.each(stores)('a server that is killed, on $on', ({ kind }) => {
+  const own = newStoreOf(kind);
+  beforeAll(() => {
+    newStore = own;
+  });
+  afterAll(() => {
+    newStore = inFile;
+  });
+
   it('loses no ticket and no event: clients go on at another one, without a gap or a repeat', async () => {
     const [one, two] = [await serve(), await serve()];
     const held = await ask<{ token: number }>(one, 'POST', '/v1/locks/main/acquire', { holder: 'a', ttlMs: 600_000 });

@@ -2,11 +2,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Json, nameProblem } from '../../core/index.ts';
 import { groundsOf, type Membership } from '../../runtime/members/membership.ts';
-import { open } from '../../runtime/open.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { durationArgument, limitArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import type { GlobalOptions } from '../program.ts';
+import { openBox } from '../store.ts';
 import { type Alongside, runAlongside } from '../run/alongside.ts';
 import { endLike } from '../run/ended.ts';
 import { aroundDashes } from '../task/options.ts';
@@ -59,11 +58,10 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
     )
     .action(async (words: string[], flags: Flags) => {
       const { id, argv } = memberAndCommand(words);
-      const { store } = command.optsWithGlobals<GlobalOptions>();
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
       const ended = await runAlongside(argv, terms, 'now-and-then', async () => {
-        const box = await open(store, { sessionTtlMs: ttl });
+        const box = await openBox(command, { sessionTtlMs: ttl, maintains: true });
         try {
           return await joined(box, id, flags);
         } catch (error) {

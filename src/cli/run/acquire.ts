@@ -78,7 +78,7 @@ async function reenter(box: Signalbox, want: Want, around: Grant, options: Acqui
   const { holds } = await box.acquireAll([want], { ...options, holder: around.holder });
   const [hold] = holds;
   // The outer run still holds it; otherwise it ended at this very moment.
-  if (hold !== undefined && hold.id === around.id && hold.lease !== hold.process) return hold;
+  if (hold !== undefined && hold.id === around.id && hold.isReentry) return hold;
   await hold?.release();
   return undefined;
 }

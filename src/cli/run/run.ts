@@ -21,6 +21,7 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
+import { isServerUrl } from '../remote/url.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
@@ -248,6 +249,7 @@ export function originalArgv(argv: readonly [string, ...string[]]): readonly [Te
 
 /** For a user of `run`, a store that may not be used is one that cannot be reached. */
 export async function opened(url: string, sessionTtlMs: number, witness: boolean | undefined): Promise<Signalbox> {
+  if (isServerUrl(url)) return (await import('../remote/open.ts')).openRemote(url, { ttlMs: sessionTtlMs });
   try {
     return await open(url, { sessionTtlMs, ...(witness !== undefined && { witness }) });
   } catch (error) {

@@ -17,7 +17,7 @@ import { type Ended, exitCodeOf, GatedChild, KeptOutput, randomHex, type Text } 
 import { processOf } from '../../runtime/layout.ts';
 import { childEnvironment, type OuterHolds } from '../../runtime/processes/environment.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
-import { endPersistently, type EndOutcome, type TaskClaim } from '../../runtime/tasks/claim.ts';
+import { endPersistently, type EndOutcome, TaskClaim } from '../../runtime/tasks/claim.ts';
 import type { RunEnded } from '../run/ended.ts';
 import type { OnLost } from '../run/request.ts';
 import { begun } from '../run/run.ts';
@@ -149,12 +149,15 @@ async function runWith(
 
 /** A claim whose end was not written would stay for as long as the session does, and the task would be done again. */
 async function written(claim: TaskClaim, stop: AbortSignal, end: () => Promise<EndOutcome>): Promise<EndOutcome> {
+  // Through a server the request repeats itself.
+  const persistently = (work: () => Promise<EndOutcome>): Promise<EndOutcome> =>
+    claim instanceof TaskClaim ? endPersistently(claim, stop, work) : work();
   try {
-    return await endPersistently(claim, stop, end);
+    return await persistently(end);
   } catch (error) {
     if (!Failure.is(error, 'invalid')) throw error;
     // No repeat would be accepted. A failure counts as an attempt, so the limit of retries still holds.
-    return endPersistently(claim, stop, () => claim.fail(`the store refused how the command ended: ${error.message}`));
+    return persistently(() => claim.fail(`the store refused how the command ended: ${error.message}`));
   }
 }
 

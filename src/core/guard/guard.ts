@@ -1,6 +1,6 @@
 /** The guard: a condition that gates a step, and what to do while it does not hold. */
 import type { Condition } from './condition.ts';
-import { evaluate, type Missing } from './evaluate.ts';
+import { evaluate, type Missing, type Verdict } from './evaluate.ts';
 import type { Outlook } from './findings.ts';
 import type { Inputs } from './inputs.ts';
 import { wakePatterns } from './wake.ts';
@@ -40,8 +40,15 @@ export type GuardOutcome =
     }
   | { readonly kind: 'needsInput'; readonly guard: string; readonly missing: readonly Missing[] };
 
-export function checkGuard({ id, condition, onFailure = 'block' }: Guard, inputs: Inputs): GuardOutcome {
-  const verdict = evaluate(condition, inputs);
+export function checkGuard(guard: Guard, inputs: Inputs): GuardOutcome {
+  return outcomeOf(guard, evaluate(guard.condition, inputs));
+}
+
+/** What a verdict on its condition means for the guard. */
+export function outcomeOf(
+  { id, onFailure = 'block' }: Pick<Guard, 'id' | 'onFailure'>,
+  verdict: Verdict,
+): GuardOutcome {
   switch (verdict.kind) {
     case 'passed':
       return { kind: 'passed', guard: id };

@@ -34,7 +34,8 @@ export function readLocalToken(url: string): string | undefined {
   const file = localTokenFile(url);
   let descriptor: number;
   try {
-    descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
+    // A pipe at this place would be waited for without end.
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new Failure('forbidden', `the local token cannot be read: ${(error as Error).message}`, { cause: error });

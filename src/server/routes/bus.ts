@@ -37,6 +37,15 @@ const step = z.union([
   z.strictObject({ do: z.literal('get'), key }),
 ]);
 
+/** A small request must not make the server read a hundred large values. */
+const MOST_GETS = 10;
+const steps = z
+  .array(step)
+  .max(100)
+  .refine((all) => all.filter(({ do: what }) => what === 'get').length <= MOST_GETS, {
+    message: `expected at most ${MOST_GETS} steps that get a key`,
+  });
+
 export const bus: readonly Operation[] = [
   operation({
     ...{ id: 'bus.get', method: 'get', path, tag, role: 'administrator', params },
@@ -83,8 +92,8 @@ export const bus: readonly Operation[] = [
     description: 'Does `success` if every comparison holds, else `failure`; all or nothing.',
     body: z.strictObject({
       compare: z.array(compare).max(100),
-      success: z.array(step).max(100),
-      failure: z.array(step).max(100).optional(),
+      success: steps,
+      failure: steps.optional(),
     }),
     answers: {
       200: {

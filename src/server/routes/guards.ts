@@ -12,7 +12,7 @@ import { Failure } from '../../failure.ts';
 import { refuseUnlessAdministrator } from '../acting.ts';
 import { type Caller, ok, type Operation, operation } from '../operation.ts';
 import { Problem } from '../problem.ts';
-import { anyObject } from '../schemas.ts';
+import { anyObject, holder } from '../schemas.ts';
 
 /** These look at the store alone, so everyone may ask. The others look at the machine of the server. */
 const OF_THE_STORE: readonly InputKind[] = ['lock', 'semaphore', 'pipeline', 'task', 'member'];
@@ -28,6 +28,7 @@ export const guards: readonly Operation[] = [
       'machine of the server a worker; about its files an administrator; a `command` an administrator and `serve --allow-commands`.',
     body: z.strictObject({
       condition: z.looseObject({}).describe('A one-key object, such as `{"lockFree": "main"}`.'),
+      own: z.array(holder).max(100).optional().describe('Holders whose holds do not count.'),
     }),
     answers: {
       200: {
@@ -41,8 +42,9 @@ export const guards: readonly Operation[] = [
       const problem = conditionProblem(condition);
       if (problem !== undefined) throw new Failure('invalid', problem);
       refuseUnlessAllowed(caller, condition, allowsCommands);
-      const verdict = await box.check(condition, {}, { signal, isQuiet: true });
-      const explanation = await box.explain(condition, {}, { signal, isQuiet: true });
+      const options = { signal, isQuiet: true, commandsLast: true, ...(body.own !== undefined && { own: body.own }) };
+      const explanation = await box.explain(condition, {}, options);
+      const { verdict } = explanation;
       const text = renderExplanation(explanation).join('\n');
       return ok({ passed: verdict.kind === 'passed', verdict, explanation, text });
     },

@@ -47,7 +47,11 @@ interface Asking {
   readonly strategy?: 'retry' | 'fail-fast' | 'steal-stale' | 'force' | undefined;
   readonly reason?: string | undefined;
   readonly within?: readonly string[] | undefined;
+  readonly ttlMs?: number | undefined;
 }
+
+/** A ticket that nobody asks for leaves the queue after this time, and a grant that nobody collects goes back. */
+const TICKET_MS = 60_000;
 
 interface Askable<H extends DetachedHold> {
   readonly resource: string;
@@ -56,6 +60,7 @@ interface Askable<H extends DetachedHold> {
     claim: { ticket: string; holder: string },
     options: { waitMs: number; signal: AbortSignal },
   ): Promise<Collected<H>>;
+  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome>;
 }
 
 /**
@@ -74,7 +79,15 @@ export async function acquire<H extends DetachedHold>(
     throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');
   }
   const { resource } = of;
-  const options = given({ ...asked, strategy: wait ? strategy : (strategy ?? 'fail-fast') });
+  const queues = wait && (strategy ?? 'retry') === 'retry';
+  // The request waits on a lease of its own, on which the hold rests then: it gets its full time when it is handed out.
+  const { ttlMs } = asked;
+  const isShort = queues && ttlMs !== undefined && ttlMs > TICKET_MS;
+  const options = given({
+    ...asked,
+    ...(isShort && { ttlMs: TICKET_MS }),
+    strategy: wait ? strategy : (strategy ?? 'fail-fast'),
+  });
   let answer = known === undefined ? await of.askDetached(options as never) : undefined;
   if (answer === undefined || answer.kind === 'waiting') {
     const of1 = { ticket: answer?.ticket ?? (known as string), holder: who };
@@ -88,7 +101,11 @@ export async function acquire<H extends DetachedHold>(
     return ok({ outcome, resource, holder: who, ticket: place, position: position ?? null, holders }, 202);
   }
   const { id: _id, ...hold } = answer.hold;
-  return ok(hold);
+  const isNew = hold.outcome === 'acquired' || hold.outcome === 'reclaimed';
+  if (ttlMs === undefined || ttlMs <= TICKET_MS || !queues || !isNew) return ok(hold);
+  const { kind, ...times } = await of.extend({ holder: who, token: hold.token }, ttlMs);
+  if (kind === 'refreshed') return ok({ ...hold, ...times });
+  throw new Problem('gone', `${resource}: the hold was lost`, { resource, outcome: 'lost' });
 }
 
 export function renewing(kind: Kind): Operation {

@@ -11,6 +11,7 @@ import { pipelines } from './pipelines.ts';
 import { semaphores } from './semaphores.ts';
 import { tasks } from './tasks.ts';
 import { tokens } from './tokens.ts';
+import { witness } from './witness.ts';
 
 export const OPERATIONS: readonly Operation[] = [
   ...locks,
@@ -24,4 +25,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...events,
   ...bus,
   ...tokens,
+  ...witness,
 ];

@@ -63,8 +63,8 @@ export const locks: readonly Operation[] = [
     summary: 'Acquire a lock',
     description:
       'Waits in the queue for at most `waitMs`, and then answers 202 with a ticket. The same request with the ticket goes on ' +
-      'waiting in the same place, at any server of the store. A ticket that is not sent again within the time of the hold ' +
-      'leaves the queue. With `wait: false` a lock that is held is refused at once. The same holder again gets the same token.',
+      'waiting in the same place, at any server of the store. A ticket that is not sent again within 60 s, or the time of the ' +
+      'hold, leaves the queue. With `wait: false` a lock that is held is refused at once. The same holder again gets the same token.',
     body: z.strictObject({
       holder,
       mode: mode.optional(),

@@ -36,7 +36,8 @@ export const pipelines: readonly Operation[] = [
       const found = await box.pipelines.show(pipeline);
       if (found === undefined) throw noSuchPipeline(pipeline);
       const logs = await box.pipelines.logs(pipeline);
-      return ok({ ...pipelineJson(found), isDriven: found.isDriven, logs });
+      const { isDriven, cwd, host } = found;
+      return ok({ ...pipelineJson(found), isDriven, cwd, host, logs });
     },
   }),
   operation({

@@ -1,0 +1,144 @@
+/**
+ * Opens a server as if it were a store: what the commands use of a signalbox, carried out by `signalbox/client`. What there is
+ * no request for says so by its name.
+ */
+import { connect, type RemoteSignalbox } from '../../client/connect.ts';
+import type { Condition, Explanation } from '../../core/index.ts';
+import { requiredInputs } from '../../core/index.ts';
+import type { HoldTold } from '../../runtime/holds/held-records.ts';
+import type { EventPattern } from '../../runtime/observe/event-types.ts';
+import type { PastListener } from '../../runtime/observe/past-events.ts';
+import type { Entered, Ground } from '../../runtime/processes/children.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { SurveyedHold } from '../../runtime/observe/survey/index.ts';
+import type { CheckOptions } from '../../runtime/guards/executor.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { tell } from '../output.ts';
+import { remoteGuards } from './guards.ts';
+import { remotePipelines } from './pipelines.ts';
+import { serverToken } from './token.ts';
+import { notThroughServer } from './url.ts';
+
+/** A person waits: after this time the server counts as unreachable. */
+const RETRY_MS = 3_000;
+/** Nothing more of the past has come for this long: it is complete. */
+const QUIET_MS = 250;
+
+export function openRemote(url: string, options: { readonly ttlMs?: number | undefined } = {}): Promise<Signalbox> {
+  const { ttlMs } = options;
+  const token = serverToken(url, process.env);
+  const client = connect(url, { token, retryMs: RETRY_MS, ...(ttlMs !== undefined && { ttlMs }) });
+  const parts = {
+    lock: client.lock.bind(client),
+    semaphore: client.semaphore.bind(client),
+    ensureLock: client.ensureLock.bind(client),
+    ensureSemaphore: client.ensureSemaphore.bind(client),
+    acquireAll: client.acquireAll.bind(client),
+    survey: client.survey.bind(client),
+    events: client.events.bind(client),
+    on: client.on.bind(client),
+    close: client.close.bind(client),
+    tasks: client.tasks,
+    members: client.members,
+    bus: client.bus,
+    witness: remoteWitness(client),
+    pipelines: remotePipelines(client),
+    guards: remoteGuards(client, explained),
+    children: remoteChildren(client),
+    explain: (condition: Condition, _given: object, given: CheckOptions) => explained(client, condition, given),
+    eventsSince: (...given: Parameters<Signalbox['eventsSince']>) => eventsSince(client, ...given),
+  };
+  return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
+}
+
+/** Refuses what a server has no request for, at the moment when a command wants it. */
+function known<T extends object>(name: string, parts: T, url: string): T {
+  return new Proxy(parts, {
+    get(target, member, receiver) {
+      if (member in target || typeof member === 'symbol' || member === 'then') {
+        const value: unknown = Reflect.get(target, member, receiver);
+        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+      }
+      throw notThroughServer(`${name}.${member}`, url);
+    },
+  });
+}
+
+/** Conditions about files, branches and sessions are about the machine that looks: here, the server's. */
+async function explained(
+  client: RemoteSignalbox,
+  condition: Condition,
+  { own, signal }: CheckOptions,
+): Promise<Explanation> {
+  const kinds = new Set(requiredInputs(condition).map(({ kind }) => kind));
+  const looked = [...kinds].filter((kind) => !['lock', 'semaphore', 'pipeline', 'task', 'member'].includes(kind));
+  if (looked.length > 0) tell(`signalbox: the server looks at its own machine (${looked.join(', ')})`);
+  return client.explain(condition, {
+    ...(own !== undefined && { own: typeof own === 'string' ? [own] : own }),
+    ...(signal !== undefined && { signal }),
+  });
+}
+
+/** Holds through a server rest on their time alone: nothing notes the command, and nobody ends it when this process is killed. */
+function remoteChildren(client: RemoteSignalbox): object {
+  return {
+    areOfOneMachine: false,
+    areOfSeveralUsers: true,
+    async stillHeld(told: readonly HoldTold[]) {
+      const found = await Promise.all(
+        told.map(async ({ resource, hold: id }) => {
+          const [kind, ...name] = resource.split('/');
+          if (kind !== 'lock' && kind !== 'semaphore') return [];
+          const { locks, semaphores } = await client.survey({ resource: { kind, name: name.join('/') } });
+          const holds: readonly SurveyedHold[] = [...locks, ...semaphores].flatMap(
+            (one): readonly SurveyedHold[] => one.holds,
+          );
+          return holds.filter((hold) => hold.id === id).map((grant) => ({ resource, grant }));
+        }),
+      );
+      return found.flat();
+    },
+    enter(holds: readonly Ground[]): Promise<Entered> {
+      const lost = holds.find((hold) => !hold.isValid);
+      if (lost !== undefined) return Promise.resolve({ kind: 'lost', resource: lost.resource });
+      return Promise.resolve({ kind: 'entered', keys: [], leftovers: [], unreadable: [] });
+    },
+    forget: () => Promise.resolve(),
+  };
+}
+
+/** A server has no key: what it would sign, it could sign for anybody. */
+function remoteWitness({ witness }: RemoteSignalbox): object {
+  return {
+    entries: witness.entries.bind(witness),
+    watch: witness.watch.bind(witness),
+    record: witness.record.bind(witness),
+    checkpoint({ sign }: { readonly sign?: unknown } = {}) {
+      if (sign === undefined) return witness.checkpoint();
+      throw new CliExit(
+        EXIT.usage,
+        '--sign does not work through a server, which makes the checkpoint: sign where the store is',
+      );
+    },
+  };
+}
+
+/** A server takes a revision, and not a time: it tells all that the store still has, and the rest is left out here. */
+async function eventsSince(
+  client: RemoteSignalbox,
+  pattern: EventPattern,
+  at: number,
+  listener: PastListener,
+  signal: AbortSignal,
+): Promise<void> {
+  let quiet = setTimeout(() => listener.caughtUp(), QUIET_MS);
+  try {
+    for await (const event of client.events(pattern, { since: 1, signal })) {
+      quiet = quiet.refresh();
+      if (event.type === 'resync') listener.forgotten();
+      else if (event.at >= at) listener.told(event);
+    }
+  } finally {
+    clearTimeout(quiet);
+  }
+}

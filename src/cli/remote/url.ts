@@ -1,0 +1,47 @@
+/** Which stores are servers, and which commands work through one. */
+import type { Command } from 'commander';
+import { CliExit, EXIT } from '../exit-code.ts';
+
+export function isServerUrl(url: string): boolean {
+  return /^https?:\/\//i.test(url);
+}
+
+/** The others need the store itself: they run commands under its leases, read keys of all kinds, or write whole files. */
+const THROUGH_A_SERVER: readonly string[] = [
+  ...['run', 'lead', 'lock', 'sem', 'who', 'status', 'events tail', 'members list'],
+  ...[
+    'task publish',
+    'task run',
+    'task work',
+    'task claim',
+    'task renew',
+    'task release',
+    'task complete',
+    'task fail',
+  ],
+  ...['task retry', 'task requeue', 'task forget', 'task show', 'task list', 'task watch'],
+  ...['guard check', 'guard explain', 'guard wait'],
+  ...['pipeline list', 'pipeline status', 'pipeline cancel', 'pipeline resume', 'bus get', 'bus put', 'bus delete'],
+  ...['witness tail', 'witness show', 'witness record', 'witness checkpoint'],
+];
+
+export function refuseUnlessThroughServer(command: Command, url: string): void {
+  const path = pathOf(command);
+  if (THROUGH_A_SERVER.some((known) => path === known || path.startsWith(`${known} `))) return;
+  throw notThroughServer(`signalbox ${path}`, url);
+}
+
+export function notThroughServer(what: string, url: string): CliExit {
+  const how = 'run it where the store is, with --store file:DIRECTORY or etcd://HOST:PORT';
+  return new CliExit(
+    EXIT.usage,
+    `${what} does not work through a server (${url}): it needs the store itself\n  ${how}`,
+  );
+}
+
+/** `task publish`. */
+function pathOf(command: Command): string {
+  const names: string[] = [];
+  for (let one: Command | null = command; one?.parent; one = one.parent) names.unshift(one.name());
+  return names.join(' ');
+}

@@ -1,0 +1,84 @@
+/** The witness over HTTP: read the record, follow it, have it verified and sealed. */
+import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../core/index.ts';
+import type { WitnessFilter } from '../runtime/witness/filter.ts';
+import type { OwnEntry } from '../runtime/witness/log.ts';
+import { messagesOf } from './events.ts';
+import type { Requests } from './requests.ts';
+
+/** The record of every change, at a server. */
+export class RemoteWitness {
+  readonly #requests: Requests;
+
+  /** @internal */
+  constructor(requests: Requests) {
+    this.#requests = requests;
+  }
+
+  /** Whether changes of this store are entered. */
+  async isOn(): Promise<boolean> {
+    return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
+  }
+
+  /** The entries that fit, chain by chain, each chain in order. */
+  async *entries(filter: WitnessFilter = {}): AsyncGenerator<WitnessEntry, void> {
+    for (let after: string | undefined; ;) {
+      const query = { ...filter, ...(after !== undefined && { after }), limit: 1000 };
+      const page = await this.#get<{ entries: readonly WitnessEntry[]; next: string | null }>(
+        '/v1/witness/entries',
+        query,
+      );
+      yield* page.entries;
+      if (page.next === null) return;
+      after = page.next;
+    }
+  }
+
+  /** The entries that fit from now on, until `signal` aborts or the connection breaks: then read what came `since`. */
+  async *watch(
+    filter: WitnessFilter = {},
+    options: { readonly signal?: AbortSignal } = {},
+  ): AsyncGenerator<WitnessEntry, void> {
+    const query = new URLSearchParams(
+      Object.entries(filter).map(([name, value]): [string, string] => [name, String(value)]),
+    );
+    const signal = options.signal ?? this.#requests.closed.signal;
+    try {
+      const response = await this.#requests.stream(`/v1/witness/watch?${query.toString()}`, {}, signal);
+      for await (const { event, data } of messagesOf(response, () => undefined)) {
+        if (event === 'entry') yield JSON.parse(data) as WitnessEntry;
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  /** Has the server read the whole record; `finding` names the first problem, if there is one. */
+  verify(): Promise<Verification> {
+    return this.#requests.ask({ method: 'GET', path: '/v1/witness/verify', waitMs: 60_000 });
+  }
+
+  /** Checks the record, and seals it up to now, for administrators. */
+  checkpoint(): Promise<Checkpoint> {
+    const path = '/v1/witness/checkpoints';
+    return this.#requests.ask({ method: 'POST', path, body: {}, isKeyed: true, waitMs: 60_000 });
+  }
+
+  /** The checkpoints that the store has, from the oldest to the newest. */
+  async checkpoints(): Promise<readonly Checkpoint[]> {
+    return (await this.#get<{ checkpoints: readonly Checkpoint[] }>('/v1/witness/checkpoints')).checkpoints;
+  }
+
+  /** Shows that an entry is in the record, to a reader who has only a checkpoint. */
+  proof({ resource, seq }: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
+    return this.#get('/v1/witness/proof', { resource, seq });
+  }
+
+  /** Enters something of your own, in the chain of its component. */
+  record(own: OwnEntry): Promise<WitnessEntry> {
+    return this.#requests.ask({ method: 'POST', path: '/v1/witness/entries', body: own, isKeyed: true });
+  }
+
+  #get<T>(path: string, query: Readonly<Record<string, string | number | undefined>> = {}): Promise<T> {
+    return this.#requests.ask<T>({ method: 'GET', path, query });
+  }
+}

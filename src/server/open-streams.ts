@@ -1,0 +1,86 @@
+/**
+ * The streams that are open now: so many for each token, and none for a token that has been revoked or has expired. Tokens are
+ * followed in memory, so looking at them every few seconds costs nothing.
+ */
+import type { Clock, Timer } from '../clock.ts';
+import type { Caller } from './operation.ts';
+import { Problem } from './problem.ts';
+
+interface OpenStream {
+  readonly caller: string;
+  readonly isValid: () => Promise<boolean>;
+  readonly end: AbortController;
+}
+
+const LOOK_MS = 2_000;
+
+export class OpenStreams {
+  readonly #clock: Clock;
+  readonly #most: number;
+  readonly #open = new Set<OpenStream>();
+  #timer: Timer | undefined;
+
+  constructor(clock: Clock, most: number) {
+    this.#clock = clock;
+    this.#most = most;
+  }
+
+  /** `isValid`: whether the token still is. The signal ends the stream; `leave` is called when it is over. */
+  enter({ id }: Caller, isValid: () => Promise<boolean>): { readonly signal: AbortSignal; readonly leave: () => void } {
+    const own = [...this.#open].filter(({ caller }) => caller === id).length;
+    if (own >= this.#most) {
+      throw new Problem(
+        'too-many-streams',
+        `this token has ${own} streams open, and may have ${this.#most}; close some, or follow several resources in one`,
+        { most: this.#most },
+        { 'Retry-After': '5' },
+      );
+    }
+    const one: OpenStream = { caller: id, isValid, end: new AbortController() };
+    this.#open.add(one);
+    this.#timer ??= this.#clock.timer(LOOK_MS, () => void this.#look());
+    return { signal: one.end.signal, leave: () => void this.#open.delete(one) };
+  }
+
+  async #look(): Promise<void> {
+    await Promise.all(
+      [...this.#open].map(async (one) => {
+        // A store that does not answer now says nothing about the token.
+        if (await one.isValid().catch(() => true)) return;
+        this.#open.delete(one);
+        one.end.abort();
+      }),
+    );
+    this.#timer = this.#open.size === 0 ? undefined : this.#clock.timer(LOOK_MS, () => void this.#look());
+  }
+}
+
+/** The same answer, which says when its body is over: read to its end, cancelled or broken. */
+export function tracked(response: Response, over: () => void): Response {
+  if (response.body === null) {
+    over();
+    return response;
+  }
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          over();
+          controller.close();
+        } catch (error) {
+          over();
+          controller.error(error);
+        }
+      },
+      cancel(reason) {
+        over();
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { status: response.status, headers: response.headers });
+}

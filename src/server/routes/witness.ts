@@ -1,0 +1,174 @@
+/** The witness over HTTP: read the record, follow it, verify it, seal it, prove an entry, enter something. */
+import { z } from 'zod';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import type { Verification, WitnessEntry } from '../../core/index.ts';
+import type { WitnessFilter } from '../../runtime/witness/filter.ts';
+import { actorOf } from '../acting.ts';
+import { entryStream } from '../entry-stream.ts';
+import { ok, type Operation, operation } from '../operation.ts';
+import { Problem } from '../problem.ts';
+import { anyObject, holder, name } from '../schemas.ts';
+import { given } from './holds.ts';
+
+const tag = 'witness';
+const DEFAULT_PAGE = 100;
+
+const time = (what: string): z.ZodType<number | undefined> =>
+  z.coerce
+    .number()
+    .min(0)
+    .optional()
+    .meta({ type: 'number', description: `${what}, in milliseconds since 1970.` });
+const filter = {
+  resource: z.string().max(300).optional().describe('A resource such as `lock/main`, or all of a kind: `lock/*`.'),
+  actor: z.string().max(300).optional().describe('Who asked: the holder, the member, the user.'),
+  event: z.string().max(300).optional().describe('An event such as `lock:released`, or all of a kind: `task:*`.'),
+  trace: z.string().max(300).optional().describe('The trace id.'),
+  component: z.string().max(300).optional().describe('What asked: `lock`, `cli`, …'),
+  since: time('The earliest time'),
+  until: time('The latest time'),
+};
+const entry = z.looseObject({ resource: z.string(), seq: z.int(), time: z.number(), hash: z.string() });
+
+export const witness: readonly Operation[] = [
+  operation({
+    ...{ id: 'witness.show', method: 'get', path: '/v1/witness', tag, role: 'viewer' },
+    summary: 'Whether the witness is on, and how large its record is',
+    description: 'The record has an entry for every change, in chains of hashes that show tampering.',
+    answers: { 200: { description: 'The record as a whole.', schema: z.looseObject({ isOn: z.boolean() }) } },
+    async run({ box }) {
+      const isOn = await box.witness.isOn();
+      return ok({ isOn, ...(isOn && { size: await box.witness.size() }) });
+    },
+  }),
+  operation({
+    ...{ id: 'witness.entries', method: 'get', path: '/v1/witness/entries', tag, role: 'viewer' },
+    summary: 'Read the record',
+    description:
+      'The entries that fit, chain by chain, each chain in order, in pages; `next` begins the next page. One resource is read ' +
+      'fastest: other filters look at every entry.',
+    query: z.strictObject({
+      ...filter,
+      limit: z.coerce.number().int().min(1).max(1000).optional().meta({ type: 'integer' }),
+      after: z
+        .string()
+        .regex(/^\d{1,15}:.{1,300}$/s)
+        .optional()
+        .describe('The `next` of the page before.'),
+    }),
+    answers: {
+      200: {
+        description: 'The entries.',
+        schema: z.object({ entries: z.array(entry), next: z.string().nullable() }),
+      },
+    },
+    async run({ box, signal, query: { limit = DEFAULT_PAGE, after, ...rest } }) {
+      const found: WitnessEntry[] = [];
+      let isPast = after === undefined;
+      for await (const one of box.witness.entries(given(rest) as WitnessFilter)) {
+        signal.throwIfAborted();
+        if (isPast) found.push(one);
+        isPast ||= placeOf(one) === after;
+        if (found.length > limit) break;
+      }
+      const page = found.slice(0, limit);
+      return ok({ entries: page, next: found.length > limit ? placeOf(page.at(-1) as WitnessEntry) : null });
+    },
+  }),
+  operation({
+    ...{ id: 'witness.watch', method: 'get', path: '/v1/witness/watch', tag, role: 'viewer' },
+    summary: 'Follow the record',
+    description:
+      'Server-sent events, an `entry` for each one that fits from now on. After a lost connection, read the entries `since` the ' +
+      'last one: the stream does not go back.',
+    query: z.strictObject(filter),
+    answers: { 200: { description: 'A stream of `text/event-stream`.' } },
+    run: ({ box, signal, query }) =>
+      Promise.resolve(
+        entryStream((over) => box.witness.watch(given(query) as WitnessFilter, { signal: over }), signal),
+      ),
+  }),
+  operation({
+    ...{ id: 'witness.verify', method: 'get', path: '/v1/witness/verify', tag, role: 'viewer' },
+    summary: 'Verify the record',
+    description:
+      'Reads all of it. `isIntact` says whether it is whole; `finding` names the first problem. To trust the answer, trust the server: else export the record and verify it yourself.',
+    answers: { 200: { description: 'What was found.', schema: anyObject } },
+    run: async ({ box }) => ok(await verified(box)),
+  }),
+  operation({
+    ...{ id: 'witness.checkpoints', method: 'get', path: '/v1/witness/checkpoints', tag, role: 'viewer' },
+    summary: 'List the checkpoints',
+    description: 'From the oldest to the newest.',
+    answers: { 200: { description: 'The checkpoints.', schema: z.object({ checkpoints: z.array(anyObject) }) } },
+    run: async ({ box }) => ok({ checkpoints: await box.witness.checkpoints() }),
+  }),
+  operation({
+    ...{ id: 'witness.checkpoint', method: 'post', path: '/v1/witness/checkpoints', tag, role: 'administrator' },
+    summary: 'Seal the record up to now',
+    description: 'Checks it first; a record that does not verify is not sealed. Keep the answer somewhere else.',
+    body: z.strictObject({}),
+    answers: { 201: { description: 'The checkpoint.', schema: anyObject } },
+    problems: ['witness-off'],
+    async run({ box }) {
+      await refuseUnlessOn(box);
+      return ok(await box.witness.checkpoint(), 201);
+    },
+  }),
+  operation({
+    ...{ id: 'witness.proof', method: 'get', path: '/v1/witness/proof', tag, role: 'viewer' },
+    summary: 'Prove an entry',
+    description:
+      'Shows to a reader who has only a checkpoint that the entry is in the record. It needs a checkpoint made after the entry.',
+    query: z.strictObject({
+      resource: z.string().min(1).max(300),
+      seq: z.coerce.number().int().min(1).meta({ type: 'integer' }),
+    }),
+    answers: { 200: { description: 'The proof.', schema: anyObject } },
+    problems: ['not-found'],
+    run: async ({ box, query }) => ok(await box.witness.proof(query)),
+  }),
+  operation({
+    ...{ id: 'witness.record', method: 'post', path: '/v1/witness/entries', tag, role: 'worker' },
+    summary: 'Enter something of your own',
+    description: 'In the chain of its component.',
+    body: z.strictObject({
+      component: name,
+      event: z.string().min(1).max(200).describe('What happened, such as `deploy:started`.'),
+      actor: holder.optional().describe('Who did it; the token, if not given.'),
+      traceId: z.string().min(1).max(200).optional(),
+      payload: z.unknown().optional().describe('Any JSON, at most 64 KiB; over 1 KiB only its hash is entered.'),
+      sensitive: z.boolean().optional().describe('Enters only the hash of the payload.'),
+    }),
+    answers: { 201: { description: 'The entry.', schema: entry } },
+    problems: ['witness-off'],
+    async run({ box, caller, body: { actor, ...own } }) {
+      await refuseUnlessOn(box);
+      return ok(
+        await box.witness.record({ ...(given(own) as typeof own), actor: actorOf(caller, actor) } as never),
+        201,
+      );
+    },
+  }),
+];
+
+/** Resources have colons in them, numbers do not. */
+function placeOf({ resource, seq }: WitnessEntry): string {
+  return `${seq}:${resource}`;
+}
+
+/** Reading everything is dear: those who ask meanwhile get the same answer. */
+const verifying = new WeakMap<Signalbox, Promise<Verification>>();
+
+function verified(box: Signalbox): Promise<Verification> {
+  const running = verifying.get(box);
+  if (running !== undefined) return running;
+  const begun = box.witness.verify().finally(() => verifying.delete(box));
+  verifying.set(box, begun);
+  return begun;
+}
+
+async function refuseUnlessOn(box: Signalbox): Promise<void> {
+  if (await box.witness.isOn()) return;
+  throw new Problem('witness-off', 'the witness of this store is off; a store that begins with ?witness=on has one');
+}

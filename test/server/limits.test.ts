@@ -1,0 +1,136 @@
+// What one client can make a server keep: streams, answers, tickets; and what ends them.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
+import { TestClock } from 'signalbox/testing';
+import { localTokenFile, readLocalToken } from '../../src/runtime/location/local-token.ts';
+import { eventsOf, TestServer } from '../support/server.ts';
+
+let clock: TestClock;
+let server: TestServer;
+
+beforeEach(async () => {
+  clock = new TestClock();
+  server = new TestServer(await open('memory:', { clock }), { clock, mostStreams: 3 });
+});
+afterEach(() => server.close());
+
+/** Resolves when the stream has ended. */
+async function ended(response: Response): Promise<string> {
+  for await (const _ of eventsOf(response)) continue;
+  return 'ended';
+}
+
+describe('a stream', () => {
+  it.each(['revoked', 'expired'])('ends when its token is %s', async (how) => {
+    const token = await server.token('viewer', how === 'expired' ? { ttlMs: 60_000 } : {});
+    const response = await server.fetch('GET', '/v1/events', undefined, { token });
+    const end = ended(response);
+    await clock.advance(10_000);
+    expect(server.server.readers).toBe(1);
+    if (how === 'expired') await clock.advance(60_000);
+    else await server.box.tokens.revoke((await server.box.tokens.list())[0]?.id ?? '');
+    await clock.advance(5_000);
+    expect(await end).toBe('ended');
+    expect(server.server.readers).toBe(0);
+  });
+
+  it('is refused if the token has as many as it may, and has room again when one is left', async () => {
+    const token = await server.token('viewer');
+    const some = await Promise.all([1, 2, 3].map(() => server.fetch('GET', '/v1/events', undefined, { token })));
+    const { status, body, headers } = await server.get('/v1/events', { token });
+    expect([status, body.code, headers.get('retry-after')]).toEqual([429, 'too-many-streams', '5']);
+    expect((await server.fetch('GET', '/v1/events')).status).toBe(200);
+    await some[0]?.body?.cancel();
+    expect((await server.fetch('GET', '/v1/events', undefined, { token })).status).toBe(200);
+  });
+
+  it('is not kept open for HEAD, which nobody reads', async () => {
+    for (let n = 0; n < 10; n++) {
+      const response = await server.fetch('HEAD', '/v1/events');
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    }
+    expect(server.server.readers).toBe(0);
+  });
+});
+
+describe('an Idempotency-Key', () => {
+  const headers = { 'Idempotency-Key': 'once' };
+
+  it('gives the same hold while that lasts, and a new one after its time', async () => {
+    const ask = () => server.post('/v1/locks/main/acquire', { holder: 'a', ttlMs: 30_000 }, { headers });
+    const [first, again] = [await ask(), await ask()];
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(again.body).toEqual(first.body);
+    await clock.advance(60_000);
+    const later = await ask();
+    expect(later.headers.get('idempotent-replayed')).toBeNull();
+    expect(later.body.token).toBeGreaterThan(first.body.token);
+  });
+
+  it('keeps no large answer, and still carries nothing out twice', async () => {
+    await server.box.bus.put('large', 'x'.repeat(600_000));
+    const body = {
+      compare: [],
+      success: [
+        { do: 'get', key: 'large' },
+        { do: 'put', key: 'counted', value: 'x' },
+      ],
+    };
+    const first = await server.post('/v1/bus', body, { headers });
+    expect(first.status).toBe(200);
+    const again = await server.post('/v1/bus', body, { headers });
+    expect([again.status, again.body.code]).toEqual([409, 'answer-not-kept']);
+    const { body: counted } = await server.get('/v1/bus/counted');
+    expect(counted.version).toBe(1);
+    const many = { compare: [], success: Array.from({ length: 11 }, () => ({ do: 'get', key: 'large' })) };
+    expect((await server.post('/v1/bus', many)).status).toBe(400);
+  });
+});
+
+describe('a ticket that nobody asks for', () => {
+  it('leaves the queue after 60 s, however long its hold would last', async () => {
+    const held = await server.post('/v1/locks/main/acquire', { holder: 'a', ttlMs: 3_600_000 });
+    expect(held.body.ttlMs).toBe(3_600_000);
+    const waits = { holder: 'b', ttlMs: 3_600_000, waitMs: 0 };
+    expect((await server.post('/v1/locks/main/acquire', waits)).status).toBe(202);
+    await clock.advance(50_000);
+    expect((await server.get('/v1/locks/main')).body.waiting).toHaveLength(1);
+    await clock.advance(20_000);
+    expect((await server.get('/v1/locks/main')).body.waiting).toEqual([]);
+  });
+
+  it('gives its grant back after 60 s; one that is asked for gets its full time', async () => {
+    const held = await server.post('/v1/locks/main/acquire', { holder: 'a' });
+    const waits = { holder: 'b', ttlMs: 600_000, waitMs: 0 };
+    const { body } = await server.post('/v1/locks/main/acquire', waits);
+    await server.post('/v1/locks/main/release', { holder: 'a', token: held.body.token });
+    const collected = await server.post('/v1/locks/main/acquire', { ...waits, ticket: body.ticket });
+    expect([collected.status, collected.body.ttlMs]).toEqual([200, 600_000]);
+    await clock.advance(300_000);
+    expect((await server.get('/v1/locks/main')).body.holds).toMatchObject([{ holder: 'b', isStale: false }]);
+    const next = await server.post('/v1/locks/main/acquire', { ...waits, holder: 'c' });
+    expect(next.status).toBe(202);
+    await server.post('/v1/locks/main/release', { holder: 'b', token: collected.body.token });
+    await clock.advance(90_000);
+    const last = await server.post('/v1/locks/main/acquire', { holder: 'd', wait: false });
+    expect(last.status).toBe(200);
+  });
+});
+
+describe('the file of the local token', () => {
+  it('is refused at once if it is a pipe that nobody writes', () => {
+    const dir = mkdtempSync(join(tmpdir(), 'signalbox-token-'));
+    try {
+      const url = `file:${join(dir, 'store')}`;
+      execFileSync('mkfifo', ['-m', '600', localTokenFile(url)]);
+      expect(() => readLocalToken(url)).toThrow(/is no file/);
+    } finally {
+      rmSync(dir, { recursive: true, force: true });
+    }
+  });
+});

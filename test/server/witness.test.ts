@@ -1,0 +1,86 @@
+// The record of every change, for those who reach the server and not the store.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
+import { connect, type RemoteSignalbox } from 'signalbox/client';
+import { LOCAL, readEvents, TestServer } from '../support/server.ts';
+
+let server: TestServer;
+let box: RemoteSignalbox;
+
+const through = (token: string): RemoteSignalbox =>
+  connect('http://127.0.0.1:7300', {
+    token,
+    fetch: (input, init) => server.server.fetch(new Request(String(input), init)),
+  });
+
+beforeEach(async () => {
+  server = new TestServer(await open('memory:', { witness: true }));
+  box = through(LOCAL);
+});
+afterEach(async () => {
+  await box.close();
+  await server.close();
+});
+
+describe('the witness over HTTP', () => {
+  it('has every entry once, in pages of any size', async () => {
+    for (let n = 0; n < 7; n++) await (await server.box.lock(`n-${n % 3}`).acquire({ holder: `h-${n}` })).release();
+    const all = [];
+    for await (const { resource, seq } of server.box.witness.entries()) all.push(`${resource}#${seq}`);
+    expect(all.length).toBeGreaterThan(10);
+    const paged: string[] = [];
+    for (let next: string | null = ''; next !== null;) {
+      const after = next === '' ? '' : `&after=${encodeURIComponent(next)}`;
+      const { status, body } = await server.get(`/v1/witness/entries?limit=4${after}`);
+      expect(status).toBe(200);
+      for (const { resource, seq } of body.entries as { resource: string; seq: number }[])
+        paged.push(`${resource}#${seq}`);
+      next = body.next as string | null;
+    }
+    expect(paged).toEqual(all);
+    const ours = [];
+    for await (const { resource, seq } of box.witness.entries({ resource: 'lock/n-1' }))
+      ours.push(`${resource}#${seq}`);
+    expect(ours).toEqual(all.filter((one) => one.startsWith('lock/n-1#')));
+  });
+
+  it('is followed, sealed, proven and verified', async () => {
+    const response = await server.fetch('GET', '/v1/witness/watch?resource=component/*');
+    const reading = readEvents(response, (found) => found.length === 2);
+    const entered = await box.witness.record({
+      component: 'deploy',
+      event: 'deploy:started',
+      payload: { version: '1.2' },
+    });
+    expect((await reading)[1]).toMatchObject({ event: 'entry', data: { hash: entered.hash } });
+    expect(entered.commands[0]?.actor).toBe('token:local');
+    expect(await box.witness.verify()).toEqual(await server.box.witness.verify());
+    const sealed = await box.witness.checkpoint();
+    expect((await box.witness.checkpoints()).map(({ hash }) => hash)).toEqual([sealed.hash]);
+    expect(await box.witness.proof(entered)).toEqual(await server.box.witness.proof(entered));
+    await expect(box.witness.proof({ resource: 'lock/none', seq: 1 })).rejects.toMatchObject({ code: 'not-found' });
+    expect(await box.witness.isOn()).toBe(true);
+  });
+
+  it('is read by viewers, written by workers under their own name, and sealed by administrators', async () => {
+    const viewer = through(await server.token('viewer'));
+    expect(await viewer.witness.checkpoints()).toEqual([]);
+    await expect(viewer.witness.record({ component: 'c', event: 'e' })).rejects.toMatchObject({ code: 'forbidden' });
+    const worker = through(await server.token('worker', { holders: ['agent:*'] }));
+    await expect(worker.witness.checkpoint()).rejects.toMatchObject({ code: 'forbidden' });
+    await expect(worker.witness.record({ component: 'c', event: 'e', actor: 'ann' })).rejects.toMatchObject({
+      problem: { code: 'foreign-holder' },
+    });
+    const { commands } = await worker.witness.record({ component: 'c', event: 'e', actor: 'agent:7' });
+    expect(commands[0]?.actor).toBe('agent:7');
+  });
+
+  it('says so where the store has none', async () => {
+    const without = await TestServer.on();
+    expect((await without.get('/v1/witness')).body).toEqual({ isOn: false });
+    const { status, body } = await without.post('/v1/witness/entries', { component: 'c', event: 'e' });
+    expect([status, body.code]).toEqual([409, 'witness-off']);
+    await without.close();
+  });
+});
