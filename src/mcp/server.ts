@@ -135,7 +135,8 @@ function callOf(desk: Desk, { server }: McpServer, { mcpReq }: ServerContext): T
   const client = told[CLIENT_INFO_META_KEY]?.name ?? server.getClientVersion()?.name;
   const token = _meta?.progressToken;
   return {
-    ...{ ...desk, signal },
+    ...desk,
+    signal: desk.gone === undefined ? signal : AbortSignal.any([signal, desk.gone]),
     takesTasks: declared !== undefined && TASKS in declared,
     progress:
       token === undefined
