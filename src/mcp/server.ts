@@ -1,6 +1,5 @@
 /** The MCP server of one caller: its tools, resources and prompt, for both generations of the protocol. */
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
   McpServer,
   type McpRequestContext,
@@ -15,7 +14,7 @@ import { randomHex } from '../host/random.ts';
 import { ETIQUETTE, INSTRUCTIONS } from './etiquette.ts';
 import { addResources } from './resources.ts';
 import { failureTold, refused, resultOf, type Told } from './result.ts';
-import { addTasks, taskResult, TASKS } from './tasks.ts';
+import { addTasks, takesTasks, taskResult, TASKS } from './tasks.ts';
 import { answerSchema, type Desk, type TaskMade, type Tool, type ToolCall } from './tool.ts';
 import { TOOLS } from './tools/index.ts';
 
@@ -122,22 +121,16 @@ function problemTold({ path, message, ...issue }: z.core.$ZodIssue): string {
   return where === '' ? message : `${where}: ${message.replace(/^Invalid input: /, '')}`;
 }
 
-/** What a request of the newer generation says of its client. */
-interface Envelope {
-  readonly [CLIENT_CAPABILITIES_META_KEY]?: { readonly extensions?: object };
-  readonly [CLIENT_INFO_META_KEY]?: { readonly name?: string };
-}
-
-function callOf(desk: Desk, { server }: McpServer, { mcpReq }: ServerContext): ToolCall {
+function callOf(desk: Desk, { server }: McpServer, ctx: ServerContext): ToolCall {
+  const { mcpReq } = ctx;
   const { envelope, _meta, signal } = mcpReq;
-  const told = (envelope ?? {}) as Envelope;
-  const declared = told[CLIENT_CAPABILITIES_META_KEY]?.extensions;
+  const told = (envelope ?? {}) as { readonly [CLIENT_INFO_META_KEY]?: { readonly name?: string } };
   const client = told[CLIENT_INFO_META_KEY]?.name ?? server.getClientVersion()?.name;
   const token = _meta?.progressToken;
   return {
     ...desk,
     signal: desk.gone === undefined ? signal : AbortSignal.any([signal, desk.gone]),
-    takesTasks: declared !== undefined && TASKS in declared,
+    takesTasks: takesTasks(ctx),
     progress:
       token === undefined
         ? undefined

@@ -208,6 +208,7 @@ export async function requestWithTasks(
   method: string,
   params: Readonly<Record<string, unknown>>,
   token: string = LOCAL,
+  extensions: object = { 'io.modelcontextprotocol/tasks': {} },
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever comes
 ): Promise<any> {
   const name = params['name'] ?? params['taskId'];
@@ -221,7 +222,7 @@ export async function requestWithTasks(
         _meta: {
           'io.modelcontextprotocol/protocolVersion': '2026-07-28',
           'io.modelcontextprotocol/clientInfo': { name: 'task-client', version: '1' },
-          'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+          'io.modelcontextprotocol/clientCapabilities': { extensions },
         },
       },
     },

@@ -288,6 +288,9 @@ describe('over HTTP', () => {
       resultType: 'complete',
     });
     expect(await waiters(box)).toEqual([]);
+    expect((await requestWithTasks(server, 'tasks/get', { taskId }, undefined, {})).error).toMatchObject({
+      code: -32021,
+    });
     expect((await requestWithTasks(server, 'tasks/get', { taskId: 'sbx-zzz' })).error).toMatchObject({ code: -32602 });
   });
 });
