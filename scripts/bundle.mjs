@@ -3,6 +3,8 @@
 // take longer to be found than Node takes to start (docs/decisions/0010); a few files do not.
 //
 //     index.js, core/, store/, testing/, server/, mcp/    what programs import, and chunks/, which they share
+//     dashboard/           the page that the server hands out
+//     client/index.js      what browsers import too, by itself: it shares nothing that needs Node
 //     bin/signalbox.cjs    what is started: loads the other with the code that V8 made of it the last time
 //     bin/main.cjs         everything else of the command line, the packages it needs included
 //     bin/etcd.cjs         what only a store on etcd needs, which the other loads when it opens one
@@ -27,6 +29,9 @@ const IMPORTED = [
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
+/** Imports no module of Node, nor anything that does. */
+const FOR_BROWSERS = 'client/index';
+
 /** Programs, and what only the command line imports. */
 const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
 
@@ -36,6 +41,9 @@ const INCLUDED = [
   ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
   'universal-user-agent',
 ];
+
+/** Few need it, and they install it themselves. */
+const NOT_INCLUDED = ['undici'];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = {
@@ -55,7 +63,16 @@ const apart = {
   },
 };
 
+/** @type {import('rolldown').OutputOptions} */
+const READABLE = {
+  comments: false,
+  // The names of functions, classes and members stay, so that a stack trace can be read.
+  minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+};
+
 await bundleLibrary();
+await bundleDashboard();
+await bundleForBrowsers();
 await bundle('cli/start', 'signalbox');
 await bundle('cli/main', 'main');
 for (const [entry, name] of Object.entries(APART)) await bundle(entry, name);
@@ -88,16 +105,63 @@ async function bundleLibrary() {
       ],
     },
     chunkFileNames: 'chunks/[name]-[hash].js',
-    comments: false,
-    // The names of functions, classes and members stay, so that a stack trace can be read.
-    minify: { compress: true, mangle: { toplevel: false, keepNames: true }, codegen: { removeWhitespace: true } },
+    ...READABLE,
   });
+  await made.close();
+}
+
+/**
+ * The page: one script, one style sheet and the HTML that names them by a hash of their content, so that a browser keeps
+ * them for ever. `files.json` lists what the server may hand out.
+ */
+async function bundleDashboard() {
+  const source = join(src, 'dashboard');
+  const folder = join(dist, 'dashboard');
+  const made = await rolldown({
+    input: { app: join(source, 'main.tsx') },
+    platform: 'browser',
+    experimental: { attachDebugInfo: 'none' },
+  });
+  const { output } = await made.write({
+    dir: folder,
+    format: 'esm',
+    entryFileNames: 'app-[hash].js',
+    codeSplitting: false,
+    comments: false,
+    minify: true,
+  });
+  await made.close();
+  const script = output[0].fileName;
+  const css = readdirSync(join(source, 'style'))
+    .sort()
+    .map((name) => readFileSync(join(source, 'style', name), 'utf8'))
+    .join('\n')
+    .replace(/\/\*[^]*?\*\//g, '')
+    .replace(/\s*\n\s*/g, '\n');
+  const style = `app-${createHash('sha256').update(css).digest('hex').slice(0, 12)}.css`;
+  writeFileSync(join(folder, style), css);
+  const html = readFileSync(join(source, 'index.html'), 'utf8').replace('app.css', style).replace('app.js', script);
+  writeFileSync(join(folder, 'index.html'), html);
+  const licences = ['preact'].map(licenceOf).join('\n');
+  writeFileSync(join(folder, 'licences.txt'), licences);
+  writeFileSync(join(folder, 'files.json'), JSON.stringify(['index.html', script, style, 'licences.txt']));
+}
+
+async function bundleForBrowsers() {
+  const input = { [FOR_BROWSERS]: join(src, `${FOR_BROWSERS}.ts`) };
+  const made = await rolldown({
+    ...{ input, platform: 'browser' },
+    // Nothing in the source does anything by being imported.
+    treeshake: { moduleSideEffects: false },
+    experimental: { attachDebugInfo: 'none' },
+  });
+  await made.write({ dir: dist, format: 'esm', entryFileNames: '[name].js', codeSplitting: false, ...READABLE });
   await made.close();
 }
 
 async function bundle(/** @type {string} */ entry, /** @type {string} */ name) {
   const input = { [name]: join(src, `${entry}.ts`) };
-  const made = await rolldown({ input, platform: 'node', plugins: [apart] });
+  const made = await rolldown({ input, platform: 'node', plugins: [apart], external: NOT_INCLUDED });
   await made.write({
     dir: join(dist, 'bin'),
     // Node takes CommonJS up several milliseconds faster than modules.
@@ -124,11 +188,12 @@ function asAscii(/** @type {string} */ code) {
  */
 async function bundleDeclarations() {
   // `signalbox serve` imports the server by its path, and nobody else does.
-  const declared = IMPORTED.filter((name) => !NOT_DECLARED.includes(name));
+  const declared = [...IMPORTED, FOR_BROWSERS].filter((name) => !NOT_DECLARED.includes(name));
   const made = await rolldown({
     input: Object.fromEntries(declared.map((name) => [name, join(dist, `${name}.d.ts`)])),
     external: isPackage,
     plugins: [dts({ dtsInput: true, tsconfig: false })],
+    checks: { pluginTimings: false },
   });
   const { output } = await made.generate({
     format: 'esm',

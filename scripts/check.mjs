@@ -9,6 +9,7 @@ export function checksOf(/** @type {readonly string[]} */ files = []) {
   /** @type {import('./tasks.mjs').Task[]} */
   return [
     { name: 'types', command: [tool('tsc')], behind: ['build'] },
+    { name: 'types of the dashboard', command: [tool('tsc'), '-p', 'src/dashboard'], behind: ['build'] },
     { name: 'format', command: [tool('oxfmt'), '--check', '--no-error-on-unmatched-pattern', ...files] },
     {
       name: 'lint',

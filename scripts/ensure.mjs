@@ -166,7 +166,7 @@ function isBuiltFrom(/** @type {string} */ fingerprint) {
 /** A hash over everything the build depends on. */
 function sourceFingerprint() {
   const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'))
+    .filter((path) => /\.(ts|tsx|css|html)$/.test(path) && !path.endsWith('.test.ts'))
     .map((path) => join('src', path))
     .sort();
   const hash = createHash('sha256');

@@ -28,6 +28,7 @@ export const FOR_TESTS = [
   { command: 'script', debian: 'bsdutils', leavesOut: 'what happens on a terminal' },
   { command: 'make', debian: 'make', leavesOut: 'a run inside of make' },
   { command: 'gh', debian: 'gh', leavesOut: 'locks on GitHub Issues with the login of gh' },
+  { command: 'chromium', debian: 'chromium', leavesOut: 'the dashboard in a real browser' },
   { command: 'openssl', debian: 'openssl', leavesOut: 'etcd over TLS' },
 ];
 

@@ -184,10 +184,10 @@ export type { PipelineView } from './runtime/pipelines/view.ts';
 export type { Probe } from './runtime/upkeep/probe.ts';
 export { type HeldBy, HoldLost, NotAcquired, type Refusal, type Refused } from './runtime/refusal.ts';
 export type {
-  Breaking,
   ClaimReleaseOutcome,
   DetachedHold,
   DetachedOptions,
+  Breaking,
   HoldClaim,
   HolderView,
   ModeOutcome,

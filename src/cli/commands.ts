@@ -25,6 +25,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
   { name: 'status', summary: 'show locks, tasks, pipelines and members', load: () => import('./status.ts') },
+  { name: 'top', summary: 'the board on a terminal, live and driven by keys', load: () => import('./top.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   {
     name: 'witness',

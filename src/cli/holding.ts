@@ -17,6 +17,7 @@ import { handOver, jsonText, print, printable, printJson, tell } from './output.
 import { isJson } from './store.ts';
 import { currentWait, refusalTold, waitTold } from './waiting.ts';
 import { jsonArgument } from './task/arguments.ts';
+import { Voice } from './run/voice.ts';
 
 export interface AcquireFlags {
   readonly holder?: string;
@@ -29,6 +30,11 @@ export interface AcquireFlags {
   readonly maxHold?: number;
   readonly stealStale?: true;
   readonly force?: true;
+  /** Keeps the place in line when the time is up; a text: goes on with that ticket. */
+  readonly ticket?: true | string;
+  readonly pid?: number;
+  readonly quiet?: true;
+  readonly json?: boolean;
 }
 
 export interface ClaimFlags {
@@ -40,6 +46,8 @@ export interface ClaimFlags {
 export function addAcquireOptions(command: Command): Command {
   return addWaitOptions(addHolder(command))
     .option('--ttl <duration>', 'the hold is stale after this time without a renewal (default: 60s)', limitArgument)
+    .option('--ticket [ticket]', 'keep the place in line for 60 s when the time is up; with a ticket, go on with it')
+    .option('--pid <pid>', 'release it as soon as this process has ended, such as $PPID', numberArgument)
     .option('--priority <number>', 'from -100 to 100; higher goes first', numberArgument)
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--metadata <json>', 'anything else to keep with the hold, as JSON', jsonArgument)
@@ -55,7 +63,8 @@ export function addClaimOptions(command: Command): Command {
 export function addWaitOptions(command: Command): Command {
   return command
     .option('--wait <duration>', 'wait at most this long (default: no limit)', durationArgument)
-    .option('--no-wait', 'give up at once if it is taken');
+    .option('--no-wait', 'give up at once if it is taken')
+    .option('-q, --quiet', 'do not report waiting');
 }
 
 export function addHolder(command: Command, who = 'who holds it (default: $SIGNALBOX_HOLDER)'): Command {
@@ -69,17 +78,22 @@ export function holderOf(flags: { readonly holder?: string }): string {
   throw new CliExit(EXIT.usage, `${what}\n  use: --holder ID, or SIGNALBOX_HOLDER in the environment`);
 }
 
-/** People at a terminal are told what they wait for. */
-export function detachedOptions(box: Signalbox, flags: AcquireFlags, want: Want, signal: AbortSignal): DetachedOptions {
-  const { ttl, wait, priority, reason, metadata, maxHold } = flags;
-  const gaveUpAtOnce = wait === false || wait === 0;
+export function detachedOptions(
+  flags: AcquireFlags,
+  onWaiting: () => void,
+  signal: AbortSignal,
+): DetachedOptions & { readonly holder: string } {
+  const { ttl, wait, priority, reason, metadata, maxHold, pid } = flags;
+  // A ticket is a place in line: its request always joins it.
+  const gaveUpAtOnce = flags.ticket === undefined && (wait === false || wait === 0);
   const taking = takingBy(flags);
   const holder = holderOf(flags);
   return {
     holder,
     signal,
-    ...waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, box, want, holder),
+    ...(flags.ticket === undefined && waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, onWaiting)),
     ...given({
+      pid,
       ttlMs: ttl,
       strategy: taking ?? (gaveUpAtOnce ? ('fail-fast' as const) : undefined),
       priority,
@@ -91,21 +105,8 @@ export function detachedOptions(box: Signalbox, flags: AcquireFlags, want: Want,
 }
 
 /** Without `--wait`, there is no limit. */
-export function waitOptions(
-  { wait }: Pick<AcquireFlags, 'wait'>,
-  box: Signalbox,
-  want: Want,
-  holder: string,
-): WaitOptions {
-  const tellWait = async (): Promise<void> => {
-    const found = await currentWait(box, [want], (waiter) => waiter === holder);
-    if (found !== undefined) tell(printable(`signalbox: ${waitTold(found, Date.now(), 0).replace(' 0 ms', '')}`));
-  };
-  return {
-    // The wait itself reports what is wrong.
-    onWaiting: () => void tellWait().catch(() => undefined),
-    ...given({ waitMs: wait === false ? 0 : wait }),
-  };
+export function waitOptions({ wait }: Pick<AcquireFlags, 'wait'>, onWaiting: () => void): WaitOptions {
+  return { onWaiting, ...given({ waitMs: wait === false ? 0 : wait }) };
 }
 
 /** How to take a hold from others; undefined if only free ones are wanted. */
@@ -119,18 +120,25 @@ function takingBy({ force, stealStale, reason }: AcquireFlags): 'force' | 'steal
   return force ? 'force' : stealStale ? 'steal-stale' : undefined;
 }
 
-/** Says who holds it if it is refused. */
+/** Reports the wait of `acquire`, and says who holds it if it is refused. */
 export async function patiently<T>(
   box: Signalbox,
   want: Want,
   holder: string,
-  { wait }: Pick<AcquireFlags, 'wait'>,
-  acquiring: Promise<T>,
+  { wait, quiet, json }: Pick<AcquireFlags, 'wait' | 'quiet' | 'json'>,
+  acquire: (onWaiting: () => void) => Promise<T>,
 ): Promise<T> {
+  const voice = new Voice(quiet === true || json === true ? 'never' : 'now-and-then');
+  const look = async (sinceMs: number): Promise<{ line: string; lasting: string } | undefined> => {
+    const found = await currentWait(box, [want], (waiter) => waiter === holder);
+    return found && { line: waitTold(found, Date.now(), sinceMs), lasting: waitTold(found, Date.now()) };
+  };
   try {
-    return await acquiring;
+    return await acquire(() => voice.waiting(look));
   } catch (error) {
     throw await refusalTold(box, [want], holder, error, wait === false ? 0 : wait);
+  } finally {
+    voice.done();
   }
 }
 
@@ -150,10 +158,11 @@ export async function handOut(
   signal: AbortSignal,
   release: (claim: HoldClaim) => Promise<unknown>,
 ): Promise<void> {
-  const { resource, holder, token, outcome, ttlMs, renewWithinMs, maxHoldMs } = hold;
+  const { resource, holder, token, outcome, ttlMs, renewWithinMs, maxHoldMs, endsWithPid } = hold;
   try {
     signal.throwIfAborted();
-    const json = { resource, holder, token, outcome, ttlMs, renewWithinMs, ...given({ maxHoldMs }), ...details };
+    const times = { ttlMs, renewWithinMs, ...given({ maxHoldMs, endsWithPid }) };
+    const json = { resource, holder, token, outcome, ...times, ...details };
     handOver(isJson(command) ? jsonText(json) : String(token));
   } catch (error) {
     await release({ holder, token });

@@ -63,10 +63,14 @@ Examples:
   signalbox lock acquire docs --holder agent:7 --shared --wait 30s
   signalbox lock acquire staging --holder agent:7 --no-wait || echo "taken ($?)"    # 75
   signalbox lock acquire staging --holder agent:7 --metadata '{"ticket":"OPS-7"}' --max-hold 10m
+  signalbox lock acquire staging --holder agent:7 --pid $PPID --ttl 30m            # free as soon as $PPID has ended
+  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket              # 75: prints a ticket
+  signalbox lock acquire staging --holder agent:7 --wait 90s --ticket "$TICKET"    # goes on in the same place
   signalbox lock acquire staging --holder ann --force --reason 'agent:7 is stuck'
 
 The hold is detached: it lasts for --ttl, and then for as long again after every renew. The same
---holder again gets the same token. Exit codes: 75 not acquired in time, 130 interrupted.`,
+--holder again gets the same token. --pid ends it sooner: on a store in a file it is free as soon as that process has
+ended; on etcd only --ttl counts. Exit codes: 75 not acquired in time, 130 interrupted.`,
     )
     .action(async (name: string, flags: AcquireFlags & { shared?: true }) => {
       const mode = flags.shared ? 'shared' : 'exclusive';
@@ -75,7 +79,7 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
         { kind: 'lock', name },
         flags,
         (box) => box.lock(name),
-        (lock, options) => lock.acquireDetached({ ...options, mode }),
+        { mode },
         (hold) => ({ mode: hold.mode }),
       );
     });
@@ -122,14 +126,15 @@ Waits until the other readers have left, ahead of waiting writers, and keeps the
 token; the old one is no longer valid. If another reader already waits to become the writer, it is refused: release
 the lock and acquire it. Exit codes: 75 not upgraded, 76 the hold was lost, 77 another holder has it.`,
     )
-    .action(async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait'>) => {
+    .action(async (name: string, flags: ClaimFlags & Pick<AcquireFlags, 'wait' | 'quiet'>) => {
       const claim = { holder: holderOf(flags), token: flags.token };
       await withBox(command, async (box, signal) => {
         const lock = box.lock(name);
         await refuseAttached(box, { kind: 'lock', name }, claim);
         const want = { lock: name };
-        const options = { ...waitOptions(flags, box, want, claim.holder), signal };
-        const outcome = await patiently(box, want, claim.holder, flags, lock.upgrade(claim, options));
+        const outcome = await patiently(box, want, claim.holder, { ...flags, json: isJson(command) }, (onWaiting) =>
+          lock.upgrade(claim, { ...waitOptions(flags, onWaiting), signal }),
+        );
         tellMode(command, lock.resource, claim, 'exclusive', outcome);
       });
     });

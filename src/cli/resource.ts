@@ -1,5 +1,7 @@
 /** The subcommands that `lock` and `sem` have in common. A `ResourceType` says what differs; the help is the caller's. */
 import type { Command } from 'commander';
+import { type LockMode, spoken } from '../core/index.ts';
+import { Failure } from '../failure.ts';
 import type {
   ClaimReleaseOutcome,
   DetachedHold,
@@ -11,6 +13,7 @@ import type { Survey } from '../runtime/observe/survey/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { given, limitArgument, numberArgument, type ResourceArgument } from './arguments.ts';
 import { isAttached, refuseAttached } from './attached.ts';
+import { CliExit } from './exit-code.ts';
 import {
   type AcquireFlags,
   addClaimOptions,
@@ -28,9 +31,11 @@ import {
 import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './looking.ts';
-import { paintFor, print, printable, printJson, screen } from './output.ts';
+import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
 import { isJson, withBox } from './store.ts';
+import { atOnceOrAfterTheDead } from './waiting.ts';
 import { layoutFor } from './table.ts';
+import { collectOrAsk, goneTold, PlaceKept, type Ticketed, ticketsIn } from './ticket.ts';
 import { whoLines } from './who-table.ts';
 
 interface Resource {
@@ -54,24 +59,74 @@ export interface ResourceType<One extends { readonly name: string }> extends Kin
 }
 
 /** Acquires a detached hold and prints its token. */
-export async function acquireByHand<One extends Resource, Hold extends DetachedHold>(
+export async function acquireByHand<Hold extends DetachedHold>(
   command: Command,
   of: ResourceArgument,
-  flags: AcquireFlags,
-  inBox: (box: Signalbox) => One,
-  acquire: (one: One, options: DetachedOptions) => Promise<Hold>,
+  said: AcquireFlags,
+  inBox: (box: Signalbox) => Acquirable<Hold>,
+  asked: Partial<DetachedOptions> & { readonly mode?: LockMode; readonly weight?: number },
   details: (hold: Hold) => object,
 ): Promise<void> {
+  const flags = { ...said, json: isJson(command) };
   await withBox(command, async (box, signal) => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
-    const options = detachedOptions(box, flags, want, signal);
-    const hold = await patiently(box, want, options.holder, flags, acquire(one, options));
+    const holder = holderOf(flags);
+    const hold = await patiently(box, want, holder, flags, (onWaiting) => {
+      const optionsOf = (wait: AcquireFlags['wait']): DetachedOptions => {
+        return { ...detachedOptions({ ...flags, ...given({ wait }) }, onWaiting, signal), ...asked };
+      };
+      const { ticket, wait } = flags;
+      if (ticket !== undefined) return acquireWithTicket(one, optionsOf(wait), flags, signal, onWaiting);
+      if (wait !== false && wait !== 0) return one.acquireDetached(optionsOf(wait));
+      return atOnceOrAfterTheDead(box, [want], (waitMs) => one.acquireDetached(optionsOf(waitMs)));
+    }).catch(printTicket(command));
     tellKept(hold);
+    if (flags.pid !== undefined && hold.endsWithPid === undefined && !isJson(command))
+      tellUnseen(one.resource, flags.pid, hold.ttlMs);
     await handOut(command, hold, details(hold), signal, async (claim) => {
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
   });
+}
+
+interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold> {
+  acquireDetached(options: DetachedOptions): Promise<Hold>;
+}
+
+async function acquireWithTicket<Hold extends DetachedHold>(
+  one: Acquirable<Hold>,
+  options: DetachedOptions,
+  flags: AcquireFlags,
+  signal: AbortSignal,
+  onWaiting: () => void,
+): Promise<Hold> {
+  const { ticket, wait } = flags;
+  const [known, ...others] = typeof ticket === 'string' ? ticketsIn(ticket) : [];
+  if (others.length > 0) throw new Failure('invalid', `--ticket: ${one.resource} has one ticket, and this is several`);
+  const waitMs = wait === false ? 0 : wait;
+  const onGone = (): void => {
+    if (flags.json !== true) complain(printable(`signalbox: ${goneTold(one.resource)}`));
+  };
+  const answer = await collectOrAsk(one, { options, ticket: known, waitMs, signal, onWaiting, onGone });
+  if (answer.kind === 'acquired') return answer.hold;
+  throw new PlaceKept(one.resource, waitMs ?? 0, answer, answer.ticket);
+}
+
+/** The token's place on stdout is free, and a script has to get the ticket from somewhere. */
+function printTicket(command: Command): (error: unknown) => never {
+  return (error) => {
+    const { ticket } = error instanceof CliExit ? error.details : {};
+    if (typeof ticket === 'string' && !isJson(command)) print(ticket);
+    throw error;
+  };
+}
+
+function tellUnseen(resource: string, pid: number, ttlMs: number): void {
+  const why = 'this store cannot see a process end';
+  complain(
+    printable(`signalbox: ${resource}: ${why}: if ${pid} ends, the hold lasts until its ${spoken(ttlMs)} are over`),
+  );
 }
 
 /** Adds the options and the action of `renew`. */

@@ -13,6 +13,8 @@ Examples:
   signalbox run --sem agents/4 -- ./agent.sh            at most four at once; $SIGNALBOX_SLOT_AGENTS is 0 to 3
   signalbox run --sem ram=8/32 --wait 10m -- make -j8   eight of 32 slots, or exit 75 after ten minutes
   signalbox run --lock db --lock cache --no-wait -- ./migrate.sh
+  signalbox run --lock main --wait 90s --ticket -- git push             75: prints a ticket; the place is kept for 60 s
+  signalbox run --lock main --wait 90s --ticket "$TICKET" -- git push   goes on in the same place
   signalbox run --lock main --guard before-merge.yaml -- git push
   signalbox run --lock main --guard 'fileNotExists: FREEZE' --guard 'command: {cmd: make test}' -- git push
 
@@ -50,13 +52,14 @@ export function define(command: Command): void {
     )
     .option('--wait <duration>', 'give up after this time (default: no limit)')
     .option('--no-wait', 'give up at once if something is taken')
+    .option('--ticket [ticket]', 'keep the place in line for 60 s when the time is up; with a ticket, go on with it')
     .option('--priority <n>', 'from -100 to 100, higher goes first')
     .option('--holder <id>', 'who holds it (default: a new name for every run)')
     .option('--reason <text>', 'why you hold it; waiters get to see it')
     .option('--on-lost <what>', 'when a hold is lost: term, kill or warn', 'term')
     .option('--grace <duration>', 'time between TERM and KILL, and for processes that the command leaves behind', '5s')
     .option('--ttl <duration>', 'the lease: how long the holds outlive this process if it vanishes', '15s')
-    .option('-v, --verbose', 'report waiting even if stderr is not a terminal')
+    .option('-v, --verbose', 'report every change of a wait even if stderr is not a terminal')
     .option('-q, --quiet', 'do not report waiting')
     .option('--poll <duration>', 'how often a guard checks what sends no events (default: 2s)', durationArgument);
   addInputOptions(command)

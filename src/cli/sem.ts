@@ -67,7 +67,7 @@ The hold is detached: it lasts for --ttl, and then for as long again after every
         { kind: 'semaphore', name },
         flags,
         (box) => box.semaphore(name, given({ capacity })),
-        (semaphore, options) => semaphore.acquireDetached({ ...options, weight }),
+        { weight },
         (hold) => ({ weight: hold.weight, slots: hold.slots }),
       );
     });

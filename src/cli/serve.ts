@@ -19,6 +19,7 @@ interface Flags {
   readonly key?: string;
   readonly allowHost: readonly string[];
   readonly allowCommands?: true;
+  readonly github?: string;
   readonly rate?: number;
   readonly connections?: number;
 }
@@ -53,6 +54,7 @@ export function define(command: Command): void {
     .option('--key <file>', 'the key of the certificate (PEM)')
     .option('--allow-host <name>', 'a name under which clients reach it, besides localhost (repeatable)', all, none)
     .option('--allow-commands', 'let administrators run commands here: guards with a command, pipeline resume')
+    .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
     .addHelpText(
@@ -88,10 +90,10 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     return mcpOverHttp(box, { version: VERSION, clock });
   };
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections } = flags;
+  const { port, host, cert, key, allowHost: hosts, allowCommands, github, rate, connections } = flags;
   const serving = await serve({
     ...{ port, host, hosts, mcp, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
-    ...given({ store, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
+    ...given({ store, github, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });
   try {

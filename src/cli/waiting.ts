@@ -6,6 +6,7 @@ import { behindTold, NotAcquired } from '../runtime/refusal.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { quoted } from './pipeline/words.ts';
+import { PlaceKept, withTicket } from './ticket.ts';
 
 export type WaitHolder = Pick<SurveyedHold, 'holder' | 'acquiredAt' | 'reason' | 'metadata' | 'isStale'> &
   Partial<Pick<SurveyedHold, 'health' | 'lease' | 'orphans'>>;
@@ -104,10 +105,35 @@ export async function refusalTold(
       ? `only ${refusal.free} free`
       : '';
   const told = [what, who?.told ?? ''].filter((part) => part !== '').join('; ');
-  return new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
+  const refused = new CliExit(EXIT.notAcquired, `${who?.resource ?? resource}: ${told}`, {
     resource,
     refusal: isTimedOut && waitMs > 0 ? { ...refusal, waitedMs: waitMs } : refusal,
   });
+  return error instanceof PlaceKept ? withTicket(refused, error.ticket) : refused;
+}
+
+/** The store ends the lease of a process that is gone within this time, if a process waits for it. */
+const SEEN_GONE_MS = 2000;
+
+/**
+ * Asks without waiting. If a holder's process is gone, and nothing of it is left, the hold is as good as free: only no process
+ * has noticed yet. So it asks again, and waits until one has.
+ */
+export async function atOnceOrAfterTheDead<T>(
+  box: Signalbox,
+  wants: readonly Want[],
+  ask: (waitMs: number) => Promise<T>,
+): Promise<T> {
+  try {
+    return await ask(0);
+  } catch (error) {
+    if (!(error instanceof NotAcquired) || !['busy', 'full', 'timed-out'].includes(error.refusal.kind)) throw error;
+    const found = await Promise.all(wants.map((want) => surveyed(box, want).catch(() => undefined)));
+    const holds = found.flatMap((one) => one?.holds ?? []);
+    if (!holds.some(({ health, orphans }) => health === 'process-gone' && orphans.length === 0)) throw error;
+    // The first refusal is the answer to what was asked.
+    return ask(SEEN_GONE_MS).catch(() => Promise.reject(error));
+  }
 }
 
 type Surveyed = Pick<SurveyedLock, 'resource' | 'waiting' | 'onStale'> & {

@@ -17,6 +17,7 @@ const hold: SurveyedLockHold = {
   isAttached: true,
   session: { id: 'p', host: 'build-3', pid: 4711, user: 'ada', directory: '/srv/app', about: null },
   takenBy: undefined,
+  endsWithPid: undefined,
   orphans: [],
   health: 'renewed',
   isStale: false,

@@ -137,10 +137,14 @@ function holdEntry(hold: AnyHold, capacity: number | undefined, decides: string)
     state: stateOf(hold),
     isWaiting: false,
     reason: hold.reason ?? '',
-    facts: [slots, commandOf(hold.metadata), ...where, hold.isAttached ? '' : 'detached'],
+    facts: [slots, commandOf(hold.metadata), ...where, hold.isAttached ? '' : 'detached', endTold(hold)],
     trouble: [isLeft ? goneTold(hold) : '', hold.isStale ? decides : ''].filter(isSaid).join('; '),
     colour: COLOURS[hold.health],
   };
+}
+
+function endTold({ endsWithPid }: AnyHold): string {
+  return endsWithPid === undefined ? '' : `ends with pid ${endsWithPid}`;
 }
 
 function waiterEntry(waiter: SurveyedWaiter): Entry {

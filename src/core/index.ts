@@ -85,7 +85,15 @@ export {
   type WorktreeOperation,
   type WorktreeState,
 } from './guard/index.ts';
-export { DETACHED_TTL_MS, type Limits, renewWithinMs, type Settings, settingsProblem, shorter } from './settings.ts';
+export {
+  DETACHED_TTL_MS,
+  type Limits,
+  renewWithinMs,
+  type Settings,
+  settingsProblem,
+  shorter,
+  TICKET_MS,
+} from './settings.ts';
 export { type Claim, type Hold, isStale, type Loss, type LossReason, type OnStale } from './hold.ts';
 export {
   agentHolder,

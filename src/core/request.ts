@@ -20,6 +20,8 @@ export interface Asked {
   readonly capacity?: unknown;
   readonly token?: unknown;
   readonly ttlMs?: unknown;
+  readonly ticketMs?: unknown;
+  readonly pid?: unknown;
   readonly maxHoldMs?: unknown;
   /** How long the caller is willing to wait; zero is not at all. */
   readonly waitMs?: unknown;
@@ -50,6 +52,8 @@ const checks = Object.entries({
   capacity: whole(1, Number.MAX_SAFE_INTEGER),
   token: whole(1, Number.MAX_SAFE_INTEGER),
   ttlMs: milliseconds(false),
+  ticketMs: milliseconds(false),
+  pid: whole(1, Number.MAX_SAFE_INTEGER),
   maxHoldMs: milliseconds(false),
   waitMs: milliseconds(true),
   wait: oneOf(true, false),

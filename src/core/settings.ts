@@ -30,6 +30,9 @@ const SETTINGS = ['onStale', 'maxHoldMs', 'ttlMs'] as const satisfies readonly (
 /** A detached hold lasts this long without a renewal, if neither its holder nor its resource says otherwise. */
 export const DETACHED_TTL_MS = 60_000;
 
+/** How long a ticket keeps its place while nobody asks for it, and a grant waits to be collected. */
+export const TICKET_MS = 60_000;
+
 /** A holder should try four times before its hold is stale: one lost renewal, or two, must not cost it the hold. */
 const RENEWALS_PER_TTL = 4;
 

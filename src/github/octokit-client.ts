@@ -1,6 +1,7 @@
 /** GitHub over its REST and GraphQL APIs, by Octokit. Loaded only when a request is made. */
 import type { Octokit } from '@octokit/core';
 import { baseOf } from '../adapters/issues/github-client.ts';
+import { proxiedFetch } from '../adapters/issues/proxied-fetch.ts';
 import { findToken } from '../adapters/issues/github-token.ts';
 import { timeLimit } from '../clock.ts';
 import type { CommentSeen, CommitSeen, IssueSeen, RefMove, RefSeen, Reply } from '../core/github/index.ts';
@@ -78,6 +79,7 @@ export class OctokitClient implements GitHubClient {
   /** Answers to lists, for their ETags. */
   readonly #known = new Map<string, { readonly etag: string; readonly data: unknown }>();
   #octokit: Promise<Octokit> | undefined;
+  #fetch: Promise<typeof globalThis.fetch | undefined> | undefined;
   #login: string | null | undefined;
   #repositoryId: string | undefined;
 
@@ -343,13 +345,13 @@ export class OctokitClient implements GitHubClient {
     const limit = timeLimit(this.#options.requestTimeoutMs ?? TIMEOUT_MS);
     try {
       const octokit = await (this.#octokit ??= this.#load());
-      const { fetch } = this.#options;
+      const fetch = await (this.#fetch ??= this.#findFetch());
       const response = await call(octokit, { signal: limit.signal, ...(fetch !== undefined && { fetch }) });
       this.#note(response.headers);
       return response;
     } catch (error) {
       if (Failure.is(error)) {
-        this.#octokit = undefined;
+        this.#octokit = this.#fetch = undefined;
         return { trouble: { kind: 'denied', message: error.message } };
       }
       const { response } = error as { readonly response?: Response };
@@ -367,6 +369,10 @@ export class OctokitClient implements GitHubClient {
     if (headers['x-ratelimit-resource'] === 'graphql' || !Number.isFinite(remaining)) return;
     this.remaining = remaining;
     this.resetMs = reset * 1000;
+  }
+
+  async #findFetch(): Promise<typeof globalThis.fetch | undefined> {
+    return this.#options.fetch ?? (await proxiedFetch(this.#base, this.#env));
   }
 
   async #load(): Promise<Octokit> {

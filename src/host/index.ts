@@ -26,4 +26,5 @@ export { PrintedText } from './printed-text.ts';
 export { BytesLost, originalArguments, originalVariables, type Text } from './original-bytes.ts';
 export { randomHex } from './random.ts';
 export { newKey, type NewKey, publicKeyIn, type Signature, signatureCheck, signerWith } from './signing.ts';
+export { type Tie, tieTo } from './tie.ts';
 export { Vigil } from './vigil.ts';

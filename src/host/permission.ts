@@ -58,7 +58,8 @@ function lineageOf(pid: number): ReadonlySet<number> {
   return lineage;
 }
 
-function realUidOf(pid: number): number | undefined {
+/** The user that started a process, whatever it runs as; undefined if that is not shown. */
+export function realUidOf(pid: number): number | undefined {
   try {
     const uid = /^Uid:\t(\d+)\t/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
     return uid === undefined ? undefined : Number(uid);

@@ -206,6 +206,6 @@ export function readStat(pid: number): Stat | undefined {
 }
 
 /** One whose main thread has ended goes on in its others. */
-function hasEnded({ state, threads }: Stat): boolean {
+export function hasEnded({ state, threads }: Stat): boolean {
   return (state === 'Z' || state === 'X') && threads <= 1;
 }

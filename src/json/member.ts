@@ -2,7 +2,7 @@
 import { coordinatorOf, type Member, viewOf } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { Malformed } from '../runtime/stored.ts';
-import { time } from './time.ts';
+import { msOf, time } from './time.ts';
 
 /** Fields are only ever added; docs/cli.md lists them. */
 export function memberJson({ id, metadata, incarnation, joinedAt, weight, assets }: Member): object {
@@ -22,4 +22,14 @@ export async function crewOf(box: Signalbox, onMalformed?: (one: Malformed) => v
 /** Fields are only ever added; docs/cli.md lists them. */
 export function crewJson(crew: Crew | undefined): object {
   return crew === undefined ? {} : { members: crew.members.map(memberJson), coordinator: crew.coordinator };
+}
+
+export type MemberJson = Omit<Member, 'joinedAt' | 'metadata'> & {
+  readonly joinedAt: string;
+  readonly metadata: Member['metadata'] | null;
+};
+
+/** What `memberJson` was made of. */
+export function memberFrom({ joinedAt, metadata, ...rest }: MemberJson): Member {
+  return { ...rest, joinedAt: msOf(joinedAt) as number, ...(metadata !== null && { metadata }) } as Member;
 }

@@ -1,6 +1,6 @@
 /** A pipeline as JSON. Fields are only ever added; docs/cli.md lists them. */
 import { currentPhase, type PipelineRecord } from '../core/index.ts';
-import { time } from './time.ts';
+import { msOf, time } from './time.ts';
 
 export function pipelineJson(record: PipelineRecord): object {
   const { id, name, state, step, phases, blocked, driver, outputs, startedBy, startedAt, endedAt, cancel, reason } =
@@ -25,4 +25,36 @@ export function pipelineJson(record: PipelineRecord): object {
     cancel: cancel === undefined ? null : { ...cancel, at: time(cancel.at) },
     reason: reason ?? null,
   };
+}
+
+type Shown = Readonly<Record<string, unknown>>;
+export type PipelineJson = Shown & { readonly pipeline: string; readonly isDriven: boolean };
+
+/** What `pipelineJson` was made of, as far as it shows it: without what only drivers need. */
+export function pipelineFrom({ pipeline: id, phase: _, ...json }: PipelineJson): PipelineRecord & {
+  readonly isDriven: boolean;
+} {
+  const { phases, blocked, driver, cancel, startedAt, endedAt, reason, ...rest } = json;
+  const dated = (field: string, value: unknown): Shown | undefined =>
+    value === null ? undefined : { ...(value as Shown), [field]: msOf((value as Shown)[field] as string) };
+  const given = {
+    blocked: dated('since', blocked),
+    driver: dated('since', driver),
+    cancel: dated('at', cancel),
+    endedAt: msOf(endedAt as string),
+    reason: reason ?? undefined,
+  };
+  return {
+    ...rest,
+    id,
+    phases: (phases as readonly Shown[]).map(({ startedAt: began, endedAt: over, ...one }) =>
+      withoutUndefined({ ...one, startedAt: msOf(began as string), endedAt: msOf(over as string) }),
+    ),
+    startedAt: msOf(startedAt as string),
+    ...withoutUndefined(given),
+  } as unknown as PipelineRecord & { readonly isDriven: boolean };
+}
+
+function withoutUndefined(fields: Shown): Shown {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

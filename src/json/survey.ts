@@ -7,7 +7,7 @@ import type {
   SurveyedSession,
   SurveyedWaiter,
 } from '../runtime/observe/survey/index.ts';
-import { time } from './time.ts';
+import { msOf, time } from './time.ts';
 
 export function surveyJson(survey: Survey): object {
   const { revision, at, locks, semaphores, malformed } = survey;
@@ -61,6 +61,7 @@ function holdJson(hold: SurveyedHold, at: number): object {
     isAttached,
     session,
     takenBy,
+    endsWithPid,
     orphans,
     health,
     isStale,
@@ -77,6 +78,7 @@ function holdJson(hold: SurveyedHold, at: number): object {
     isAttached,
     session: sessionJson(session),
     takenBy: sessionJson(takenBy),
+    endsWithPid: endsWithPid ?? null,
     orphans,
     health,
     isStale,
@@ -111,4 +113,70 @@ function sessionJson(session: SurveyedSession | undefined): object | null {
   if (session === undefined) return null;
   const { id, host = null, pid = null, user = null, directory = null } = session;
   return { id, host, pid, user, directory };
+}
+
+/** JSON that these functions made, of a server that may be newer: unknown fields stay. */
+type Shown = Readonly<Record<string, unknown>>;
+export type LockJson = Shown & { readonly name: string; readonly isFree: boolean };
+export type SemaphoreJson = Shown & { readonly name: string };
+export interface SurveyJson {
+  readonly revision: number;
+  readonly at: string;
+  readonly locks: readonly LockJson[];
+  readonly semaphores: readonly SemaphoreJson[];
+  readonly malformed: Survey['malformed'];
+}
+
+/** What `surveyJson` was made of, as far as it shows it: without the sessions that hold nothing. */
+export function surveyFrom({ revision, at, locks, semaphores, malformed }: SurveyJson): Survey {
+  return {
+    revision,
+    at: msOf(at) as number,
+    locks: locks.map(lockFrom),
+    semaphores: semaphores.map(semaphoreFrom),
+    sessions: [],
+    maintainer: undefined,
+    malformed,
+  };
+}
+
+export function lockFrom(json: LockJson): SurveyedLock {
+  return resourceFrom(json) as unknown as SurveyedLock;
+}
+
+export function semaphoreFrom(json: SemaphoreJson): SurveyedSemaphore {
+  return resourceFrom(json) as unknown as SurveyedSemaphore;
+}
+
+function resourceFrom({ maxHoldMs, ttlMs, holds, waiting, isFree: _, ...rest }: Shown): Shown {
+  const limits = withoutNulls({ maxHoldMs, ttlMs });
+  return {
+    ...rest,
+    limits,
+    holds: (holds as readonly Shown[]).map(holdFrom),
+    waiting: (waiting as readonly Shown[]).map(waiterFrom),
+  };
+}
+
+function holdFrom({ acquiredAt, ttlMs, renewedMs, remainingMs, heldMs: _, ...hold }: Shown): Shown {
+  return {
+    // Its own id is not shown; the token is as good a name among the holds of one resource.
+    id: `token:${String(hold['token'])}`,
+    isWarned: false,
+    ...undefinedForNull(hold),
+    acquiredAt: msOf(acquiredAt as string),
+    lease: ttlMs === null ? undefined : { ttlMs, renewedMs, remainingMs },
+  };
+}
+
+function waiterFrom({ since, waitedMs: _, ...waiter }: Shown): Shown {
+  return { mode: undefined, weight: undefined, ...undefinedForNull(waiter), since: msOf(since as string) };
+}
+
+function undefinedForNull(fields: Shown): Shown {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, value ?? undefined]));
+}
+
+function withoutNulls(fields: Shown): Shown {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null && value !== undefined));
 }

@@ -1,6 +1,6 @@
 /** A task as JSON, on the command line and over HTTP. */
 import type { TaskView } from '../runtime/tasks/reading.ts';
-import { time } from './time.ts';
+import { msOf, time } from './time.ts';
 
 /** Fields are only ever added; docs/cli.md lists them. */
 export function taskJson(view: TaskView): object {
@@ -31,4 +31,20 @@ export function taskJson(view: TaskView): object {
     claimedAt: time(view.claimedAt),
     endedAt: time(view.endedAt),
   };
+}
+
+export type TaskJson = Readonly<Record<string, unknown>> & { readonly task: string };
+
+/** What `taskJson` was made of. */
+export function taskFrom({ task: id, retryAt, publishedAt, claimedAt, endedAt, ...rest }: TaskJson): TaskView {
+  const fields = Object.fromEntries(Object.entries(rest).map(([name, value]) => [name, value ?? undefined]));
+  const [retry, published, claimed, ended] = [retryAt, publishedAt, claimedAt, endedAt].map((at) => msOf(at as string));
+  return {
+    ...fields,
+    id,
+    retryAt: retry,
+    publishedAt: published,
+    claimedAt: claimed,
+    endedAt: ended,
+  } as unknown as TaskView;
 }

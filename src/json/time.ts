@@ -2,3 +2,8 @@
 export function time(ms: number | undefined): string | null {
   return ms !== undefined && Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : null;
 }
+
+/** The same back: undefined for null. */
+export function msOf(text: string | null | undefined): number | undefined {
+  return text === null || text === undefined ? undefined : Date.parse(text);
+}

@@ -30,12 +30,14 @@ import {
   faultOf,
   grantFault,
   type Hold,
+  type Json,
   type LossReason,
   nameProblem,
   type Request,
   type Token,
 } from '../core/index.ts';
 import { Failure, shown } from '../failure.ts';
+import { identityFrom, type ProcessIdentity } from '../host/index.ts';
 import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Value } from '../store/index.ts';
 
 export const ANCHORS = 'a/';
@@ -281,6 +283,11 @@ export function decode<T>(pair: KeyValue): T {
   } catch (cause) {
     throw corrupt(pair.key, 'it does not hold JSON', cause);
   }
+}
+
+/** The process with which a lease ends, as its anchor names it. */
+export function tieIn(about: Json): ProcessIdentity | undefined {
+  return identityFrom((about as { readonly endsWith?: Json } | null)?.endsWith);
 }
 
 /** The failure for a key with a value that signalbox cannot have written. */

@@ -13,6 +13,8 @@ const REQUEST = [
   'mode',
   'weight',
   'ttlMs',
+  'ticketMs',
+  'pid',
   'within',
 ];
 const WAIT = ['waitMs', 'signal', 'onWaiting'];

@@ -164,8 +164,12 @@ export class Runtime implements WriterHost {
   }
 
   /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
-  anchorLease(session: Session, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
-    return this.presence.anchorLease(this.nextId(session), ttlMs);
+  anchorLease(
+    session: Session,
+    ttlMs: number,
+    tie?: ProcessIdentity,
+  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+    return this.presence.anchorLease(this.nextId(session), ttlMs, tie);
   }
 
   // Waiters and holds

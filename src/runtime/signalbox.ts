@@ -19,6 +19,7 @@ import type { WaitOptions } from './holds/acquisition.ts';
 import { OnceKeys } from './access/once.ts';
 import { AccessTokens } from './access/tokens.ts';
 import { Bus } from './bus/bus.ts';
+import { attach } from './holds/attach.ts';
 import { Children } from './processes/children.ts';
 import { Deadlocks } from './observe/deadlocks.ts';
 import { DenialCounts, type Denials } from './observe/denials.ts';
@@ -44,8 +45,8 @@ import { OwnMemberships } from './members/own-memberships.ts';
 import type { MembershipView } from './members/membership-view.ts';
 import { Pipelines } from './pipelines/pipelines.ts';
 import { type Probe, probed } from './upkeep/probe.ts';
-import { runUnder } from './holds/resource.ts';
-import { type RequestOptions, settingsIn } from './holds/terms.ts';
+import { runUnder } from './holds/run-under.ts';
+import { type DetachedHold, type RequestOptions, settingsIn } from './holds/terms.ts';
 import { abortSignal, refuseUnlessFunction, refuseWrongValues, shapeProblem } from './options.ts';
 import type { Runtime } from './runtime.ts';
 import { KeptSemaphoreHold, Semaphore } from './holds/semaphore.ts';
@@ -95,6 +96,9 @@ export interface SavedFiles {
   /** Keys that cannot be read, and are in no file. */
   readonly malformed: readonly Malformed[];
 }
+
+/** Makes a detached hold, such as one that a ticket collected, a hold of this process. For the command line. */
+export let attachIn: (box: Signalbox, want: Want, held: DetachedHold) => Promise<Hold>;
 
 /** One store, and all primitives on it. */
 export class Signalbox implements AsyncDisposable {
@@ -218,6 +222,10 @@ export class Signalbox implements AsyncDisposable {
   /** Takes all of them, or none, without waiting. */
   tryAcquireAll(wants: readonly Want[], options?: TogetherOptions): Promise<TogetherAttempt> {
     return tryTogether(this.#runtime, this.#parts, wants, options);
+  }
+
+  static {
+    attachIn = (box, want, held) => attach(box.#runtime, box.#parts, want, held);
   }
 
   /**

@@ -11,15 +11,18 @@ import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
 import { KEY_HEADER, onceOnly } from './once.ts';
 import { openApi } from './openapi.ts';
-import type { Caller, Operation } from './operation.ts';
+import type { Caller, Operation, StoreName } from './operation.ts';
 import { type Answer, answerOf, Problem, PROBLEM_TYPE } from './problem.ts';
 import { OPERATIONS } from './routes/index.ts';
+import { storeName } from './store-name.ts';
 
 /** What the server says of one request, for logs and metrics: no path of a user, no token, no body. */
 export interface RequestNote {
@@ -37,6 +40,8 @@ export interface ServerOptions {
   readonly hosts?: readonly string[];
   /** Whether guards and pipelines may run commands on this machine. */
   readonly allowsCommands?: boolean;
+  /** The URL of the store; people are shown what it is, and not where. */
+  readonly store?: string;
   /** How many requests each token may send per second. */
   readonly perSecond?: number;
   /** The most bytes of a body. */
@@ -44,6 +49,8 @@ export interface ServerOptions {
   /** The longest time that a request may take. */
   readonly longestMs?: number;
   readonly clock?: Clock;
+  /** The locks of a repository on GitHub. */
+  readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
   /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
   readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
@@ -86,6 +93,7 @@ class App implements Server {
   readonly #clock: Clock;
   readonly #gate: Gate;
   readonly #localHash: string | undefined;
+  readonly #store: StoreName;
   #mcp: Promise<Mounted> | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
@@ -97,6 +105,7 @@ class App implements Server {
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
     this.#localHash = options.localToken === undefined ? undefined : hashOf(options.localToken);
+    this.#store = storeName(options.store ?? 'memory:');
     this.#routes();
   }
 
@@ -135,6 +144,8 @@ class App implements Server {
     for (const [path, { type, text }] of Object.entries(page)) {
       hono.get(path, () => new Response(text, { headers: { 'Content-Type': type } }));
     }
+    const dashboard = Dashboard.here();
+    for (const path of dashboard.paths) hono.get(path, (context) => dashboard.answer(context.req.raw));
     const methods = new Map<string, string[]>();
     for (const operation of OPERATIONS) {
       const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
@@ -220,6 +231,8 @@ class App implements Server {
       operation.run({
         ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
         allowsCommands: this.#options.allowsCommands === true,
+        store: this.#store,
+        github: this.#options.github,
       });
     const key = raw.headers.get(KEY_HEADER);
     if (key === null || operation.method === 'get' || operation.isSecret === true) return run();

@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { EventHub } from './event-hub.ts';
+import type { GitHubBoard } from './github-board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
 /** Who sent a request: what its token allows. */
@@ -14,6 +15,12 @@ export interface Caller {
   readonly name: string;
   readonly role: Role;
   readonly holders?: readonly string[];
+}
+
+/** `name`: a word for people, without the path of a user or the password of a server. */
+export interface StoreName {
+  readonly engine: 'memory' | 'embedded' | 'etcd';
+  readonly name: string;
 }
 
 export interface Call<Params, Query, Body> {
@@ -27,7 +34,11 @@ export interface Call<Params, Query, Body> {
   /** Whether guards and pipelines may run commands on the machine of the server. */
   readonly allowsCommands: boolean;
   readonly headers: Headers;
+  /** The store that this server serves, as people are shown it. */
+  readonly store: StoreName;
   readonly hub: EventHub;
+  /** Undefined if the server follows no repository on GitHub. */
+  readonly github: GitHubBoard | undefined;
 }
 
 export interface Operation<Params = unknown, Query = unknown, Body = unknown> {

@@ -45,6 +45,11 @@ export const strategy = z
   .enum(['retry', 'fail-fast', 'steal-stale', 'force'])
   .describe('What to do if it is not free; `steal-stale` and `force` need an administrator.');
 
+export const within = z
+  .array(holder)
+  .max(100)
+  .describe('Other holders that go on only after this one has released: a deadlock through them is found too.');
+
 export const settings = {
   onStale: z
     .enum(['reclaim', 'alert'])

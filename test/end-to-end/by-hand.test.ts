@@ -191,7 +191,7 @@ describe.each(stores)('on $on', ({ kind }) => {
       ['SIGTERM', 143],
     ] as const)('leaves the queue at once and ends with the code of %s', async (signal, code) => {
       await acquired('lock', 'acquire', 'main', ...A);
-      const waiting = scratch.start('lock', 'acquire', 'main', ...B);
+      const waiting = scratch.start('lock', 'acquire', 'main', ...B, '--quiet');
       await waitedFor('lock', 'main');
       waiting.child.kill(signal);
       expect(await waiting.ended).toEqual({ code, stdout: '', stderr: '' });

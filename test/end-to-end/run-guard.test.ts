@@ -160,7 +160,8 @@ git push -q "$ORIGIN" "$commit:main"
           condition: { command: { cmd: [green, branch] } },
           onFailure: { fail: 'the merge is red' },
         });
-        return start(['run', '--lock', 'main', '--guard', guard, '--', land, branch], { env, cwd: repo.root }).ended;
+        return start(['run', '-q', '--lock', 'main', '--guard', guard, '--', land, branch], { env, cwd: repo.root })
+          .ended;
       }),
     );
     const landed = ended.filter(({ code }) => code === 0);

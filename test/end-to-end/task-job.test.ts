@@ -22,7 +22,7 @@ async function claimed() {
   const run = (script: string): Promise<JobEnd> => {
     const command = { program: '/bin/sh', argv: ['sh', '-c', script], env: process.env, url: 'memory:', outer: {} };
     const terms = { ttlMs: 15_000, graceMs: 1_000, onLost: 'term', given: [], leads: true, onOutput: () => undefined };
-    return runJob(box, claim, { ...command, ...terms } as never, SIGNALS, new Voice('on-a-terminal'));
+    return runJob(box, claim, { ...command, ...terms } as never, SIGNALS, new Voice('now-and-then'));
   };
   return { box, claim, run };
 }

@@ -23,7 +23,7 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 export function sourcesUnder(folder: string): Source[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.ts'))
+    .filter((path) => /\.tsx?$/.test(path))
     .map((path) =>
       relative(root, join(root, folder, path))
         .split(sep)
@@ -46,7 +46,7 @@ export interface SyntaxNode {
 }
 
 export function parse({ path, text }: Source): SyntaxNode {
-  const { program, errors } = parseSync(path, text, { lang: 'ts', sourceType: 'module' });
+  const { program, errors } = parseSync(path, text, { lang: path.endsWith('x') ? 'tsx' : 'ts', sourceType: 'module' });
   if (errors.length > 0)
     throw new Error(`${path} cannot be parsed: ${errors.map(({ message }) => message).join(', ')}`);
   return program as unknown as SyntaxNode;

@@ -1,5 +1,6 @@
 // A program of a user, in strict TypeScript: it is only checked.
 import { Failure, type Hold, NotAcquired, open, type Signalbox } from 'signalbox';
+import { connect, type RemoteLockHold } from 'signalbox/client';
 import { durationMs } from 'signalbox/core';
 import { openEmbedded, type Store } from 'signalbox/store';
 import { TestClock } from 'signalbox/testing';
@@ -18,6 +19,11 @@ export async function coordinate(): Promise<void> {
   const store: Store = await openEmbedded('store');
   await store.close();
   await deploy(box);
+}
+
+export async function deployThere(token: string): Promise<number> {
+  await using box = connect('http://127.0.0.1:7300', { token });
+  return box.lock('deploy').run((hold: RemoteLockHold) => hold.token, { waitMs: 1000 });
 }
 
 export const minute: number | undefined = durationMs('1m');

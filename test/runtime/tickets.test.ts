@@ -156,4 +156,32 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])('a ticket on %s'
       hold: { ttlMs: 20_000 },
     });
   });
+
+  it('keeps its place for its own time, and the hold lasts for the time of the hold', async () => {
+    const lock = (await another()).lock('main');
+    const held = await lock.acquireDetached({ holder: 'a' });
+    const asked = await lock.askDetached({ holder: 'b', ttlMs: 3_600_000, ticketMs: 30_000 });
+    if (asked.kind !== 'waiting') throw new Error('it should wait');
+    await lock.release(held);
+    const got = await lock.collect({ ticket: asked.ticket, holder: 'b' });
+    expect(got).toMatchObject({ kind: 'acquired', hold: { ttlMs: 3_600_000 } });
+    const atOnce = await (
+      await another()
+    )
+      .lock('free')
+      .askDetached({ holder: 'b', ttlMs: 3_600_000, ticketMs: 30_000 });
+    expect(atOnce).toMatchObject({ kind: 'acquired', hold: { ttlMs: 3_600_000 } });
+  });
+
+  it('that nobody asks for leaves the queue, and a grant that nobody collects goes to the next in line', async () => {
+    const [one, two] = [await another(), await another()];
+    const lock = one.lock('main');
+    const held = await lock.acquireDetached({ holder: 'a' });
+    const abandoned = { ttlMs: 3_600_000, ticketMs: 300 };
+    for (const holder of ['b', 'c']) await lock.askDetached({ holder, ...abandoned });
+    const last = two.lock('main').acquireDetached({ holder: 'd' });
+    await lock.release(held);
+    expect(await last).toMatchObject({ holder: 'd' });
+    expect(await lock.inspect()).toMatchObject({ holders: [{ holder: 'd' }], waiting: [] });
+  });
 });

@@ -59,6 +59,7 @@ const REAL = new Set([
   'own',
   'isQuiet',
   'onMalformed',
+  'pid',
 ]);
 
 /** As a rule three are enough; what is rare may take more. */
@@ -128,7 +129,7 @@ async function optionsOf(call: (nonsense: never) => Promise<unknown>): Promise<r
 
 const WAYS: readonly [readonly string[], (box: Signalbox, nonsense: never) => Promise<unknown>][] = [
   [
-    ['Lock.acquire', 'Lock.tryAcquire', 'Lock.run', 'Lock.acquireDetached', 'Semaphore.acquire'],
+    ['Lock.acquire', 'Lock.tryAcquire', 'Lock.run', 'Lock.acquireDetached', 'Lock.askDetached', 'Semaphore.acquire'],
     (box, given) => box.lock('a').acquire(given),
   ],
   [['Tasks.claim', 'Tasks.claimNext'], (box, given) => box.tasks.claimNext(given)],

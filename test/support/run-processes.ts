@@ -93,6 +93,7 @@ export class Started {
   #stdout = '';
   #stderr = '';
   readonly #listeners = new Set<() => void>();
+  #isEnded = false;
 
   constructor(child: ChildProcess) {
     this.#child = child;
@@ -102,6 +103,7 @@ export class Started {
     this.exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
     this.ended = new Promise((resolve) => {
       child.once('close', (code, signal) => {
+        this.#isEnded = true;
         this.#heard('');
         resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr });
       });
@@ -116,11 +118,12 @@ export class Started {
     return this.#stderr;
   }
 
-  /** Resolves with what matched, as soon as it has been printed. */
+  /** Resolves with what matched, as soon as it has been printed; fails if it never will be. */
   async prints(what: RegExp, where: 'stdout' | 'stderr' = 'stdout'): Promise<RegExpExecArray> {
     for (;;) {
       const found = what.exec(this[where]);
       if (found !== null) return found;
+      if (this.#isEnded) throw new Error(`it ended without printing ${String(what)}:\n${this.#stdout}${this.#stderr}`);
       await new Promise<void>((resolve) => this.#listeners.add(resolve));
     }
   }

@@ -5,6 +5,7 @@
 import { pause, timeLimit } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { findToken } from './github-token.ts';
+import { proxiedFetch } from './proxied-fetch.ts';
 import { limitedForMs, type Refused, refusal, retryAfterMs } from './github-trouble.ts';
 
 export interface GitHubOptions {
@@ -46,6 +47,8 @@ export class GitHubClient {
   readonly #env: NodeJS.ProcessEnv;
   /** Undefined: not looked for yet. */
   #token: Promise<string | undefined> | undefined;
+  /** Likewise. */
+  #proxied: ReturnType<typeof proxiedFetch> | undefined;
   /** The most recently used answers are at the end. */
   readonly #remembered = new Map<string, Remembered>();
   #rememberedLength = 0;
@@ -128,7 +131,8 @@ export class GitHubClient {
   /** Sends the token only to the host that it is for. */
   async #fetch(address: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
     for (let url = address, redirects = 0; ; redirects++) {
-      const response = await fetch(url, { headers, signal, redirect: 'manual' });
+      const ask = (await (this.#proxied ??= proxiedFetch(this.#base, this.#env))) ?? fetch;
+      const response = await ask(url, { headers, signal, redirect: 'manual' });
       const location = response.headers.get('location');
       const isMoved = [301, 302, 307, 308].includes(response.status) && location !== null;
       if (!isMoved) return response;

@@ -37,7 +37,7 @@ export function addRun(command: Command): void {
 async function run(issue: number, given: readonly string[], options: RunOptions): Promise<RunEnded> {
   if (!ON_LOST.includes(options.onLost)) throw new Failure('invalid', `--on-lost: expected ${ON_LOST.join(', ')}`);
   const terms = { graceMs: parseDuration(options.grace), onLost: options.onLost as OnLost };
-  return runAlongside(given, terms, 'on-a-terminal', async (signals, voice) => {
+  return runAlongside(given, terms, 'now-and-then', async (signals, voice) => {
     const manager = managerFor(options, timeoutOf(options.ttl) ?? 300_000);
     const hold = await acquired(manager, issue, options, signals, voice);
     const environment = {

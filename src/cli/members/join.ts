@@ -62,7 +62,7 @@ Exit codes: the command's own · 128+n ended by signal n · 126 not executable �
       const { store } = command.optsWithGlobals<GlobalOptions>();
       const { grace = GRACE_MS, ttl = TTL_MS } = flags;
       const terms = { graceMs: grace, onLost: 'term' as const };
-      const ended = await runAlongside(argv, terms, 'on-a-terminal', async () => {
+      const ended = await runAlongside(argv, terms, 'now-and-then', async () => {
         const box = await open(store, { sessionTtlMs: ttl });
         try {
           return await joined(box, id, flags);

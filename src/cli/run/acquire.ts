@@ -14,12 +14,16 @@ import { resourceOf } from '../waiting.ts';
 export type AcquireOptions = Pick<RequestOptions, 'priority' | 'reason' | 'metadata' | 'within'> &
   WaitOptions & { readonly holder: string };
 
+/** Acquires what no outer run holds. */
+type AcquireRest = (rest: readonly Want[], options: AcquireOptions) => Promise<readonly Hold[]>;
+
 /** In the order of the command line. */
 export async function acquire(
   box: Signalbox,
   wants: readonly Want[],
   outer: OuterHolds,
   options: AcquireOptions,
+  acquireRest: AcquireRest = async (rest, asked) => (await box.acquireAll(rest, asked)).holds,
 ): Promise<readonly Hold[]> {
   const since = systemClock.monotonic();
   const { waitMs } = options;
@@ -30,7 +34,7 @@ export async function acquire(
       : { ...options, waitMs: Math.max(1, waitMs - (systemClock.monotonic() - since)) };
   for (;;) {
     try {
-      return await acquireOnce(box, wants, outer, inTime);
+      return await acquireOnce(box, wants, outer, inTime, acquireRest);
     } catch (error) {
       // This process was stopped (Ctrl-Z) or asleep for longer than its lease. It lost its place in the queue and asks again.
       const lostItsPlace = error instanceof NotAcquired && error.refusal.kind === 'session-lost';
@@ -44,6 +48,7 @@ async function acquireOnce(
   wants: readonly Want[],
   outer: OuterHolds,
   inTime: () => AcquireOptions,
+  acquireRest: AcquireRest,
 ): Promise<readonly Hold[]> {
   const holds: Hold[] = [];
   const rest: Want[] = [];
@@ -57,7 +62,7 @@ async function acquireOnce(
       else holds.push(inner);
     }
     // Under a holder of our own: two runs inside the same outer run must exclude each other.
-    if (rest.length > 0) holds.push(...(await box.acquireAll(rest, inTime())).holds);
+    if (rest.length > 0) holds.push(...(await acquireRest(rest, inTime())));
     const lost = holds.find((hold) => !hold.isValid);
     // Our own lease, or an outer run's.
     if (lost !== undefined) throw new NotAcquired(lost.resource, { kind: 'session-lost' });

@@ -13,7 +13,7 @@ import { begun, originalArgv } from './run.ts';
 import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Releasable, supervise, type Terms } from './supervise.ts';
-import type { Voice } from './voice.ts';
+import type { Tells, Voice } from './voice.ts';
 
 export interface Alongside extends Releasable {
   /** Gives it up, if it is still held: the command did not begin. */
@@ -37,7 +37,7 @@ export interface Alongside extends Releasable {
 export async function runAlongside(
   given: readonly string[],
   terms: Terms,
-  tells: ConstructorParameters<typeof Voice>[0],
+  tells: Tells,
   hold: (signals: Signals, voice: Voice) => Promise<Alongside>,
 ): Promise<RunEnded> {
   const [name, ...args] = given;

@@ -7,7 +7,7 @@ import { CliExit } from '../exit-code.ts';
 import type { RunEnded } from './ended.ts';
 import { Signals } from './signals.ts';
 import { hasTerminal } from './terminal.ts';
-import { Voice } from './voice.ts';
+import { type Tells, Voice } from './voice.ts';
 
 export const NOT_STARTED = 126;
 
@@ -19,10 +19,7 @@ export interface Attendance {
 }
 
 /** A signal that came before the command began ends `work` as if it had ended the command. */
-export async function attended(
-  tells: ConstructorParameters<typeof Voice>[0],
-  work: (attendance: Attendance) => Promise<RunEnded>,
-): Promise<RunEnded> {
+export async function attended(tells: Tells, work: (attendance: Attendance) => Promise<RunEnded>): Promise<RunEnded> {
   const sharesTerminal = hasTerminal();
   const signals = new Signals(sharesTerminal);
   const voice = new Voice(tells);

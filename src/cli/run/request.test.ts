@@ -83,7 +83,7 @@ describe('the options of a run', () => {
   });
 
   it('end a command gently within five seconds, on a lease of fifteen', () => {
-    expect(request({})).toMatchObject({ onLost: 'term', graceMs: 5000, ttlMs: 15_000, tells: 'on-a-terminal' });
+    expect(request({})).toMatchObject({ onLost: 'term', graceMs: 5000, ttlMs: 15_000, tells: 'now-and-then' });
   });
 
   it.each([

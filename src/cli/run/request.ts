@@ -3,6 +3,8 @@ import { requestProblem, type Wanted, wantedLock, wantedSlots } from '../../core
 import { Failure, shown } from '../../failure.ts';
 import type { Want } from '../../runtime/holds/wants.ts';
 import { parseDuration, SHORTEST_TTL_MS } from '../duration.ts';
+import { ticketsIn } from '../ticket.ts';
+import type { Tells } from './voice.ts';
 
 export type OnLost = 'term' | 'kill' | 'warn';
 
@@ -21,7 +23,9 @@ export interface RunRequest {
   readonly onLost: OnLost;
   readonly graceMs: number;
   readonly ttlMs: number;
-  readonly tells: 'on-a-terminal' | 'always' | 'never';
+  readonly tells: Tells;
+  /** Keeps the place in line when the time is up; a text: goes on with that ticket. */
+  readonly ticket?: true | string;
 }
 
 /** The options as commander returns them. */
@@ -39,6 +43,8 @@ export interface RunOptions {
   readonly ttl?: string;
   readonly verbose?: boolean;
   readonly quiet?: boolean;
+  readonly json?: boolean;
+  readonly ticket?: true | string;
   readonly store?: string;
 }
 
@@ -58,6 +64,8 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
   if (ttlMs < SHORTEST_TTL_MS) throw wrong(`--ttl is ${shown(options.ttl)}; expected ${SHORTEST_TTL_MS}ms and more`);
   const waitMs = waitOf(options.wait);
   const priority = options.priority === undefined ? undefined : numberOf('--priority', options.priority);
+  const { ticket } = options;
+  if (typeof ticket === 'string') ticketsIn(ticket);
   const problem = requestProblem({ holder, reason, priority });
   if (problem !== undefined) throw wrong(problem);
   return {
@@ -67,13 +75,21 @@ export function requestOf(argv: readonly string[], options: RunOptions): RunRequ
     onLost: onLost as OnLost,
     graceMs: duration('--grace', options.grace ?? '5s'),
     ttlMs,
-    tells: options.quiet === true ? 'never' : options.verbose === true ? 'always' : 'on-a-terminal',
+    tells: tellsOf(options),
     ...(store !== undefined && { store }),
     ...(waitMs !== undefined && { waitMs }),
     ...(priority !== undefined && { priority }),
     ...(holder !== undefined && { holder }),
     ...(reason !== undefined && { reason }),
+    ...(ticket !== undefined && { ticket }),
   };
+}
+
+/** With --json stderr is for programs, which read one object. */
+function tellsOf({ quiet, verbose, json }: RunOptions): Tells {
+  if (quiet === true) return 'never';
+  if (verbose === true) return 'every-change';
+  return json === true ? 'never' : 'now-and-then';
 }
 
 function lockOf(text: string): Want {

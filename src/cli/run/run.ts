@@ -22,7 +22,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { holdersOf } from '../guard/own-holders.ts';
-import { acquire } from './acquire.ts';
+import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
 import { givenDescriptors, stillOpen } from './descriptors.ts';
 import type { RunEnded } from './ended.ts';
@@ -33,7 +33,10 @@ import type { Signals } from './signals.ts';
 import { leaveStreamsAlone } from './streams.ts';
 import { type Attention, type Releasable, supervise } from './supervise.ts';
 import type { Voice } from './voice.ts';
-import { currentWait, refusalTold, waitTold } from '../waiting.ts';
+import type { Want } from '../../runtime/holds/wants.ts';
+import { goneTold, ticketsIn } from '../ticket.ts';
+import { atOnceOrAfterTheDead, currentWait, refusalTold, resourceOf, waitTold } from '../waiting.ts';
+import { acquireWithTicket, holderOf } from './with-ticket.ts';
 
 export async function run(
   request: RunRequest,
@@ -49,14 +52,21 @@ export async function run(
     const box = await unlessLeaving(signals, opened(url, request.ttlMs, witnessIn(request.store, env)));
     try {
       const outer = outerHolds(env, url);
-      const holder = request.holder ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
+      let tickets = request.ticket === undefined ? undefined : idsIn(request.ticket);
+      const known = tickets?.length ? await holderOf(box, request.wants, tickets) : undefined;
+      if (tickets?.length && known === undefined) {
+        voice.say(goneTold(request.wants.map(resourceOf).join(', ')));
+        tickets = [];
+      }
+      const holder = request.holder ?? known ?? `run:${hostname()}:${process.pid}:${randomHex(3)}`;
       const late = request.waitMs === undefined ? undefined : timeLimit(request.waitMs).signal;
       const since = systemClock.monotonic();
       for (;;) {
-        const holds = await acquired(box, request, holder, outer, signals, voice, leftOf(request, since));
+        const holds = await acquired(box, request, holder, outer, signals, voice, leftOf(request, since), tickets);
+        tickets = tickets && [];
         const mark = randomHex(8);
         const held = holds.map(told);
-        const environment = childEnvironment(env, { url, holder: holderOf(held, holder), mark, held, outer });
+        const environment = childEnvironment(env, { url, holder: holderAmong(held, holder), mark, held, outer });
         const gate = { leads: !sharesTerminal, mark, given: stillOpen(given) };
         const child = await GatedChild.start(program, argv, environment, gate);
         const guarded = guarding && guardedBy(guarding, box, holds, outer, environment, voice);
@@ -81,6 +91,7 @@ async function acquired(
   signals: Signals,
   voice: Voice,
   waitMs: number | undefined,
+  tickets: readonly string[] | undefined,
 ): Promise<readonly Hold[]> {
   const { wants, argv, priority, reason } = request;
   const holders = new Set([holder, ...Object.values(outer).map((hold) => hold.holder)]);
@@ -89,8 +100,13 @@ async function acquired(
     if (wait === undefined) return undefined;
     return { line: waitTold(wait, Date.now(), sinceMs), lasting: waitTold(wait, Date.now()) };
   };
+  const rest =
+    tickets === undefined
+      ? undefined
+      : (some: readonly Want[], asked: AcquireOptions) =>
+          acquireWithTicket(box, some, { ...asked, tickets, tell: voice.say });
   try {
-    return await acquire(box, wants, outer, {
+    const asked: AcquireOptions = {
       holder,
       // Not the arguments, which may contain secrets.
       metadata: { command: basename(argv[0]), pid: process.pid, host: hostname() },
@@ -102,7 +118,9 @@ async function acquired(
       ...(waitMs !== undefined && { waitMs }),
       ...(priority !== undefined && { priority }),
       ...(reason !== undefined && { reason }),
-    });
+    };
+    if (tickets !== undefined || waitMs !== 0) return await acquire(box, wants, outer, asked, rest);
+    return await atOnceOrAfterTheDead(box, wants, (ms) => acquire(box, wants, outer, { ...asked, waitMs: ms }));
   } catch (error) {
     throw await toldToPeople(box, error, request, holder);
   } finally {
@@ -247,6 +265,11 @@ export function unlessLeaving<T>(signals: Signals, opening: Promise<T>): Promise
 }
 
 /** If outer runs hold everything, theirs is the holder. */
-function holderOf(held: readonly ReturnType<typeof told>[], own: string): string {
+function holderAmong(held: readonly ReturnType<typeof told>[], own: string): string {
   return held.some(({ holder }) => holder === own) ? own : (held[0]?.holder ?? own);
+}
+
+/** None for a new ticket. */
+function idsIn(ticket: true | string): readonly string[] {
+  return ticket === true ? [] : ticketsIn(ticket);
 }

@@ -1,6 +1,7 @@
 /**
- * Prints the messages of `run` to stderr, never to stdout. On a terminal a wait is a text that is kept up to date and
- * removed when the command begins. Elsewhere a wait is not reported, or with --verbose by a line per change.
+ * Prints the messages about a wait to stderr, never to stdout. On a terminal a wait is a text that is kept up to date and
+ * removed when the command begins. Elsewhere, in a log or for an agent, it is a line at first and every 30 s, so that a wait
+ * does not look like a program that hangs; with --verbose also a line per change.
  *
  * It writes straight to the descriptor: Node's streams would make it non-blocking for the command as well.
  */
@@ -11,24 +12,43 @@ import { complain, printable } from '../output.ts';
 import { fit, wrapped } from '../pipeline/columns.ts';
 
 const STDERR = 2;
-/** A shorter wait is not reported, because no one could read the line. */
+/** A shorter wait is not reported: nobody could read the line, or it would only lengthen a log. */
 const UNTOLD_MS = 150;
+const UNTOLD_IN_LOGS_MS = 1000;
+/** How often a log says that a wait goes on. */
+const AGAIN_MS = 30_000;
 const UPDATE_MS = 1000;
 const FALLBACK_COLUMNS = 80;
 /** On a narrow terminal the text about a wait takes several lines; it names the reason, which must not be cut off. */
 const MOST_LINES = 4;
 
+/** Which waits are reported: `now-and-then` at first and every 30 s, `every-change` also in between. */
+export type Tells = 'now-and-then' | 'every-change' | 'never';
+
+/** What a log was told last about a wait, and when. */
+export interface Told {
+  readonly text: string;
+  readonly atMs: number;
+}
+
+/** Whether a log gets a line about a wait; `text` is what would be said now. */
+export function isDue(told: Told | undefined, text: string, nowMs: number, tells: Tells): boolean {
+  if (tells === 'never') return false;
+  if (told === undefined || nowMs - told.atMs >= AGAIN_MS) return true;
+  return tells === 'every-change' && text !== told.text;
+}
+
 export class Voice {
   readonly #onTerminal: boolean;
-  readonly #tellsWaits: boolean;
+  readonly #tells: Tells;
   /** How many lines the text about the wait takes now. */
   #lines = 0;
   #timer: NodeJS.Timeout | undefined;
   #since = 0;
 
-  constructor(tells: 'on-a-terminal' | 'always' | 'never') {
+  constructor(tells: Tells) {
     this.#onTerminal = isatty(STDERR);
-    this.#tellsWaits = tells === 'always' || (tells === 'on-a-terminal' && this.#onTerminal);
+    this.#tells = tells;
   }
 
   /** Prints a message that matters everywhere, terminal or not. */
@@ -39,23 +59,26 @@ export class Voice {
 
   /** `look` describes the wait: with durations for a terminal, and without them for a log. */
   waiting(look: (sinceMs: number) => Promise<{ line: string; lasting: string } | undefined>): void {
-    if (!this.#tellsWaits || this.#timer !== undefined) return;
+    if (this.#tells === 'never' || this.#timer !== undefined) return;
     this.#since = systemClock.monotonic();
-    let told = '';
+    let told: Told | undefined;
     const update = (): void => {
       const timer = (this.#timer = setTimeout(update, UPDATE_MS));
       look(systemClock.monotonic() - this.#since).then(
         (news) => {
           if (news === undefined || this.#timer !== timer) return;
-          if (this.#onTerminal) this.#rewrite(news.line);
-          else if (news.lasting !== told) this.say(news.lasting);
-          told = news.lasting;
+          if (this.#onTerminal) return this.#rewrite(news.line);
+          const atMs = systemClock.monotonic();
+          if (!isDue(told, news.lasting, atMs, this.#tells)) return;
+          this.say(news.lasting === told?.text ? news.line : news.lasting);
+          told = { text: news.lasting, atMs };
         },
         // The wait itself reports what is wrong.
         () => undefined,
       );
     };
-    this.#timer = setTimeout(update, UNTOLD_MS);
+    const isQuick = this.#onTerminal || this.#tells === 'every-change';
+    this.#timer = setTimeout(update, isQuick ? UNTOLD_MS : UNTOLD_IN_LOGS_MS);
   }
 
   /** Called when the wait is over. */

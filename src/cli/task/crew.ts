@@ -53,7 +53,7 @@ class Crew {
   readonly #box: Signalbox;
   readonly #flags: WorkFlags;
   readonly #holder: string;
-  readonly #voice = new Voice('on-a-terminal');
+  readonly #voice = new Voice('now-and-then');
   readonly #terms: JobTerms;
   #running = 0;
 

@@ -24,7 +24,7 @@ export async function runTask(
 ): Promise<RunEnded> {
   const program = programOf(command, argv, flags);
   leaveStreamsAlone();
-  return attended('on-a-terminal', async ({ signals, voice, sharesTerminal }) => {
+  return attended('now-and-then', async ({ signals, voice, sharesTerminal }) => {
     const box = await unlessLeaving(signals, opened(program.url, program.ttlMs, program.witness));
     try {
       const claim = await claimOf(box, id, flags, signals);

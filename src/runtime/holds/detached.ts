@@ -8,6 +8,7 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
+import { type ProcessIdentity, tieTo } from '../../host/index.ts';
 import { processOf } from '../layout.ts';
 import { optionsProblem } from '../options.ts';
 import { NotAcquired } from '../refusal.ts';
@@ -68,10 +69,12 @@ async function acquired(
   const { runtime, resource } = of;
   const problem = optionsProblem(options) ?? requestProblem({ holder: options.holder }, ['holder']);
   if (problem !== undefined) throw new Failure('invalid', `${resource}: ${problem}`);
+  const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);
   const sent = sentNow(runtime.clock);
-  const asked = options.ttlMs ?? DETACHED_TTL_MS;
-  const lease = await runtime.anchorLease(session, asked);
+  // A ticket is on a lease of its own time; once it is collected, the hold moves to one of the time of the hold.
+  const asked = (parks === undefined ? undefined : options.ticketMs) ?? options.ttlMs ?? DETACHED_TTL_MS;
+  const lease = await runtime.anchorLease(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
   try {
     const wait = mayWait(options.strategy) && options.waitMs !== 0;
@@ -89,12 +92,13 @@ async function acquired(
     if (!renewing.isAlive()) throw new NotAcquired(resource, { kind: 'lost' });
     const ttlMs =
       grant.lease === lease.name
-        ? await bound(of, session, grant, lease, asked)
+        ? await bound(of, session, grant, { ...lease, askedMs: asked }, tie)
         : await heldBefore(of, session, grant, lease.leaseId);
     const { holder, token, id, maxHoldMs } = grant;
     const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
     const outcome = kind as DetachedHold['outcome'];
-    return { grant, detached: { resource, holder, token, id, outcome, ...times } };
+    const end = grant.lease === lease.name ? endOf(of, tie) : endOf(of, await of.tieOf(grant.lease));
+    return { grant, detached: { resource, holder, token, id, outcome, ...times, ...end } };
   } catch (error) {
     await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
     throw error;
@@ -116,13 +120,13 @@ async function bound(
   of: AnyResource,
   session: Session,
   grant: Grant,
-  lease: OwnLease,
-  askedTtlMs: number,
+  lease: OwnLease & { readonly askedMs: number },
+  tie: ProcessIdentity | undefined,
 ): Promise<number> {
   const { runtime } = of;
-  const { holder, id, maxHoldMs, ttlMs = askedTtlMs } = grant;
+  const { holder, id, maxHoldMs, ttlMs = DETACHED_TTL_MS } = grant;
   const limit = maxHoldMs === undefined ? undefined : await runtime.anchorLease(session, maxHoldMs);
-  const other = ttlMs === askedTtlMs ? undefined : await runtime.anchorLease(session, ttlMs);
+  const other = ttlMs === lease.askedMs ? undefined : await runtime.anchorLease(session, ttlMs, tie);
   for (const made of [limit, other]) if (made !== undefined) runtime.presence.forgetLease(made.name);
   if (limit === undefined && other === undefined) return lease.ttlMs;
   const leases = { ...(limit && { limit: limit.name }), ...(other && { lease: other.name }) };
@@ -131,6 +135,23 @@ async function bound(
   if (other === undefined) return lease.ttlMs;
   await runtime.store.revokeLease(lease.leaseId).catch(() => undefined);
   return other.ttlMs;
+}
+
+/** Stores round up to whole seconds. */
+function isAbout(grantedMs: number, wantedMs: number): boolean {
+  return grantedMs >= wantedMs && grantedMs < wantedMs + 1000;
+}
+
+/** The process that the user named; throws if a hold cannot be tied to it. */
+function tieOf({ resource }: AnyResource, pid: number | undefined): ProcessIdentity | undefined {
+  if (pid === undefined) return undefined;
+  const tie = tieTo(pid);
+  if (!tie.ok) throw new Failure('invalid', `${resource}: ${tie.problem}`);
+  return tie.process;
+}
+
+function endOf({ runtime }: AnyResource, tie: ProcessIdentity | undefined): Pick<DetachedHold, 'endsWithPid'> {
+  return tie === undefined || runtime.store.endLeaseWith === undefined ? {} : { endsWithPid: tie.pid };
 }
 
 /**
@@ -166,16 +187,17 @@ export async function boundAgain(of: AnyResource, session: Session, grant: Grant
   const { clock, store } = of.runtime;
   const sent = sentNow(clock);
   let ttlMs = await renewedAndLimited(of, session, grant);
-  const { holder, token, id, maxHoldMs } = grant;
-  // The resource allows less than the lease of the ticket has. Stores round up to whole seconds.
-  if (ttlMs !== undefined && grant.ttlMs !== undefined && ttlMs >= grant.ttlMs + 1000) {
-    const shortened = await extend(of, { holder, token }, grant.ttlMs, {});
-    ttlMs = 'ttlMs' in shortened ? shortened.ttlMs : undefined;
+  const { holder, token, id, maxHoldMs, ttlMs: wantedMs = DETACHED_TTL_MS } = grant;
+  const end = endOf(of, await of.tieOf(grant.lease));
+  // The ticket has another time than the hold.
+  if (ttlMs !== undefined && !isAbout(ttlMs, wantedMs)) {
+    const moved = await extend(of, { holder, token }, wantedMs, {});
+    ttlMs = 'ttlMs' in moved ? moved.ttlMs : undefined;
   }
   // The answers may have taken so long that the lease has ended by now.
   if (ttlMs === undefined || hasPassed(clock, sent, ttlMs * (1 - MARGIN), isOfOneMachine(store))) return undefined;
   const times = { ttlMs, renewWithinMs: renewWithinMs(ttlMs), ...(maxHoldMs !== undefined && { maxHoldMs }) };
-  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times };
+  return { resource: of.resource, holder, token, id, outcome: 'acquired', ...times, ...end };
 }
 
 /** `sent`: when the lease was asked for. A grant that arrives after the lease may have ended does not count. */
@@ -240,8 +262,9 @@ export async function extend(
   if (isOfSession(before.hold.lease)) return kept(of, before.hold);
   const { ttlMs: allowed = ttlMs, maxHoldMs: allowedInAll } = before as Partial<typeof asked>;
   const { runtime } = of;
+  const tie = await of.tieOf(before.hold.lease);
   const session = await runtime.ready();
-  const lease = await runtime.anchorLease(session, allowed);
+  const lease = await runtime.anchorLease(session, allowed, tie);
   const limit = allowedInAll === undefined ? undefined : await runtime.anchorLease(session, allowedInAll);
   const made = [lease, ...(limit === undefined ? [] : [limit])];
   for (const { name } of made) runtime.presence.forgetLease(name);

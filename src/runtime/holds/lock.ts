@@ -21,7 +21,8 @@ import { attemptOf, type LockAttempt } from './attempt.ts';
 import { acquireDetached, downgrade, upgrade } from './detached.ts';
 import { LockHold } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
-import { refused, requestFields, Resource, runUnder } from './resource.ts';
+import { refused, requestFields, Resource } from './resource.ts';
+import { runUnder } from './run-under.ts';
 import {
   type DetachedHold,
   type DetachedOptions,

@@ -12,18 +12,19 @@ import { Failure } from '../../failure.ts';
 import { Acquisition, type AnyWriter, type Deliver, type WaitOptions } from './acquisition.ts';
 import type { ResourceWriter } from '../write/resource-writer.ts';
 import { handedOut } from './hand-out.ts';
-import type { KeptHold, ReleaseOutcome } from './hold.ts';
-import { anchorKey } from '../layout.ts';
+import type { KeptHold } from './hold.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
+import { anchorKey, decode, tieIn } from '../layout.ts';
 import type { Coordinated, Machine } from '../write/machines.ts';
 import { optionsProblem } from '../options.ts';
 import { frozenCopy, ownCopy } from '../own-copy.ts';
 import { sessionWithin } from './session-in-time.ts';
 import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-command.ts';
-import { HoldLost, NotAcquired, type Refusal } from '../refusal.ts';
+import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
 import { strategyFields } from '../strategy.ts';
 import type { Session } from '../session/session.ts';
-import { readRange } from '../../store/index.ts';
+import { type KeyValue, readRange } from '../../store/index.ts';
 import type { Snapshot } from '../write/snapshot.ts';
 import type { Breaking, HolderView, RequestOptions } from './terms.ts';
 import { persistently } from '../write/write-once.ts';
@@ -186,45 +187,27 @@ export class Resource<
   }
 
   async leaseIdOf(lease: string): Promise<string | undefined> {
+    return (await this.#anchorOf(lease))?.lease ?? undefined;
+  }
+
+  /** The process with which a lease ends, if it was tied to one. */
+  async tieOf(lease: string): Promise<ProcessIdentity | undefined> {
+    const anchor = await this.#anchorOf(lease);
+    return anchor === undefined ? undefined : tieIn(decode<Json>(anchor));
+  }
+
+  async #anchorOf(lease: string): Promise<KeyValue | undefined> {
     const { store, stopped } = this.runtime;
     const { pairs } = await this.untilAnswered(() => readRange(store, { key: anchorKey(lease) }, stopped));
-    return pairs[0]?.lease ?? undefined;
+    return pairs[0];
   }
 }
 
 /** Of either kind, where the difference does not matter. */
 export type AnyResource = Pick<
   Resource<Coordinated, AnyCommand, AnyOutcome, KeptHold>,
-  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'untilAnswered'
+  'runtime' | 'resource' | 'askUnder' | 'anyWriter' | 'submit' | 'leaseIdOf' | 'tieOf' | 'untilAnswered'
 >;
-
-/** One hold or several, as `run` uses them. */
-interface Releasable {
-  readonly resource: string;
-  readonly isValid: boolean;
-  readonly lost: HoldLost | undefined;
-  release(): Promise<ReleaseOutcome | readonly ReleaseOutcome[]>;
-}
-
-/** Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. */
-export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
-  let result: T;
-  try {
-    result = await work(held);
-  } catch (error) {
-    // The error of the work matters more than one of the release: the hold ends with its lease at the latest.
-    await held.release().catch(() => undefined);
-    throw error;
-  }
-  // Checks the clock: after a stall of the event loop, this is the first to notice that the lease has ended.
-  void held.isValid;
-  const released = [await held.release()].flat();
-  if (held.lost !== undefined) throw held.lost;
-  // Or the store knew of the loss first, and answered the release with it.
-  const lost = released.find((outcome) => outcome.kind === 'already-lost');
-  if (lost !== undefined) throw new HoldLost(held.resource, lost);
-  return result;
-}
 
 /** The fields that every request has; those that were not given are left out. */
 export function requestFields(

@@ -19,7 +19,8 @@ import { acquireDetached } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
 import { SemaphoreHold } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
-import { requestFields, Resource, runUnder } from './resource.ts';
+import { requestFields, Resource } from './resource.ts';
+import { runUnder } from './run-under.ts';
 import {
   type DetachedHold,
   type DetachedOptions,

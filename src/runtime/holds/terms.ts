@@ -30,6 +30,13 @@ export interface DetachedOptions<Meta = Json> extends RequestOptions<Meta>, Wait
   readonly holder: string;
   /** Without a renewal for this long, the hold is stale: 60 s, or what the resource was configured to. */
   readonly ttlMs?: number;
+  /** Without a `collect` for this long, a ticket leaves the queue, and its grant goes back; `ttlMs`, if not given. */
+  readonly ticketMs?: number;
+  /**
+   * A process of this user and this machine: the request and the hold end as soon as it does. It is seen on a store in a file;
+   * on other stores only `ttlMs` counts.
+   */
+  readonly pid?: number;
 }
 
 /** Identifies a detached hold, to renew or release it. */
@@ -64,6 +71,8 @@ export interface DetachedHold extends HoldClaim {
   readonly renewWithinMs: number;
   /** The hold ends after this time, however well it is renewed; absent if that is not limited. */
   readonly maxHoldMs?: number;
+  /** The process with which the hold ends; absent if there is none, or if this store cannot see it end. */
+  readonly endsWithPid?: number;
 }
 
 /** What `renew` and `extend` answer. */

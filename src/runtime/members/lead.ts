@@ -10,7 +10,7 @@ import { type Json, LONGEST_NAME, type Token } from '../../core/index.ts';
 import { keepingAlive } from '../keep-alive.ts';
 import type { Lock } from '../holds/lock.ts';
 import type { LockHold } from '../holds/public-hold.ts';
-import { runUnder } from '../holds/resource.ts';
+import { runUnder } from '../holds/run-under.ts';
 import { NotAcquired } from '../refusal.ts';
 import { abortSignal, aFunction, aName, anything, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
 import type { Runtime } from '../runtime.ts';

@@ -15,6 +15,7 @@ import {
   type Transaction,
   type TransactionResult,
 } from '../../store/index.ts';
+import type { ProcessIdentity } from '../../host/index.ts';
 import type { Anchors } from './anchors.ts';
 import type { WriterIdentity } from '../write/commit.ts';
 import { follow } from './follow.ts';
@@ -99,18 +100,27 @@ export class Presence {
     }
   }
 
-  /** Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. */
-  async anchorLease(name: string, ttlMs: number): Promise<{ name: string; leaseId: string; ttlMs: number }> {
+  /**
+   * Makes a lease with an anchor, apart from the session's: for holds that outlive the session, and for limits. `tie`: the
+   * process with which it ends. The anchor names it too, so that a process that moves the hold to another lease ties that one.
+   */
+  async anchorLease(
+    name: string,
+    ttlMs: number,
+    tie?: ProcessIdentity,
+  ): Promise<{ name: string; leaseId: string; ttlMs: number }> {
     const { store, stopped, anchors, options } = this.#host;
     const key = anchorKey(name);
+    const value = encode(tie === undefined ? options.about : { ...(options.about as object), endsWith: tie });
     const granted: Lease[] = [];
     const made = await persistently(this.#host, this.#host.giveUpAt(), async () => {
       const fresh = await store.grantLease(ttlMs, stopped);
       granted.push(fresh);
+      if (tie !== undefined) await store.endLeaseWith?.(fresh.id, [tie], stopped);
       // An earlier attempt without an answer may have landed, or land later: only one of them makes the anchor.
       const result = await send(this.#host, {
         compare: [{ key, target: 'version', is: '=', than: 0 }],
-        success: [{ do: 'put', key, value: encode(options.about), lease: fresh.id }],
+        success: [{ do: 'put', key, value, lease: fresh.id }],
         failure: [{ do: 'read', key }],
       }).catch((error: unknown) => {
         // The lease ended before the answer that granted it arrived: another attempt would come too late as well.

@@ -50,7 +50,8 @@ export function lettersOf(
     letters.set(process, { ...letter, done: [...(letter.done ?? []), reply], ...reported() });
   }
   for (const { hold, why, by, reason } of decision.losses) {
-    const process = processOf(hold.id);
+    // By its lease, not its id: a process may hold what another one asked for.
+    const process = processOf(hold.lease);
     if (!isOther(process)) continue;
     const loss = {
       id: hold.id,

@@ -5,13 +5,14 @@ import { Failure, shown } from '../../failure.ts';
 import { EventStream, placeIn } from '../event-stream.ts';
 import { type Operation, operation } from '../operation.ts';
 
-const list = z
+export const list = z
   .union([z.string(), z.array(z.string())])
   .transform((value) => (Array.isArray(value) ? value : [value]))
   .optional();
 
 export const EVENTS_PATH = '/v1/events';
-const HEARTBEAT_MS = 15_000;
+/** Pages take a stream that says nothing for 10 s for dead. */
+const HEARTBEAT_MS = 4_000;
 const MOST_WAITING = 1024 * 1024;
 
 export const events: readonly Operation[] = [
@@ -21,7 +22,7 @@ export const events: readonly Operation[] = [
     description:
       'Server-sent events, from now on or from where the reader was: browsers send `Last-Event-ID` by themselves, others may ' +
       'use `since`, a revision of the store or the id of an event. An event `resync` says that some were missed, because the ' +
-      'store has forgotten them or the reader was too slow: read the state itself. A comment every 15 s shows that the stream ' +
+      'store has forgotten them or the reader was too slow: read the state itself. A comment every 4 s shows that the stream ' +
       'is alive. Events that leave nothing in the store (`…:denied`, `guard:*`, `coordinator:changed`) are not in it.',
     query: z.strictObject({
       pattern: list.meta({ description: 'Only these, such as `lock:*` or `task:failed`; repeatable.' }),

@@ -46,6 +46,7 @@ interface Asking {
   readonly ticket?: string | undefined;
   readonly strategy?: 'retry' | 'fail-fast' | 'steal-stale' | 'force' | undefined;
   readonly reason?: string | undefined;
+  readonly within?: readonly string[] | undefined;
 }
 
 interface Askable<H extends DetachedHold> {
@@ -67,7 +68,7 @@ export async function acquire<H extends DetachedHold>(
   { wait = true, waitMs = DEFAULT_WAIT_MS, ticket: known, ...asked }: Asking,
 ): Promise<Answer> {
   const { strategy, holder: who } = asked;
-  refuseForeign(caller, who);
+  for (const one of [who, ...(asked.within ?? [])]) refuseForeign(caller, one);
   if (strategy === 'force' || strategy === 'steal-stale') refuseUnlessAdministrator(caller, `strategy ${strategy}`);
   if (strategy === 'force' && (asked.reason ?? '') === '') {
     throw new Problem('invalid-input', 'strategy force needs a reason: the holder that loses it gets to see why');

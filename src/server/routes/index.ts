@@ -1,7 +1,9 @@
 /** All operations. */
 import type { Operation } from '../operation.ts';
+import { board } from './board.ts';
 import { bus } from './bus.ts';
 import { events } from './events.ts';
+import { github } from './github.ts';
 import { guards } from './guards.ts';
 import { locks } from './locks.ts';
 import { looking } from './looking.ts';
@@ -17,6 +19,8 @@ export const OPERATIONS: readonly Operation[] = [
   ...guards,
   ...pipelines,
   ...looking,
+  ...board,
+  ...github,
   ...events,
   ...bus,
   ...tokens,

@@ -20,6 +20,7 @@ import {
   ttlMs,
   waiting,
   waitMs,
+  within,
 } from '../schemas.ts';
 import { acquire, base, breaking, given, notOwner, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
 
@@ -76,6 +77,7 @@ export const locks: readonly Operation[] = [
       metadata: metadata.optional(),
       maxHoldMs: maxHoldMs.optional(),
       strategy: strategy.optional(),
+      within: within.optional(),
     }),
     answers: {
       200: { description: 'Acquired.', schema: z.object({ ...grant, mode }) },

@@ -16,6 +16,7 @@ import {
   ttlMs,
   waiting,
   waitMs,
+  within,
 } from '../schemas.ts';
 import { acquire, base, breaking, given, params, releasing, renewing, WAITS, withdrawing } from './holds.ts';
 
@@ -73,6 +74,7 @@ export const semaphores: readonly Operation[] = [
       metadata: metadata.optional(),
       maxHoldMs: maxHoldMs.optional(),
       strategy: strategy.optional(),
+      within: within.optional(),
     }),
     answers: {
       200: {

@@ -73,6 +73,8 @@ export const tasks: readonly Operation[] = [
         .optional()
         .describe('The pause before the first retry; each later one is twice as long.'),
       lossLimit: z.int().min(1).optional().describe('It fails once this many workers died over it; 3 if not given.'),
+      traceId: z.string().min(1).max(200).optional().describe('The trace that it belongs to.'),
+      sensitive: z.boolean().optional().describe('The witness enters only hashes of its data, result and reasons.'),
     }),
     answers: { 201: { description: 'Published.', schema: outcomeAnswer } },
     problems: ['exists'],

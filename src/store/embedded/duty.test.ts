@@ -30,6 +30,7 @@ function sought(events: Partial<DutyEvents> = {}): Duty {
     onDuty: ignored,
     offDuty: ignored,
     onLeft: ignored,
+    sharers: () => 1,
     hearFor: () => ignored,
     ...events,
   });

@@ -28,8 +28,12 @@ import { type Access, MODES } from './share.ts';
 
 /** The most that fits into the address of a socket, less a few. */
 const LONGEST_PATH = 100;
-/** Spreads out the processes whose connection was closed, so that they do not all return in the same moment. */
+/**
+ * Spreads out the processes whose connection was closed. However many they are, one of them returns within some twenty
+ * milliseconds, and takes the duty; if hundreds returned in the same moment, none of them would get to renew its lease.
+ */
 const SEEK_MS = 200;
+const BETWEEN_SEEKS_MS = 20;
 const SEEK_AGAIN_MS = 2000;
 
 const RING = '!';
@@ -49,6 +53,8 @@ export interface DutyEvents {
   onDuty(): void;
   /** No other process relies on us any more. */
   offDuty(): void;
+  /** How many processes share the duty, as far as is known. */
+  sharers(): number;
   /** A process that relied on us has hung up: it may have ended. */
   onLeft(): void;
   /** A process that relies on us cannot hear this bell. Answers how to stop listening for it. */
@@ -135,7 +141,7 @@ export class Duty {
       this.#isRelieved = this.#isHeardFor = false;
       if (wasRelieved) this.#inode = undefined;
       if (this.#isOver || this.#server !== undefined) return;
-      this.#seekIn(wasRelieved || this.#wasSlower ? SEEK_MS : SEEK_AGAIN_MS);
+      this.#seekIn(wasRelieved || this.#wasSlower ? this.#seekMs : SEEK_AGAIN_MS);
       if (wasRelieved) this.#events.onAlone();
     });
   }
@@ -236,7 +242,7 @@ export class Duty {
     this.#server = this.#inode = undefined;
     this.#events.offDuty();
     this.#wasSlower = isOthers;
-    this.#seekIn(isOthers ? SEEK_MS : SEEK_AGAIN_MS);
+    this.#seekIn(isOthers ? this.#seekMs : SEEK_AGAIN_MS);
   }
 
   /**
@@ -273,6 +279,10 @@ export class Duty {
     for (const client of this.#clients.keys()) client.destroy();
     this.#clients.clear();
     this.#present.clear();
+  }
+
+  get #seekMs(): number {
+    return Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS);
   }
 
   #seekIn(longestMs: number): void {

@@ -30,8 +30,14 @@ const TIDYING_MS = 2000;
 const HURRY_MS = 5;
 /** Without a round for this long, the process on duty counts as stopped. On a busy machine a running one may be late. */
 const STALE_MS = 1000;
-/** The time between the rounds of processes that are alone for a moment, because the process on duty has ended. */
-const BETWEEN_ROUNDS_MS = 2;
+/**
+ * The time between the rounds of processes that are alone for a moment, because the process on duty has ended: a round looks
+ * up every process, and hundreds of them in the same moment would keep each other from renewing their leases. The first of
+ * them comes soon, however many they are.
+ */
+const BETWEEN_ROUNDS_MS = 20;
+/** The same for looks of processes that nobody wakes, which cost much less. */
+const BETWEEN_DEAF_LOOKS_MS = 2;
 /** The average time between the looks of relieved processes, and the limits for each of them. */
 const BETWEEN_LOOKS_MS = 150;
 const SHORTEST_REST_MS = 100;
@@ -71,6 +77,11 @@ export class Sentry {
     this.#around = around;
   }
 
+  /** How many processes listen, as far as is known. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
   /** Makes its rounds for as long as this handle has a watch. */
   begin(): void {
     if (this.#timer !== undefined) return;
@@ -82,6 +93,8 @@ export class Sentry {
   goAtOnce(): void {
     if (this.#timer === undefined) return;
     this.#timer.cancel();
+    // Not urgent, and dear; it is for the next process on duty.
+    this.#tidied = this.#clock.monotonic();
     this.#goIn(this.#waiting * BETWEEN_ROUNDS_MS * Math.random());
   }
 
@@ -123,10 +136,15 @@ export class Sentry {
     const isOnlyOne = duty === undefined || duty.isOn;
     const isDeaf = this.#listening.isDeaf && duty?.isHeardFor !== true;
     // While no process is on duty all make rounds: one after the other, or none would get to take the duty.
-    const sharedMs = isOnlyOne ? 0 : this.#waiting * BETWEEN_ROUNDS_MS * (0.75 + Math.random() / 2);
-    if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, sharedMs);
+    const shared = isOnlyOne ? 0 : this.#waiting * (0.75 + Math.random() / 2);
+    if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, shared * BETWEEN_DEAF_LOOKS_MS);
     if (this.#isRelieved) return this.#restMs * (1 + Math.random() / 2);
-    return Math.max(this.#waiting > MANY && isOnlyOne ? MANY_ROUND_MS : ROUND_MS, sharedMs);
+    return Math.max(isOnlyOne ? this.#roundMs : ROUND_MS, shared * BETWEEN_ROUNDS_MS);
+  }
+
+  /** Between two rounds of the process on duty. */
+  get #roundMs(): number {
+    return this.#waiting > MANY ? MANY_ROUND_MS : ROUND_MS;
   }
 
   get #restMs(): number {
@@ -219,6 +237,6 @@ export class Sentry {
   }
 
   #hasJustBeen(): boolean {
-    return this.#around.mark.isFresh(this.#clock.now(), 0.8 * ROUND_MS);
+    return this.#around.mark.isFresh(this.#clock.now(), 0.8 * this.#roundMs);
   }
 }

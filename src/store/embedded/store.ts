@@ -95,6 +95,7 @@ export class EmbeddedStore implements Store {
           },
           offDuty: () => this.#listening.relay.end(),
           onLeft: () => this.#sentry.hurry(),
+          sharers: () => this.#sentry.waiting,
           hearFor: (bell, tell) => this.#listening.relay.hearFor(bell, tell),
         })
       : undefined;

@@ -138,7 +138,8 @@ export abstract class User {
     const { resource } = of;
     const until = this.process.clock.monotonic() + waitMs;
     asks();
-    let answer = await of.askDetached(options as never);
+    const ticketed = this.random.next() < 0.5 ? { ticketMs: 2000 } : {};
+    let answer = await of.askDetached({ ...options, ...ticketed } as never);
     while (answer.kind === 'waiting') {
       const claim = { ticket: answer.ticket, holder: options.holder };
       await this.pause(300);

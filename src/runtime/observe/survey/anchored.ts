@@ -2,7 +2,7 @@
 import type { Json } from '../../../core/index.ts';
 import { identityFrom, type ProcessIdentity } from '../../../host/index.ts';
 import type { KeyValue, LeaseId } from '../../../store/index.ts';
-import { ANCHORS, decode, MAINTAINER, processOf } from '../../layout.ts';
+import { ANCHORS, decode, MAINTAINER, processOf, tieIn } from '../../layout.ts';
 import { isObject, type Malformed, readEach } from '../../stored.ts';
 
 /** A process that is present in the store. */
@@ -48,6 +48,12 @@ export class Anchored {
   /** The identity of the process, if it wrote one. */
   process(lease: string): ProcessIdentity | undefined {
     return identityFrom(this.#told.get(lease));
+  }
+
+  /** The process with which a detached hold ends. */
+  tie(lease: string): ProcessIdentity | undefined {
+    const about = this.#told.get(lease);
+    return about === undefined ? undefined : tieIn(about);
   }
 
   sessions(): readonly SurveyedSession[] {

@@ -65,6 +65,8 @@ export interface SurveyedHold {
   readonly session: SurveyedSession | undefined;
   /** The process that took it; a detached hold outlives that process. */
   readonly takenBy: SurveyedSession | undefined;
+  /** The process with which a detached hold ends, if it was tied to one. */
+  readonly endsWithPid: number | undefined;
   /** Processes of its command that still run although the process that started it is gone; on this machine only. */
   readonly orphans: readonly number[];
   /** Whether its holder is alive, as far as can be told. */
@@ -182,7 +184,8 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
     // The lease may have ended between the two reads; the later one counts.
     const hasEnded = (name: string): boolean =>
       !anchored.isThere(name) || (name === grant.lease && fresh !== undefined && lease === undefined);
-    const process = isAttached ? anchored.process(grant.lease) : undefined;
+    const tie = isAttached ? undefined : anchored.tie(grant.lease);
+    const process = isAttached ? anchored.process(grant.lease) : tie;
     const health = healthOf(grant, hasEnded, process, isAttached, lease);
     return {
       id: grant.id,
@@ -196,6 +199,7 @@ export async function surveyOf(runtime: Runtime, options: SurveyOptions = {}): P
       session,
       takenBy:
         anchored.session(grant.lease) ?? (grant.from === undefined ? undefined : sessionOf(grant.lease, grant.from)),
+      endsWithPid: tie?.pid,
       orphans: health === 'process-gone' || health === 'silent' ? orphansOf(grant.id, notes.pairs) : [],
       health,
       isStale: isStale(grant, { now: at, revision: result.revision, gone: hasEnded }),

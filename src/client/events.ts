@@ -1,0 +1,108 @@
+/** Events over HTTP: a stream that goes on where it was cut off, at any server, without a gap or a repeat. */
+import type { EventOf, EventPattern } from '../runtime/observe/event-types.ts';
+import { Failure } from '../failure.ts';
+import { backoffMs } from '../runtime/write/backoff.ts';
+import type { Requests } from './requests.ts';
+
+/** Which events, and from where on. */
+export interface RemoteEventOptions {
+  /** Only of these, such as `lock/main`. */
+  readonly resources?: readonly string[];
+  /** After this revision of the store, or after the place of an earlier stream; from now on, if not given. */
+  readonly since?: number | string;
+  /** Ends the stream when it aborts. */
+  readonly signal?: AbortSignal;
+}
+
+/** The server says something every 15 s. */
+const SILENT_MS = 45_000;
+
+/** What happens in the store, in order. The event `resync` says that some were missed: read the state itself. */
+export class RemoteEvents<Pattern extends EventPattern = '*'> implements AsyncIterable<EventOf<Pattern>> {
+  readonly #requests: Requests;
+  readonly #path: string;
+  readonly #signal: AbortSignal;
+  #place: string | undefined;
+
+  /** @internal `path`: of the stream, with what narrows it down. */
+  constructor(requests: Requests, path: string, { since, signal }: RemoteEventOptions) {
+    this.#requests = requests;
+    this.#path = path;
+    this.#place = since === undefined ? undefined : String(since);
+    this.#signal = signal === undefined ? requests.closed.signal : AbortSignal.any([signal, requests.closed.signal]);
+  }
+
+  /** The place after the event that was delivered last: give it to the next stream as `since`. Undefined before the first answer. */
+  get place(): string | undefined {
+    return this.#place;
+  }
+
+  /** The events, one by one. Leaving the loop ends the stream. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<EventOf<Pattern>, void, undefined> {
+    const over = this.#signal;
+    for (let failures = 0; !over.aborted;) {
+      const cut = new AbortController();
+      try {
+        const response = await this.#opened(AbortSignal.any([over, cut.signal]));
+        for await (const { id, event, data } of messagesOf(response, this.#watched(cut))) {
+          failures = 0;
+          if (id !== '') this.#place = id;
+          if (event !== 'open') yield JSON.parse(data) as EventOf<Pattern>;
+        }
+      } catch (error) {
+        if (over.aborted) return;
+        if (error instanceof Failure && !['unavailable', 'closed'].includes(error.code)) throw error;
+      } finally {
+        cut.abort();
+      }
+      this.#requests.nextServer();
+      await this.#requests.pause(backoffMs(failures++), over);
+    }
+  }
+
+  #opened(signal: AbortSignal): Promise<Response> {
+    const headers = this.#place === undefined ? {} : { 'Last-Event-ID': this.#place };
+    return this.#requests.stream(this.#path, headers, signal);
+  }
+
+  /** A connection that died without a word would be waited for until the end of time. */
+  #watched(cut: AbortController): () => void {
+    const { clock } = this.#requests;
+    let timer = clock.timer(SILENT_MS, () => cut.abort());
+    cut.signal.addEventListener('abort', () => timer.cancel());
+    return () => {
+      timer.cancel();
+      timer = clock.timer(SILENT_MS, () => cut.abort());
+    };
+  }
+}
+
+interface Message {
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+}
+
+/** The messages of a `text/event-stream`; `heard` is called for everything that comes. */
+async function* messagesOf(response: Response, heard: () => void): AsyncGenerator<Message, void, undefined> {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      heard();
+      const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n');
+      rest = blocks.pop() as string;
+      for (const block of blocks) {
+        const lines = block.split('\n');
+        const field = (name: string): string =>
+          lines.find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2) ?? '';
+        if (field('data') !== '') yield { id: field('id'), event: field('event'), data: field('data') };
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

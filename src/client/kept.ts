@@ -1,0 +1,108 @@
+/**
+ * A hold or a claim that this program keeps: it renews its lease, and aborts its signal when it is lost.
+ *
+ *     granted ── renewed after a third of its time ── … ── ended by its owner
+ *        └── nine tenths of its time without a renewal, or the server says that it is gone ── lost
+ *
+ * The time counts from before the request was sent: the store cannot have counted from an earlier moment.
+ */
+import type { LossReason } from '../core/index.ts';
+import { HoldLost } from '../runtime/refusal.ts';
+import { type Clock, type Instant, instant, sinceMs, type Timer } from './clock.ts';
+import type { Requests } from './requests.ts';
+
+/** What a renewal found. */
+export type Renewal = { readonly ttlMs: number } | { readonly why: LossReason };
+
+export interface KeptTerms {
+  readonly resource: string;
+  readonly ttlMs: number;
+  readonly maxHoldMs?: number | undefined;
+  /** Before the request that got it was sent. */
+  readonly since: Instant;
+  /** Asks the server; throws if it cannot be reached within `retryMs`. */
+  readonly renew: (retryMs: number) => Promise<Renewal>;
+}
+
+const USABLE = 0.9;
+const RENEW_AT = 1 / 3;
+const SHORTEST_PAUSE_MS = 50;
+
+export class Kept {
+  readonly #clock: Clock;
+  readonly #terms: KeptTerms;
+  readonly #lossSignal = new AbortController();
+  #renewed: Instant;
+  #ttlMs: number;
+  #isOver = false;
+  #lost: HoldLost | undefined;
+  #timers: readonly Timer[] = [];
+
+  constructor(requests: Requests, terms: KeptTerms) {
+    this.#clock = requests.clock;
+    this.#terms = terms;
+    this.#renewed = terms.since;
+    this.#ttlMs = terms.ttlMs;
+    requests.closed.signal.addEventListener('abort', () => this.end());
+    this.#schedule(this.#ttlMs * RENEW_AT);
+  }
+
+  get signal(): AbortSignal {
+    return this.#lossSignal.signal;
+  }
+
+  get lost(): HoldLost | undefined {
+    return this.#lost;
+  }
+
+  /** Whether it is held now, by the clock at the moment of the call. */
+  get isValid(): boolean {
+    if (!this.#isOver && this.#leftMs() <= 0) this.lose('disconnected');
+    return !this.#isOver;
+  }
+
+  check(): void {
+    if (!this.isValid) throw this.#lost ?? new HoldLost(this.#terms.resource, { why: 'released-elsewhere' });
+  }
+
+  /** Its owner ends it: it is not renewed any more, and what happens now is no loss. */
+  end(): void {
+    this.#isOver = true;
+    for (const timer of this.#timers) timer.cancel();
+  }
+
+  lose(why: LossReason): void {
+    if (this.#isOver) return;
+    this.end();
+    this.#lost = new HoldLost(this.#terms.resource, { why });
+    this.#lossSignal.abort(this.#lost);
+  }
+
+  #leftMs(): number {
+    const { maxHoldMs = Number.POSITIVE_INFINITY, since } = this.#terms;
+    return Math.min(
+      this.#ttlMs * USABLE - sinceMs(this.#clock, this.#renewed),
+      maxHoldMs * USABLE - sinceMs(this.#clock, since),
+    );
+  }
+
+  #schedule(inMs: number): void {
+    for (const timer of this.#timers) timer.cancel();
+    this.#timers = [
+      this.#clock.timer(Math.max(0, this.#leftMs()), () => void this.isValid),
+      this.#clock.timer(inMs, () => void this.#renew()),
+    ];
+  }
+
+  async #renew(): Promise<void> {
+    if (!this.isValid) return;
+    const sent = instant(this.#clock);
+    const renewal = await this.#terms.renew(this.#leftMs()).catch(() => undefined);
+    if (this.#isOver) return;
+    if (renewal === undefined) return this.#schedule(Math.max(SHORTEST_PAUSE_MS, this.#leftMs() / 10));
+    if ('why' in renewal) return this.lose(renewal.why);
+    this.#renewed = sent;
+    this.#ttlMs = renewal.ttlMs;
+    this.#schedule(this.#ttlMs * RENEW_AT);
+  }
+}

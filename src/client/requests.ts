@@ -1,0 +1,221 @@
+/**
+ * The one way to ask a server. A request whose answer got lost is sent again, at the next server if there are several:
+ *
+ *     nothing was done (503, 429, no connection) ──▶ again
+ *     perhaps it was done (the connection broke)  ──▶ again, with the same Idempotency-Key: it is carried out once
+ *     a repeat does no harm (look, renew, go on with a ticket) ──▶ again, without a key
+ */
+import { Failure } from '../failure.ts';
+import { backoffMs } from '../runtime/write/backoff.ts';
+import { type Clock, instant, sinceMs } from './clock.ts';
+import { errorOf, type ProblemDetails } from './problem.ts';
+
+/** How to reach a server. */
+export interface ConnectOptions {
+  /** The token, or what gives it: asked before each request, so that a token can be replaced. */
+  readonly token: string | (() => string | Promise<string>);
+  /** The name of the holder for everything that names none itself. */
+  readonly holder?: string;
+  /** How long to repeat a request that got no answer: 30 s, if not given. */
+  readonly retryMs?: number;
+  /** In place of the `fetch` of this runtime. */
+  readonly fetch?: typeof fetch;
+  /** Where all time comes from, for tests. */
+  readonly clock?: Clock;
+}
+
+export interface Ask {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly body?: object;
+  /** It changes something, and doing it twice would do harm: it carries an Idempotency-Key. */
+  readonly isKeyed?: true;
+  /** How long the server may take before it answers. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** How long to repeat it, if not for the usual time. */
+  readonly retryMs?: number;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly body: unknown;
+  /** It was sent more than once: what it says may be about its own first attempt. */
+  readonly isRepeat: boolean;
+}
+
+const RETRY_MS = 30_000;
+/** For an answer on top of the time that the server was asked to wait. */
+const ANSWER_MS = 20_000;
+
+export class Requests {
+  readonly clock: Clock;
+  readonly #servers: readonly string[];
+  readonly #options: ConnectOptions;
+  readonly #fetch: typeof fetch;
+  /** Aborts when the connection is closed. */
+  readonly closed = new AbortController();
+  #current = 0;
+
+  constructor(servers: readonly string[], options: ConnectOptions, clock: Clock) {
+    this.#servers = servers;
+    this.#options = options;
+    this.#fetch = options.fetch ?? ((...given) => fetch(...given));
+    this.clock = clock;
+  }
+
+  /** What the server answers; its refusals are thrown as the errors of the library. */
+  async ask<T>(ask: Ask): Promise<T> {
+    return (await this.send(ask)).body as T;
+  }
+
+  async send(ask: Ask): Promise<Answered> {
+    const begun = instant(this.clock);
+    const limit = ask.retryMs ?? this.#options.retryMs ?? RETRY_MS;
+    const key = ask.isKeyed === true ? newKey() : undefined;
+    for (let failures = 0; ; failures++) {
+      const tried = await this.#once(ask, key);
+      if ('body' in tried && tried.status < 400) return { ...tried, isRepeat: failures > 0 };
+      const problem = 'body' in tried ? { ...problemIn(tried), ...(failures > 0 && { isRepeat: true }) } : undefined;
+      const error = problem === undefined ? (tried as { error: unknown }).error : errorOf(problem);
+      const isTransient = problem === undefined || isPassing(problem, key !== undefined);
+      const pauseMs = Math.max(backoffMs(failures), 'retryMs' in tried ? tried.retryMs : 0);
+      if (!isTransient || sinceMs(this.clock, begun) + pauseMs > limit) {
+        throw problem === undefined ? this.#lost(ask, error) : error;
+      }
+      await this.pause(pauseMs, ask.signal);
+      this.#refuseIfOver(ask);
+    }
+  }
+
+  /** Opens a stream at the present server; a caller that loses it opens another. */
+  async stream(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
+    const response = await this.#fetch(this.#url({ path }), {
+      headers: { ...headers, Authorization: `Bearer ${await this.#token()}` },
+      signal: AbortSignal.any([signal, this.closed.signal]),
+    });
+    if (response.ok) return response;
+    throw errorOf(problemIn({ status: response.status, body: await bodyOf(response) }));
+  }
+
+  /** The present server did not answer: the next one is as good, because all serve the same store. */
+  nextServer(): void {
+    this.#current = (this.#current + 1) % this.#servers.length;
+  }
+
+  /** Resolves after `ms`, or as soon as the signal aborts or the connection is closed. Keeps a process alive. */
+  pause(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const over = signal === undefined ? this.closed.signal : AbortSignal.any([signal, this.closed.signal]);
+      const alive = this.clock.keepAlive?.();
+      const done = (): void => {
+        timer.cancel();
+        alive?.cancel();
+        over.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = this.clock.timer(ms, done);
+      over.addEventListener('abort', done);
+      if (over.aborted) done();
+    });
+  }
+
+  async #once(
+    ask: Ask,
+    key: string | undefined,
+  ): Promise<{ status: number; body: unknown; retryMs: number } | { error: unknown }> {
+    this.#refuseIfOver(ask);
+    const late = new AbortController();
+    const timer = this.clock.timer((ask.waitMs ?? 0) + ANSWER_MS, () => late.abort(new Error('no answer in time')));
+    const signals = [late.signal, this.closed.signal, ...(ask.signal === undefined ? [] : [ask.signal])];
+    try {
+      const token = await this.#token();
+      const response = await this.#fetch(this.#url(ask), {
+        method: ask.method,
+        headers: {
+          Authorization: `Bearer ${token}`,
+          ...(ask.body !== undefined && { 'Content-Type': 'application/json' }),
+          ...(key !== undefined && { 'Idempotency-Key': key }),
+        },
+        signal: AbortSignal.any(signals),
+        ...(ask.body !== undefined && { body: JSON.stringify(ask.body) }),
+      });
+      const seconds = Number(response.headers.get('retry-after') ?? 0);
+      return { status: response.status, body: await bodyOf(response), retryMs: seconds * 1000 || 0 };
+    } catch (error) {
+      this.#refuseIfOver(ask);
+      this.nextServer();
+      return { error };
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  #token(): string | Promise<string> {
+    const { token } = this.#options;
+    return typeof token === 'string' ? token : token();
+  }
+
+  #url({ path, query = {} }: Pick<Ask, 'path' | 'query'>): string {
+    const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
+      value === undefined ? [] : [[name, String(value)]],
+    );
+    const text = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`;
+    return `${this.#servers[this.#current] as string}${path}${text}`;
+  }
+
+  #refuseIfOver({ signal }: Ask): void {
+    if (this.closed.signal.aborted) throw new Failure('closed', 'this connection was closed');
+    signal?.throwIfAborted();
+  }
+
+  /** A look changes nothing, and a refused connection carried nothing there. */
+  #lost({ method }: Ask, cause: unknown): Failure {
+    const where = this.#servers.join(', ');
+    const { message, cause: below } = cause as Error;
+    const why = below instanceof Error && below.message !== '' ? below.message : message;
+    const isCertain = method === 'GET' || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
+    const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
+    return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
+  }
+}
+
+function isPassing({ status, code }: ProblemDetails, isKeyed: boolean): boolean {
+  if (code === 'key-in-use') return true;
+  // After 504 a server has forgotten the key: the repeat would be carried out once more.
+  return status === 429 || status === 503 || (status === 504 && !isKeyed);
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return text === '' ? {} : (JSON.parse(text) as unknown);
+  } catch (error) {
+    // A proxy in between, or something else than a signalbox.
+    if (!response.ok) return { detail: text.slice(0, 200) };
+    throw new Failure('unavailable', `${response.url}: this is no signalbox server: its answer is not JSON`, {
+      cause: error,
+    });
+  }
+}
+
+function problemIn({ status, body }: { readonly status: number; readonly body: unknown }): ProblemDetails {
+  const { code, detail, ...rest } = Object(body) as Partial<ProblemDetails>;
+  return {
+    ...rest,
+    status,
+    code: typeof code === 'string' ? code : `status-${status}`,
+    detail: typeof detail === 'string' && detail !== '' ? detail : `the server answered ${status}`,
+  };
+}
+
+/** Not `crypto.randomUUID`, which browsers have only on HTTPS. */
+export function newKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** One part of a path. */
+export function segment(name: string): string {
+  return encodeURIComponent(name);
+}

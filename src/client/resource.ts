@@ -1,0 +1,248 @@
+/** What locks and semaphores have in common over HTTP: asking, waiting by ticket, and what is done by token. */
+import type { Settings, Token } from '../core/index.ts';
+import { Failure } from '../failure.ts';
+import type { WaitOptions } from '../runtime/holds/acquisition.ts';
+import type { Breaking, ClaimReleaseOutcome, HoldClaim, RenewOutcome, RequestOptions } from '../runtime/holds/terms.ts';
+import { type HeldBy, NotAcquired } from '../runtime/refusal.ts';
+import { instant, sinceMs } from './clock.ts';
+import type { Given, Grant, RemoteHold } from './hold.ts';
+import { abortedOr, unlessAborted } from './abandoned.ts';
+import { refusedWith } from './problem.ts';
+import { type Ask, newKey, type Requests, segment } from './requests.ts';
+
+/** How to ask for a lock or for slots over HTTP. */
+export interface RemoteOptions extends RequestOptions, WaitOptions {
+  /** Without a renewal for this long, the hold ends: 30 s for a hold that renews itself, else 60 s. */
+  readonly ttlMs?: number;
+}
+
+/** What all objects of one connection share. */
+export interface Connected {
+  readonly requests: Requests;
+  readonly holder: string | undefined;
+  /** The holds of this program, by their resource, holder and token. */
+  readonly holds: Map<string, RemoteHold>;
+}
+
+interface Waiting {
+  readonly outcome: 'waiting';
+  readonly ticket: string;
+  readonly position: number | null;
+  readonly holders: readonly HeldBy[];
+}
+
+/** How long a hold lasts that this program renews, should the program die. */
+const KEPT_TTL_MS = 30_000;
+/** How long one request waits; the next one goes on with the ticket. */
+const LONGEST_WAIT_MS = 30_000;
+const REENTRIES: readonly string[] = ['extended', 'already-held', 'increased'];
+
+/** A lock or a semaphore by its name, at a server. */
+export abstract class RemoteResource {
+  /** Its name, such as `main-branch`. */
+  readonly name: string;
+  /** Its kind and name, such as `lock/main-branch`. */
+  readonly resource: string;
+  /** @internal */
+  protected readonly connected: Connected;
+  readonly #path: string;
+
+  /** @internal */
+  constructor(connected: Connected, kind: 'lock' | 'semaphore', name: string) {
+    this.name = name;
+    this.resource = `${kind}/${name}`;
+    this.connected = connected;
+    this.#path = `/v1/${kind}s/${segment(name)}`;
+  }
+
+  /** Renews a hold for its full time. A stale hold stays lost. */
+  renew(claim: HoldClaim): Promise<RenewOutcome> {
+    return this.#renewed(claim);
+  }
+
+  /** Changes how long a hold lasts without a renewal, as far as the settings allow it. */
+  extend(claim: HoldClaim, ttlMs: number): Promise<RenewOutcome> {
+    return this.#renewed({ ...claim, ttlMs });
+  }
+
+  /**
+   * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the holder
+   * has, and answers `ambiguous` if it has several.
+   */
+  async release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
+    return (await this.released(claim)).told;
+  }
+
+  /** Ends every hold, for administrators. The holders get the reason. */
+  async break(by: Breaking): Promise<{ readonly broken: number }> {
+    try {
+      const { broken } = await this.post<{ broken: number }>('break', by, { isKeyed: true });
+      return { broken };
+    } catch (error) {
+      refusedWith(error, 'not-held');
+      return { broken: 0 };
+    }
+  }
+
+  /** Sets rules that bind every holder from its next grant on, for administrators. What is left out stays as it is. */
+  async configure(settings: Settings): Promise<void> {
+    await this.ask({ method: 'PUT', body: settings }, 'settings');
+  }
+
+  /** @internal */
+  protected ask<T>(ask: Omit<Ask, 'path'>, what?: string): Promise<T> {
+    const path = what === undefined ? this.#path : `${this.#path}/${what}`;
+    return this.connected.requests.ask<T>({ ...ask, path });
+  }
+
+  /** @internal */
+  protected post<T>(what: string, body: object, more: Partial<Ask> = {}): Promise<T> {
+    return this.ask<T>({ ...more, method: 'POST', body }, what);
+  }
+
+  /** @internal Asks without waiting; the grant, or the ticket that keeps the place. */
+  protected async asked(body: object, holder: string): Promise<Given | Waiting> {
+    const { requests } = this.connected;
+    const since = instant(requests.clock);
+    const path = `${this.#path}/acquire`;
+    const { body: answer, isRepeat } = await requests.send({ method: 'POST', path, body, isKeyed: true });
+    if ((answer as Waiting).outcome === 'waiting') return answer as Waiting;
+    const grant = answer as Grant;
+    const isKnown = this.connected.holds.has(this.#known({ holder, token: grant.token }));
+    // A repeat finds what its first attempt got.
+    return { grant, since, isReentry: REENTRIES.includes(grant.outcome) && (isKnown || !isRepeat) };
+  }
+
+  /** @internal Waits in the queue, over as many requests as it takes. */
+  protected async waited(options: RemoteOptions, extra: object, mayWait: boolean): Promise<Given> {
+    const { waitMs, signal, onWaiting, holder = this.connected.holder ?? `client:${newKey()}`, ...rest } = options;
+    const queues = mayWait && waitMs !== 0 && rest.strategy !== 'fail-fast';
+    const body = { holder, ttlMs: KEPT_TTL_MS, ...rest, ...extra, ...(queues ? { waitMs: 0 } : { wait: false }) };
+    const begun = instant(this.connected.requests.clock);
+    for (let hasTold = false; ;) {
+      const answer = await unlessAborted(this.asked(body, holder), signal, (late) =>
+        this.#givenBack(late, holder),
+      ).catch((error: unknown) => {
+        throw abortedOr(error, this.resource, signal);
+      });
+      if ('grant' in answer) return answer;
+      if (!hasTold) onWaiting?.({ holders: answer.holders as never, ...positionOf(answer) });
+      hasTold = true;
+      const collected = await this.#collected(answer, { holder, ...extra }, begun, options);
+      // Nobody asked for longer than the time of the hold, because no server could be reached: the place is gone.
+      if (collected !== undefined) return collected;
+    }
+  }
+
+  async #collected(
+    first: Waiting,
+    body: { readonly holder: string },
+    begun: ReturnType<typeof instant>,
+    { waitMs = Number.POSITIVE_INFINITY, signal }: RemoteOptions,
+  ): Promise<Given | undefined> {
+    const { clock } = this.connected.requests;
+    const { ticket } = first;
+    let { holders } = first;
+    try {
+      for (;;) {
+        const leftMs = waitMs - sinceMs(clock, begun);
+        if (leftMs <= 0) throw new NotAcquired(this.resource, { kind: 'timed-out', waitedMs: waitMs, holders });
+        const since = instant(clock);
+        const forMs = Math.min(leftMs, LONGEST_WAIT_MS);
+        const answer = await this.post<Grant | Waiting>(
+          'acquire',
+          { ...body, ticket, waitMs: forMs },
+          { waitMs: forMs, signal, retryMs: Number.POSITIVE_INFINITY },
+        );
+        if (answer.outcome !== 'waiting') return { grant: answer, since, isReentry: false };
+        holders = answer.holders;
+      }
+    } catch (error) {
+      if (isGone(error)) return undefined;
+      // The next in line moves up at once, and a grant that was on its way goes back.
+      await this.#withdrawn(body.holder, ticket);
+      throw abortedOr(error, this.resource, signal);
+    }
+  }
+
+  async #withdrawn(holder: string, ticket: string): Promise<void> {
+    await this.post('withdraw', { holder, ticket }, { retryMs: 0 }).catch(() => undefined);
+  }
+
+  /** The caller has gone: nobody would know of the hold. */
+  async #givenBack(late: Given | Waiting, holder: string): Promise<void> {
+    if (!('grant' in late)) return this.#withdrawn(holder, late.ticket);
+    if (!late.isReentry) await this.released({ holder, token: late.grant.token });
+  }
+
+  /** @internal */
+  async renewWithin(claim: HoldClaim, retryMs: number): Promise<RenewOutcome> {
+    return this.#renewed(claim, retryMs);
+  }
+
+  async #renewed(body: HoldClaim & { readonly ttlMs?: number }, retryMs?: number): Promise<RenewOutcome> {
+    try {
+      const { outcome, ttlMs, renewWithinMs } = await this.post<{
+        outcome: 'refreshed' | 'attached';
+        ttlMs: number;
+        renewWithinMs?: number;
+      }>('renew', body, retryMs === undefined ? {} : { retryMs });
+      return { kind: outcome, ttlMs, renewWithinMs: renewWithinMs ?? ttlMs };
+    } catch (error) {
+      return { kind: refusedWith(error, 'gone', 'not-owner').code === 'gone' ? 'lost' : 'not-owner' };
+    }
+  }
+
+  /** @internal */
+  async released(claim: {
+    readonly holder: string;
+    readonly token?: Token;
+  }): Promise<{ readonly outcome: string; readonly told: ClaimReleaseOutcome; readonly isRepeat: boolean }> {
+    try {
+      await this.post('release', claim);
+      return { outcome: 'released', told: { kind: 'released' }, isRepeat: false };
+    } catch (error) {
+      const { code, tokens, isRepeat = false } = refusedWith(error, 'not-owner', 'not-held', 'ambiguous');
+      const told: ClaimReleaseOutcome =
+        code === 'ambiguous'
+          ? { kind: 'ambiguous', tokens: tokens as readonly Token[] }
+          : { kind: code === 'not-owner' ? 'not-owner' : 'already-free' };
+      return { outcome: code, told, isRepeat: isRepeat === true };
+    }
+  }
+
+  /** @internal */
+  keep<H extends RemoteHold>(hold: H): H {
+    if (!hold.isReentry) this.connected.holds.set(this.#known(hold), hold);
+    return hold;
+  }
+
+  /** @internal */
+  forgotten(hold: RemoteHold): void {
+    const key = this.#known(hold);
+    if (this.connected.holds.get(key) === hold) this.connected.holds.delete(key);
+  }
+
+  #known({ holder, token }: HoldClaim): string {
+    return JSON.stringify([this.resource, holder, token]);
+  }
+}
+
+function positionOf({ position }: Waiting): { readonly position?: number } {
+  return position === null ? {} : { position };
+}
+
+function isGone(error: unknown): boolean {
+  try {
+    return refusedWith(error, 'gone').status === 410;
+  } catch {
+    return false;
+  }
+}
+
+/** The holder of what is acquired by hand: whoever renews and releases it has to name it. */
+export function holderIn({ holder }: Pick<Connected, 'holder'>, given: string | undefined): string {
+  const named = given ?? holder;
+  if (named !== undefined) return named;
+  throw new Failure('invalid', 'holder is missing: renew and release need it to find this hold');
+}

@@ -1,0 +1,78 @@
+/** Semaphores over HTTP. */
+import { semaphoreFrom, type SemaphoreJson } from '../json/survey.ts';
+import type { SemaphoreAttempt } from '../runtime/holds/attempt.ts';
+import { runUnder } from '../runtime/holds/run-under.ts';
+import type { DetachedHold } from '../runtime/holds/terms.ts';
+import type { SurveyedSemaphore } from '../runtime/observe/survey/index.ts';
+import { NotAcquired } from '../runtime/refusal.ts';
+import { RemoteSemaphoreHold } from './hold.ts';
+import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
+
+/** How to ask for slots over HTTP. */
+export interface RemoteSemaphoreOptions extends RemoteOptions {
+  /** How many slots in total, not in addition; 1 if not given. */
+  readonly weight?: number;
+}
+
+/** What `tryAcquire` answers: `ok` says whether there is a hold, `kind` how it came about or why there is none. */
+export type RemoteSemaphoreAttempt =
+  | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteSemaphoreHold }
+  | Extract<SemaphoreAttempt, { readonly ok: false }>;
+
+/** A semaphore by its name, at a server: slots that several holders share. */
+export class RemoteSemaphore extends RemoteResource {
+  /** The capacity that this program names, if it names one; the first acquire sets it. */
+  readonly capacity: number | undefined;
+
+  /** @internal */
+  constructor(connected: Connected, name: string, capacity: number | undefined) {
+    super(connected, 'semaphore', name);
+    this.capacity = capacity;
+  }
+
+  /** Waits for slots. Throws `NotAcquired` if they cannot be had. */
+  async acquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreHold> {
+    const given = await this.waited(options, this.#named, true);
+    return this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
+  }
+
+  /** Answers at once, and does not throw if there are not enough slots. */
+  async tryAcquire(options: RemoteSemaphoreOptions = {}): Promise<RemoteSemaphoreAttempt> {
+    try {
+      const given = await this.waited(options, this.#named, false);
+      const hold = this.keep(new RemoteSemaphoreHold(this.connected.requests, this, given));
+      return { ok: true, kind: given.grant.outcome, hold };
+    } catch (error) {
+      if (error instanceof NotAcquired) return { ...error.refusal, ok: false } as RemoteSemaphoreAttempt;
+      throw error;
+    }
+  }
+
+  /** Waits for slots, runs `work`, and always releases them; throws `HoldLost` if the hold was lost meanwhile. */
+  async run<T>(work: (hold: RemoteSemaphoreHold) => T | Promise<T>, options: RemoteSemaphoreOptions = {}): Promise<T> {
+    return runUnder(await this.acquire(options), work);
+  }
+
+  /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
+  async acquireDetached(
+    options: RemoteSemaphoreOptions & { readonly holder: string },
+  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
+    const holder = holderIn(this.connected, options.holder);
+    const { grant } = await this.waited({ ...options, holder }, { ...this.#named, ttlMs: options.ttlMs }, true);
+    return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
+  }
+
+  /** Changes the number of slots, for administrators; fewer than are in use take effect as holders release. */
+  async resize(capacity: number): Promise<void> {
+    await this.ask({ method: 'PUT', body: { capacity } }, 'settings');
+  }
+
+  /** Who holds slots, who waits for them, and which rules bind them. */
+  async inspect(): Promise<SurveyedSemaphore> {
+    return semaphoreFrom(await this.ask<SemaphoreJson>({ method: 'GET' }));
+  }
+
+  get #named(): { readonly capacity?: number } {
+    return this.capacity === undefined ? {} : { capacity: this.capacity };
+  }
+}

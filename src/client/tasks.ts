@@ -1,0 +1,375 @@
+/** Tasks over HTTP: publish, claim, end, look. */
+import type { ClaimName, Json, TaskStatus, Token } from '../core/index.ts';
+import { taskFrom, type TaskJson } from '../json/task.ts';
+import type { RenewOutcome } from '../runtime/holds/terms.ts';
+import { type HoldLost, NotAcquired } from '../runtime/refusal.ts';
+import type { CompleteOutcome, EndOutcome, FailOutcome, TaskReleaseOutcome } from '../runtime/tasks/claim.ts';
+import type { DetachedClaim } from '../runtime/tasks/dispatch.ts';
+import type { ForgetOutcome, RequeueOutcome } from '../runtime/tasks/idle.ts';
+import type { ListOptions } from '../runtime/tasks/listing.ts';
+import type { PublishOptions, PublishOutcome } from '../runtime/tasks/publishing.ts';
+import type { TaskView } from '../runtime/tasks/reading.ts';
+import type { TaskWaitOptions } from '../runtime/tasks/task-waiters.ts';
+import type { ForceOutcome } from '../runtime/tasks/tasks.ts';
+import { abortedOr, unlessAborted } from './abandoned.ts';
+import { type Instant, instant, sinceMs } from './clock.ts';
+import { Kept } from './kept.ts';
+import { type ProblemDetails, refusedWith } from './problem.ts';
+import { newKey, segment } from './requests.ts';
+import { type Connected, holderIn } from './resource.ts';
+
+/** Who claims, over HTTP. */
+export interface RemoteClaimOptions extends TaskWaitOptions {
+  /** The name of the worker. Without it, every claim has a holder name of its own. */
+  readonly holder?: string;
+  /** What the worker can do. It may claim a task that asks for no other capability. */
+  readonly capabilities?: readonly string[];
+  /** The task is pending again if the claim is not renewed for this long: 30 s for a claim that renews itself, else 60 s. */
+  readonly ttlMs?: number;
+}
+
+/** What `tryClaim` and `tryClaimNext` answer: `ok` says whether there is a claim, `kind` why there is none. */
+export type RemoteClaimAttempt<Data = Json, Result = Json> =
+  | { readonly ok: true; readonly kind: 'claimed'; readonly claim: RemoteClaim<Data, Result> }
+  | { readonly ok: false; readonly kind: 'missing' | 'taken' | 'finished' | 'blocked' | 'unfit' | 'none' };
+
+interface Answer extends Omit<DetachedClaim, 'id'> {
+  readonly task: string;
+}
+
+const KEPT_TTL_MS = 30_000;
+/** How long one request waits; a wait that was given up may last this long at the server. */
+const LONGEST_WAIT_MS = 10_000;
+
+/** The tasks of a store, at a server. */
+export class RemoteTasks {
+  readonly #connected: Connected;
+
+  /** @internal */
+  constructor(connected: Connected) {
+    this.#connected = connected;
+  }
+
+  /** Publishes a task and tells all who wait for one. `data` is any JSON. */
+  async publish(id: string, data: unknown, options: PublishOptions = {}): Promise<PublishOutcome> {
+    const body = { id, data, ...options };
+    try {
+      await this.#connected.requests.ask({ method: 'POST', path: '/v1/tasks', body, isKeyed: true });
+      return { kind: 'published', id };
+    } catch (error) {
+      return { kind: 'exists', id, status: refusedWith(error, 'exists')['taskStatus'] as TaskStatus };
+    }
+  }
+
+  /** Claims this task, or answers at once why not. Of any number of claimers exactly one gets it. */
+  tryClaim<Data = Json, Result = Json>(
+    id: string,
+    options: RemoteClaimOptions = {},
+  ): Promise<RemoteClaimAttempt<Data, Result>> {
+    return attempted(this.claim<Data, Result>(id, { ...options, waitMs: 0 }));
+  }
+
+  /** Waits until the task can be claimed. Throws `NotAcquired` if it cannot: it is done, it does not exist, time is over. */
+  async claim<Data = Json, Result = Json>(
+    id: string,
+    options: RemoteClaimOptions = {},
+  ): Promise<RemoteClaim<Data, Result>> {
+    return this.#kept(await this.#claimed(id, options));
+  }
+
+  /** Claims the best task that fits, or answers at once that there is none. */
+  tryClaimNext<Data = Json, Result = Json>(
+    options: RemoteClaimOptions = {},
+  ): Promise<RemoteClaimAttempt<Data, Result>> {
+    return attempted(this.claimNext<Data, Result>({ ...options, waitMs: 0 }));
+  }
+
+  /** Waits until there is a task that fits, and claims it. Throws `NotAcquired` when the wait is over. */
+  async claimNext<Data = Json, Result = Json>(options: RemoteClaimOptions = {}): Promise<RemoteClaim<Data, Result>> {
+    return this.#kept(await this.#claimed(undefined, options));
+  }
+
+  /** A claim that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
+  async claimDetached(id: string, options: RemoteClaimOptions): Promise<DetachedClaim> {
+    return this.#detached(id, options);
+  }
+
+  /** Waits until there is a task that fits, and claims it in the same way. */
+  async claimNextDetached(options: RemoteClaimOptions): Promise<DetachedClaim> {
+    return this.#detached(undefined, options);
+  }
+
+  /** Renews a claim for its full time. */
+  renew(id: string, claim: ClaimName): Promise<RenewOutcome> {
+    return this.renewWithin(id, claim);
+  }
+
+  /** @internal */
+  async renewWithin(id: string, claim: ClaimName, retryMs?: number): Promise<RenewOutcome> {
+    try {
+      const path = `${taskPath(id)}/renew`;
+      const limit = retryMs === undefined ? {} : { retryMs };
+      const { outcome, ...times } = await this.#connected.requests.ask<{
+        outcome: 'refreshed';
+        ttlMs: number;
+        renewWithinMs: number;
+      }>({ method: 'POST', path, body: claim, ...limit });
+      return { kind: outcome, ...times };
+    } catch (error) {
+      return { kind: refusedWith(error, 'gone', 'not-owner').code === 'gone' ? 'lost' : 'not-owner' };
+    }
+  }
+
+  /** Releases a claim that is named by its token, its holder, or both. Changes nothing if that is not the owner. */
+  release(id: string, claim: ClaimName): Promise<TaskReleaseOutcome> {
+    return this.#ended(id, 'release', claim);
+  }
+
+  /** Completes the task of a claim that is named by its token, its holder, or both: no worker can claim it again. */
+  complete(id: string, claim: ClaimName, result?: unknown): Promise<CompleteOutcome> {
+    return this.#ended(id, 'complete', { ...claim, result });
+  }
+
+  /** Reports failure of a claim: the task is pending again while it has retries left, else failed. */
+  fail(id: string, claim: ClaimName, reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
+    return this.#ended(id, 'fail', { ...claim, ...options, reason });
+  }
+
+  /** Takes the task from its owner, for administrators. The owner hears that it lost the claim. */
+  async forceRelease(id: string, by: { readonly holder: string; readonly reason: string }): Promise<ForceOutcome> {
+    try {
+      const { owner } = await this.#post<{ owner: string }>(id, 'release', { ...by, force: true });
+      return { kind: 'released', owner };
+    } catch (error) {
+      refusedWith(error, 'wrong-state');
+      return { kind: 'not-claimed', status: (await this.show(id))?.status };
+    }
+  }
+
+  /** Makes a failed task pending again, with all its retries. */
+  retry(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+    return this.#put<RequeueOutcome>(id, this.#post(id, 'retry', options));
+  }
+
+  /** Makes any task pending again that no worker has, a complete one too. */
+  requeue(id: string, options: { readonly by?: string } = {}): Promise<RequeueOutcome> {
+    return this.#put<RequeueOutcome>(id, this.#post(id, 'requeue', options));
+  }
+
+  /** Deletes a task that no worker has; its id is free again. */
+  forget(id: string): Promise<ForgetOutcome> {
+    const asked = this.#connected.requests.ask({ method: 'DELETE', path: taskPath(id), isKeyed: true });
+    return this.#put<ForgetOutcome>(id, asked as Promise<{ outcome: string }>);
+  }
+
+  /** One task; undefined if there is no such task. */
+  async show(id: string): Promise<TaskView | undefined> {
+    try {
+      return taskFrom(await this.#connected.requests.ask<TaskJson>({ method: 'GET', path: taskPath(id) }));
+    } catch (error) {
+      refusedWith(error, 'no-such-thing');
+      return undefined;
+    }
+  }
+
+  /** Undefined if there is no such task. */
+  async status(id: string): Promise<TaskStatus | undefined> {
+    return (await this.show(id))?.status;
+  }
+
+  /** All tasks, in the order of publication. With `limit` or `after`, a page of them, in the order of their ids. */
+  async list(options: ListOptions = {}): Promise<readonly TaskView[]> {
+    const ask = { method: 'GET', path: '/v1/tasks', query: { ...options } } as const;
+    const { tasks } = await this.#connected.requests.ask<{ tasks: readonly TaskJson[] }>(ask);
+    return tasks.map(taskFrom);
+  }
+
+  async #detached(id: string | undefined, options: RemoteClaimOptions): Promise<DetachedClaim> {
+    const holder = holderIn(this.#connected, options.holder);
+    const { answer } = await this.#claimed(id, { ...options, holder }, false);
+    const { task, ...claim } = answer;
+    return { id: task, ...claim };
+  }
+
+  #kept<Data, Result>({ answer, since }: Claimed): RemoteClaim<Data, Result> {
+    return new RemoteClaim<Data, Result>(this.#connected, this, answer, since);
+  }
+
+  async #claimed(id: string | undefined, options: RemoteClaimOptions, isKept = true): Promise<Claimed> {
+    const { waitMs = Number.POSITIVE_INFINITY, signal, holder, capabilities, ttlMs } = options;
+    const { requests, holder: named } = this.#connected;
+    const { clock } = requests;
+    const begun = instant(clock);
+    const resource = id === undefined ? 'task' : `task/${id}`;
+    const path = id === undefined ? '/v1/tasks/claim' : `${taskPath(id)}/claim`;
+    const who = holder ?? named ?? `client:${newKey()}`;
+    for (;;) {
+      const since = instant(clock);
+      const forMs = Math.max(0, Math.min(waitMs - sinceMs(clock, begun), LONGEST_WAIT_MS));
+      const kept = ttlMs ?? (isKept ? KEPT_TTL_MS : undefined);
+      const body = { holder: who, capabilities, ttlMs: kept, waitMs: forMs };
+      const asked = requests.ask<Answer>({ method: 'POST', path, body, isKeyed: true, waitMs: forMs });
+      const giveBack = async ({ task, token }: Answer): Promise<void> => void (await this.release(task, { token }));
+      try {
+        return { answer: await unlessAborted(asked, signal, giveBack), since };
+      } catch (error) {
+        const isOver = sinceMs(clock, begun) >= waitMs;
+        const mayComeYet = error instanceof NotAcquired && ['none', 'timed-out'].includes(error.refusal.kind);
+        if (!mayComeYet || isOver || signal?.aborted === true) throw abortedOr(error, resource, signal);
+      }
+    }
+  }
+
+  #post<T>(id: string, what: string, body: object): Promise<T> {
+    const path = `${taskPath(id)}/${what}`;
+    return this.#connected.requests.ask<T>({ method: 'POST', path, body, isKeyed: true });
+  }
+
+  async #ended<T extends EndOutcome>(id: string, what: string, body: object): Promise<T> {
+    try {
+      return outcomeIn<T>(await this.#post(id, what, body));
+    } catch (error) {
+      return outcomeIn<T>(refusedWith(error, 'not-owner'));
+    }
+  }
+
+  async #put<T extends RequeueOutcome | ForgetOutcome>(
+    _id: string,
+    asked: Promise<Readonly<Record<string, unknown>>>,
+  ): Promise<T> {
+    try {
+      return outcomeIn<T>(await asked);
+    } catch (error) {
+      const problem = refusedWith(error, 'wrong-state', 'no-such-thing');
+      return problem.code === 'no-such-thing' ? ({ kind: 'missing' } as T) : outcomeIn<T>(problem);
+    }
+  }
+}
+
+interface Claimed {
+  readonly answer: Answer;
+  readonly since: Instant;
+}
+
+/** A claim that renews itself until its worker ends it. */
+export class RemoteClaim<Data = Json, Result = Json> implements AsyncDisposable {
+  /** The id of the task. */
+  readonly id: string;
+  /** `task/42`. */
+  readonly resource: string;
+  /** The token of the claim: larger for every later one of this task. */
+  readonly token: Token;
+  /** The name of the worker. */
+  readonly holder: string;
+  /** The data of the task. */
+  readonly data: Data;
+  /** One for the first worker that tries, two for the next. */
+  readonly attempt: number;
+  readonly #tasks: RemoteTasks;
+  readonly #kept: Kept;
+  #ended: Promise<EndOutcome> | undefined;
+
+  /** @internal */
+  constructor({ requests }: Connected, tasks: RemoteTasks, answer: Answer, since: Instant) {
+    this.id = answer.task;
+    this.resource = `task/${answer.task}`;
+    this.token = answer.token;
+    this.holder = answer.holder;
+    this.data = answer.data as Data;
+    this.attempt = answer.attempt;
+    this.#tasks = tasks;
+    this.#kept = new Kept(requests, {
+      ...{ resource: this.resource, ttlMs: answer.ttlMs, since },
+      renew: async (retryMs) => {
+        const outcome = await tasks.renewWithin(this.id, this.#name, retryMs);
+        if (outcome.kind === 'lost') return { why: 'expired' };
+        return outcome.kind === 'not-owner' ? { why: 'reclaimed' } : { ttlMs: outcome.ttlMs };
+      },
+    });
+  }
+
+  /** Aborts with a `HoldLost` if the claim ends without its worker ending it. If others took it by force, at the next renewal. */
+  get signal(): AbortSignal {
+    return this.#kept.signal;
+  }
+
+  /** Whether the task is still ours, by the clock at the moment of the call. */
+  get isValid(): boolean {
+    return this.#kept.isValid;
+  }
+
+  /** Why it was lost, if it was. */
+  get lost(): HoldLost | undefined {
+    return this.#kept.lost;
+  }
+
+  /** Throws `HoldLost` if the task is not ours any more. Call it before a step that cannot be undone. */
+  check(): void {
+    this.#kept.check();
+  }
+
+  /** Completes the task: no worker can claim it again. Answers `not-owner` and changes nothing if it is not ours any more. */
+  complete(result?: Result): Promise<CompleteOutcome> {
+    return this.#end(() => this.#tasks.complete(this.id, this.#name, result));
+  }
+
+  /** Reports failure: the task is pending again while it has retries left, else failed. With `retry: false`, failed at once. */
+  fail(reason: string, options: { readonly retry?: boolean } = {}): Promise<FailOutcome> {
+    return this.#end(() => this.#tasks.fail(this.id, this.#name, reason, options));
+  }
+
+  /** Gives the task back for another worker; this counts as no attempt. */
+  release(): Promise<TaskReleaseOutcome> {
+    return this.#end(() => this.#tasks.release(this.id, this.#name));
+  }
+
+  /** What is shown when a claim is printed. */
+  toJSON(): { task: string; holder: string; token: Token; isValid: boolean } {
+    const { id: task, holder, token, isValid } = this;
+    return { task, holder, token, isValid };
+  }
+
+  /** Releases it at the end of a block with `await using`, unless it was completed or failed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#ended === undefined) await this.release();
+  }
+
+  get #name(): { readonly holder: string; readonly token: Token } {
+    return { holder: this.holder, token: this.token };
+  }
+
+  /** It is renewed until the end is known: the answer may be long in coming. */
+  #end<T extends EndOutcome>(end: () => Promise<T>): Promise<T> {
+    this.#ended ??= end().finally(() => this.#kept.end());
+    return this.#ended as Promise<T>;
+  }
+}
+
+async function attempted<Data, Result>(
+  claiming: Promise<RemoteClaim<Data, Result>>,
+): Promise<RemoteClaimAttempt<Data, Result>> {
+  try {
+    return { ok: true, kind: 'claimed', claim: await claiming };
+  } catch (error) {
+    if (!(error instanceof NotAcquired)) throw error;
+    return { ...error.refusal, ok: false } as RemoteClaimAttempt<Data, Result>;
+  }
+}
+
+/** `outcome` is the kind; the status of a task has another name there, where `status` is that of the answer. */
+function outcomeIn<T>(answer: Readonly<Record<string, unknown>>): T {
+  const { outcome, task: _task, taskStatus, ...rest } = answer;
+  const {
+    type: _type,
+    title: _title,
+    status: _status,
+    code: _code,
+    detail: _detail,
+    ...details
+  } = rest as Partial<ProblemDetails & { readonly type: string; readonly title: string }>;
+  return { kind: outcome, ...details, ...(taskStatus !== undefined && { status: taskStatus }) } as T;
+}
+
+function taskPath(id: string): string {
+  return `/v1/tasks/${segment(id)}`;
+}

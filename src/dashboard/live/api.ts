@@ -1,0 +1,69 @@
+/** Requests to the server that this page came from, with the token of the link. */
+
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly body: Readonly<Record<string, unknown>>;
+
+  constructor(status: number, body: Readonly<Record<string, unknown>>) {
+    super(typeof body['detail'] === 'string' ? body['detail'] : `the server answered ${status}`);
+    this.status = status;
+    this.code = typeof body['code'] === 'string' ? body['code'] : '';
+    this.body = body;
+  }
+}
+
+const KEY = 'signalbox.token';
+
+/** Kept for this tab alone, and gone with it. */
+export function keptToken(): string {
+  return sessionStorage.getItem(KEY) ?? '';
+}
+
+export function keepToken(token: string): void {
+  if (token === '') sessionStorage.removeItem(KEY);
+  else sessionStorage.setItem(KEY, token);
+}
+
+function headers(more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return { Authorization: `Bearer ${keptToken()}`, ...more };
+}
+
+async function answered(response: Response): Promise<unknown> {
+  if (response.ok) return response.json() as Promise<unknown>;
+  const body = (await response.json().catch(() => ({}))) as Readonly<Record<string, unknown>>;
+  throw new Refused(response.status, body);
+}
+
+export async function get(path: string, signal?: AbortSignal): Promise<unknown> {
+  const limit = AbortSignal.timeout(20_000);
+  const over = signal === undefined ? limit : AbortSignal.any([signal, limit]);
+  return answered(await fetch(path, { headers: headers(), cache: 'no-store', signal: over }));
+}
+
+/** The key makes a repeat of the same request harmless. */
+export async function send(method: 'POST' | 'PUT' | 'DELETE', path: string, body: object): Promise<unknown> {
+  const key = crypto.randomUUID === undefined ? String(Math.random()) : crypto.randomUUID();
+  const init = {
+    method,
+    headers: headers({ 'Content-Type': 'application/json', 'Idempotency-Key': key }),
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(20_000),
+  };
+  return answered(await fetch(path, init));
+}
+
+/** The pieces of the stream of events as they come. */
+export async function* stream(path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const response = await fetch(path, { headers: headers({ Accept: 'text/event-stream' }), cache: 'no-store', signal });
+  if (!response.ok || response.body === null) {
+    await answered(response);
+    return;
+  }
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * The state of the page and who is drawn of it. Events are gathered and applied together, at most four times a second: one
+ * render for all of them. All times tick by one clock, which stops when the server is no longer heard of.
+ */
+import { applied, forgotten, refreshed, resynced } from '../model/apply.ts';
+import { pipelineRead, taskRead } from '../model/apply-tasks.ts';
+import { type Link, linkAfter, type LinkNews } from '../model/link.ts';
+import { HOME, type Route } from '../model/route.ts';
+import type { Happening, Member, Pipeline, Resource, State, Task } from '../model/types.ts';
+
+export interface Snapshot {
+  readonly state: State | undefined;
+  readonly link: Link;
+  /** The time by the server's clock; it stands still while the page is not live. */
+  readonly now: number;
+  readonly route: Route;
+}
+
+const SHORTEST_PAUSE_MS = 250;
+
+export class Store {
+  #state: State | undefined;
+  #link: Link = { kind: 'loading', since: Date.now() };
+  #route: Route = HOME;
+  /** How far the server's clock is ahead of ours. */
+  #ahead = 0;
+  #gathered: Happening[] = [];
+  #drawnAt = 0;
+  #isDue = false;
+  #snapshot: Snapshot = { state: undefined, link: this.#link, now: Date.now(), route: HOME };
+  readonly #listeners = new Set<() => void>();
+
+  get snapshot(): Snapshot {
+    return this.#snapshot;
+  }
+
+  get link(): Link {
+    return this.#link;
+  }
+
+  get state(): State | undefined {
+    return this.#state;
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  begin(board: State, serverTime: number): void {
+    this.#ahead = serverTime - Date.now();
+    this.#gathered = [];
+    this.#state = resynced(this.#state, board);
+    this.draw();
+  }
+
+  tell(events: readonly Happening[]): void {
+    this.#gathered.push(...events);
+    this.#soon();
+  }
+
+  refreshed(found: readonly Resource[], serverTime: number): void {
+    this.#change((state) => refreshed(state, found, serverTime));
+  }
+
+  taskRead(task: Task): void {
+    this.#change((state) => taskRead(state, task));
+  }
+
+  pipelineRead(pipeline: Pipeline): void {
+    this.#change((state) => pipelineRead(state, pipeline));
+  }
+
+  forgotten(resource: string): void {
+    this.#change((state) => forgotten(state, resource));
+  }
+
+  membersRead(members: readonly Member[], coordinator: string | null): void {
+    this.#change((state) => {
+      const unread = new Set(state.unread);
+      unread.delete('members');
+      return { ...state, unread, coordinator, members: new Map(members.map((one) => [one.id, one])) };
+    });
+  }
+
+  /** Of the time before this page was opened. */
+  deadlocksRead(deadlocks: State['deadlocks']): void {
+    this.#change((state) => {
+      const known = new Set(state.deadlocks.map(({ id }) => id));
+      const older = deadlocks.filter(({ id }) => !known.has(id));
+      const all = [...state.deadlocks, ...older].sort((one, other) => other.at - one.at);
+      return { ...state, deadlocks: all.slice(0, 50) };
+    });
+  }
+
+  news(news: LinkNews): void {
+    const next = linkAfter(this.#link, news);
+    const isSame = next.kind === this.#link.kind;
+    this.#link = next;
+    if (!isSame || next.kind === 'failed') this.draw();
+  }
+
+  go(route: Route): void {
+    this.#route = route;
+    this.draw();
+  }
+
+  reset(): void {
+    this.#state = undefined;
+    this.#gathered = [];
+    this.#link = { kind: 'loading', since: Date.now() };
+    this.draw();
+  }
+
+  /** Renders now, with everything that was gathered. */
+  draw(): void {
+    const state = this.#state;
+    if (state !== undefined && this.#gathered.length > 0) {
+      const events = this.#gathered;
+      this.#gathered = [];
+      this.#state = applied(state, events);
+    }
+    this.#drawnAt = performance.now();
+    const at = this.#link.kind === 'reconnecting' ? this.#link.heardAt : Date.now();
+    this.#snapshot = { state: this.#state, link: this.#link, now: at + this.#ahead, route: this.#route };
+    for (const listener of this.#listeners) listener();
+  }
+
+  #change(change: (state: State) => State): void {
+    if (this.#state === undefined) return;
+    // What was gathered came before the answer that is applied now.
+    if (this.#gathered.length > 0) {
+      this.#state = applied(this.#state, this.#gathered);
+      this.#gathered = [];
+    }
+    this.#state = change(this.#state);
+    this.#soon();
+  }
+
+  #soon(): void {
+    if (this.#isDue) return;
+    this.#isDue = true;
+    const draw = (): void => {
+      this.#isDue = false;
+      this.draw();
+    };
+    const left = SHORTEST_PAUSE_MS - (performance.now() - this.#drawnAt);
+    // A page in the background gets no frames, and need not be drawn before it is seen.
+    const frame = (): void => void (document.hidden ? setTimeout(draw, 1000) : requestAnimationFrame(draw));
+    if (left > 0) setTimeout(frame, left);
+    else frame();
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * State and events make the next state: pure, so that it can be tested without a browser and a server. Events say what
+ * happened, and not everything: a request that gives up leaves no event. So what they touch is also noted as unread.
+ */
+import { forgotten } from './apply-tasks.ts';
+import { pipelineAfter, taskAfter } from './apply-tasks.ts';
+import { sampled } from './rates.ts';
+import type { Deadlock, Happening, Hold, Kind, Resource, Sample, State, Waiter } from './types.ts';
+
+export const MOST_ENTRIES = 500;
+const MOST_SAMPLES = 400;
+const MOST_DEADLOCKS = 50;
+
+/** Revision and place of an event: `812.0`. */
+export function placeOf(id: string): readonly [number, number] {
+  const [revision = '0', index = '0'] = id.split('.');
+  return [Number(revision), Number(index)];
+}
+
+/** One copy of each collection per batch, however many events there are. */
+export class Draft {
+  readonly resources: Map<string, Resource>;
+  readonly tasks: Map<string, State['tasks'] extends ReadonlyMap<string, infer T> ? T : never>;
+  readonly pipelines: Map<string, State['pipelines'] extends ReadonlyMap<string, infer T> ? T : never>;
+  readonly unread: Set<string>;
+  readonly waits: Sample[] = [];
+  readonly held: Sample[] = [];
+  readonly deadlocks: Deadlock[] = [];
+  counts: State['counts'];
+
+  constructor(state: State) {
+    this.resources = new Map(state.resources);
+    this.tasks = new Map(state.tasks);
+    this.pipelines = new Map(state.pipelines);
+    this.unread = new Set(state.unread);
+    this.counts = state.counts;
+  }
+}
+
+export function applied(state: State, events: readonly Happening[]): State {
+  if (events.length === 0) return state;
+  const draft = new Draft(state);
+  let { revision } = state;
+  for (const event of events) {
+    revision = Math.max(revision, placeOf(event.id)[0]);
+    applyOne(draft, event, state.snapshotRevision);
+  }
+  return {
+    ...state,
+    revision,
+    resources: draft.resources,
+    tasks: draft.tasks,
+    counts: draft.counts,
+    pipelines: draft.pipelines,
+    unread: draft.unread,
+    deadlocks: [...draft.deadlocks.reverse(), ...state.deadlocks].slice(0, MOST_DEADLOCKS),
+    entries: [...events.toReversed(), ...state.entries].slice(0, MOST_ENTRIES),
+    waits: [...state.waits, ...draft.waits].slice(-MOST_SAMPLES),
+    held: [...state.held, ...draft.held].slice(-MOST_SAMPLES),
+    seconds: sampled(state.seconds, events),
+  };
+}
+
+function applyOne(draft: Draft, event: Happening, snapshot: number): void {
+  const slash = event.resource.indexOf('/');
+  const kind = event.resource.slice(0, slash);
+  const name = event.resource.slice(slash + 1);
+  switch (kind) {
+    case 'lock':
+    case 'semaphore':
+      return applyToResource(draft, kind, name, event, snapshot);
+    case 'task':
+      return taskAfter(draft, name, event);
+    case 'pipeline':
+      return pipelineAfter(draft, name, event);
+    default:
+      if (/^(member|coordinator|topology):/.test(event.type)) draft.unread.add('members');
+  }
+}
+
+function applyToResource(draft: Draft, kind: Kind, name: string, event: Happening, snapshot: number): void {
+  const [revision] = placeOf(event.id);
+  const before = draft.resources.get(event.resource);
+  // What was read later than the event already has it.
+  if (revision <= (before?.revision ?? snapshot) && !(before?.revision === revision && before.readAt === 0)) return;
+  const known = before ?? unused(kind, name);
+  draft.resources.set(event.resource, { ...after(known, event, draft), revision, readAt: 0 });
+  draft.unread.add(event.resource);
+}
+
+export function unused(kind: Kind, name: string): Resource {
+  return {
+    ...{ kind, name, resource: `${kind}/${name}`, revision: 0, readAt: 0, token: 0, onStale: 'reclaim' },
+    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false },
+  };
+}
+
+function after(known: Resource, event: Happening, draft: Draft): Resource {
+  const { holds, waiting } = known;
+  const what = event.type.slice(event.type.indexOf(':') + 1);
+  const token = typeof event['token'] === 'number' ? event['token'] : 0;
+  switch (what) {
+    case 'queued':
+      return { ...known, waiting: inLine([...waiting, waiterOf(event)]) };
+    case 'acquired': {
+      const place = waiting.findIndex(({ holder }) => holder === event.holder);
+      const waited = waiting[place];
+      if (waited !== undefined) draft.waits.push(sample(event, waited.since));
+      // A reader that became the writer, or a holder that has more slots now, has one hold.
+      const others = holds.filter(({ holder, isStale }) => holder !== event.holder || isStale);
+      return {
+        ...known,
+        token: Math.max(known.token, token),
+        holds: [...others, holdOf(event, token)],
+        waiting: place < 0 ? waiting : waiting.toSpliced(place, 1),
+      };
+    }
+    case 'released':
+    case 'reclaimed':
+    case 'forced': {
+      const ended = holds.find((hold) => hold.token === token);
+      if (ended !== undefined) draft.held.push(sample(event, ended.acquiredAt));
+      return { ...known, token: Math.max(known.token, token), holds: holds.filter((hold) => hold !== ended) };
+    }
+    case 'stale':
+      return { ...known, holds: changed(holds, token, { isStale: true, health: 'silent' }) };
+    case 'downgraded':
+      return { ...known, holds: changed(holds, token, { mode: 'shared' }) };
+    case 'resized':
+      return { ...known, capacity: typeof event['capacity'] === 'number' ? event['capacity'] : known.capacity };
+    case 'deadlock': {
+      draft.deadlocks.push(deadlockOf(event));
+      const place = waiting.findIndex(({ holder }) => holder === event.holder);
+      return place < 0 ? known : { ...known, waiting: waiting.toSpliced(place, 1) };
+    }
+    default:
+      return known;
+  }
+}
+
+function changed(holds: readonly Hold[], token: number, change: Partial<Hold>): readonly Hold[] {
+  return holds.map((hold) => (hold.token === token ? { ...hold, ...change } : hold));
+}
+
+function sample({ resource, at }: Happening, since: number): Sample {
+  return { resource, at, ms: Math.max(0, at - since) };
+}
+
+/** Higher priorities first, then in order of arrival. */
+function inLine(waiting: readonly Waiter[]): readonly Waiter[] {
+  return [...waiting].sort((one, other) => other.priority - one.priority || one.since - other.since);
+}
+
+function reasonOf(event: Happening): string | null {
+  return typeof event['reason'] === 'string' ? event['reason'] : null;
+}
+
+function waiterOf(event: Happening): Waiter {
+  const priority = typeof event['priority'] === 'number' ? event['priority'] : 0;
+  return {
+    ...{ holder: event.holder, priority, since: event.at, mode: 'exclusive', weight: 1 },
+    ...{ reason: reasonOf(event), waitsFor: [] },
+  };
+}
+
+function holdOf(event: Happening, token: number): Hold {
+  return {
+    ...{ holder: event.holder, token, acquiredAt: event.at, reason: reasonOf(event), metadata: null, session: null },
+    mode: event['mode'] === 'shared' ? 'shared' : 'exclusive',
+    weight: typeof event['weight'] === 'number' ? event['weight'] : 1,
+    slots: slotNumbers(event['slots']),
+    ...{ isStale: false, isAttached: false, health: 'renewed', lease: null, maxHoldMs: null },
+  };
+}
+
+/** Numbers, and runs from a first to a last number. */
+export function slotNumbers(slots: unknown): readonly number[] {
+  if (!Array.isArray(slots)) return [];
+  return (slots as readonly unknown[]).flatMap((slot) => {
+    if (typeof slot === 'number') return [slot];
+    if (!Array.isArray(slot)) return [];
+    const [first, last] = slot as readonly unknown[];
+    if (typeof first !== 'number' || typeof last !== 'number' || last - first > 100_000) return [];
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, place) => first + place);
+  });
+}
+
+export function deadlockOf(event: Happening): Deadlock {
+  const cycle = Array.isArray(event['cycle']) ? (event['cycle'] as Deadlock['cycle']) : [];
+  return { id: event.id, at: event.at, resource: event.resource, victim: event.holder, cycle };
+}
+
+/** What the server answered when it was asked again. An answer that is older than what is known changes nothing. */
+export function refreshed(state: State, found: readonly Resource[], at: number): State {
+  if (found.length === 0) return state;
+  const resources = new Map(state.resources);
+  const unread = new Set(state.unread);
+  for (const one of found) {
+    const known = resources.get(one.resource);
+    if (known !== undefined && known.revision > one.revision) continue;
+    // One that nobody ever used is not listed.
+    if (known === undefined && one.token === 0 && one.waiting.length === 0 && one.capacity === 0) continue;
+    resources.set(one.resource, { ...one, readAt: at });
+    unread.delete(one.resource);
+  }
+  return { ...state, resources, unread };
+}
+
+/** A new snapshot, with what only events tell kept from before. */
+export function resynced(before: State | undefined, board: State): State {
+  if (before === undefined) return board;
+  const { deadlocks, entries, waits, held, seconds } = before;
+  return { ...board, deadlocks, entries, waits, held, seconds };
+}
+
+export { forgotten };

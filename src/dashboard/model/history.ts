@@ -1,0 +1,57 @@
+/** The holds of one resource over time, from its events. */
+import type { Happening } from './types.ts';
+import { median } from './time.ts';
+
+export interface PastHold {
+  readonly holder: string;
+  readonly token: number;
+  readonly from: number;
+  /** Undefined while it lasts. */
+  readonly to: number | undefined;
+  readonly end: 'released' | 'reclaimed' | 'forced' | undefined;
+  readonly by: string | undefined;
+}
+
+export interface PastQueue {
+  readonly at: number;
+  readonly length: number;
+}
+
+export interface History {
+  readonly holds: readonly PastHold[];
+  readonly queue: readonly PastQueue[];
+  readonly median: number | undefined;
+  readonly longest: number | undefined;
+}
+
+/** Events in the order of their time; those before `from` only decide what was held then. */
+export function historyOf(events: readonly Happening[], from: number, now: number): History {
+  const open = new Map<number, PastHold>();
+  const holds: PastHold[] = [];
+  const queue: PastQueue[] = [];
+  const waiting = new Set<string>();
+  for (const event of events) {
+    const what = event.type.slice(event.type.indexOf(':') + 1);
+    const token = typeof event['token'] === 'number' ? event['token'] : 0;
+    const before = waiting.size;
+    if (what === 'acquired') {
+      waiting.delete(event.holder);
+      open.set(token, { holder: event.holder, token, from: event.at, to: undefined, end: undefined, by: undefined });
+    } else if (what === 'released' || what === 'reclaimed' || what === 'forced') {
+      const held = open.get(token);
+      open.delete(token);
+      const by = typeof event['by'] === 'string' ? event['by'] : undefined;
+      if (held !== undefined) holds.push({ ...held, to: event.at, end: what, by });
+    } else if (what === 'queued') waiting.add(event.holder);
+    else if (what === 'deadlock') waiting.delete(event.holder);
+    if (waiting.size !== before) queue.push({ at: event.at, length: waiting.size });
+  }
+  const all = [...holds, ...open.values()].filter(({ to }) => (to ?? now) >= from);
+  const ended = all.flatMap(({ from: began, to }) => (to === undefined ? [] : [to - began]));
+  return {
+    holds: all.sort((one, other) => one.from - other.from),
+    queue: queue.filter(({ at }) => at >= from),
+    median: median(ended),
+    longest: ended.length === 0 ? undefined : Math.max(...ended),
+  };
+}

@@ -1,0 +1,158 @@
+/** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
+import { usualWait } from './rates.ts';
+import { duration } from './time.ts';
+import type { Deadlock, Hold, Pipeline, Resource, State, Waiter } from './types.ts';
+
+/** A wait is long when it exceeds both a floor and a multiple of the usual. */
+export const LONG_WAIT_MS = 60_000;
+export const TIMES_THE_USUAL = 3;
+/** A block that resolves itself within this time needs nobody. */
+export const STUCK_MS = 30_000;
+/** A deadlock that was resolved stays for this time, or until somebody dismisses it. */
+export const DEADLOCK_MS = 3_600_000;
+
+export type Aspect = 'free' | 'held' | 'shared' | 'caution' | 'danger';
+
+export type MatterKind = 'lost' | 'verification' | 'stuck' | 'driver' | 'wait' | 'deadlock';
+
+export interface Matter {
+  /** The same as long as the matter lasts, so that rows keep their place and focus. */
+  readonly key: string;
+  readonly kind: MatterKind;
+  readonly title: string;
+  readonly aspect: 'danger' | 'caution';
+  /** Plain and strong words in turn, beginning with a strong one. */
+  readonly sentence: readonly string[];
+  readonly cost: string;
+  readonly since: number;
+  readonly action: string;
+  /** Where the action leads: a route of the page. */
+  readonly leads: string;
+  /** Of a lost hold: what may be broken. */
+  readonly breaks?: string;
+}
+
+const ORDER: readonly MatterKind[] = ['lost', 'verification', 'stuck', 'driver', 'wait', 'deadlock'];
+
+export function isLongWait(state: Pick<State, 'waits'>, resource: string, waiter: Waiter, now: number): boolean {
+  const waited = now - waiter.since;
+  if (waited < LONG_WAIT_MS) return false;
+  const usual = usualWait(state, resource);
+  return usual === undefined || waited > TIMES_THE_USUAL * usual;
+}
+
+export function lostHolds({ holds, onStale }: Resource): readonly Hold[] {
+  return onStale === 'alert' ? holds.filter(({ isStale }) => isStale) : [];
+}
+
+/** The waiter that has waited longest. */
+export function longest(resource: Resource): Waiter | undefined {
+  return resource.waiting.reduce<Waiter | undefined>(
+    (oldest, waiter) => (oldest === undefined || waiter.since < oldest.since ? waiter : oldest),
+    undefined,
+  );
+}
+
+export function aspectOf(state: Pick<State, 'waits'>, one: Resource, now: number): Aspect {
+  if (lostHolds(one).length > 0) return 'danger';
+  const oldest = longest(one);
+  if (oldest !== undefined && isLongWait(state, one.resource, oldest, now)) return 'caution';
+  const [hold] = one.holds;
+  if (hold === undefined) return 'free';
+  return one.kind === 'lock' && hold.mode === 'shared' ? 'shared' : 'held';
+}
+
+export function routeOf(resource: string): string {
+  const slash = resource.indexOf('/');
+  return `/${resource.slice(0, slash)}s/${encodeURIComponent(resource.slice(slash + 1))}`;
+}
+
+/** Whether somebody should look at a semaphore or lock, and why. */
+function matterOf(state: State, one: Resource, now: number): Matter | undefined {
+  const [lost] = lostHolds(one);
+  const behind = one.waiting.length;
+  if (lost !== undefined) {
+    return {
+      ...{ key: `lost ${one.resource} ${lost.token}`, kind: 'lost', title: 'Lost hold', aspect: 'danger' },
+      sentence: [
+        one.resource,
+        `: the lease of ${lost.holder} ended. Set to `,
+        'alert',
+        ', so nobody gets it without you',
+      ],
+      cost: behind === 0 ? 'nobody waits' : `${behind} waiting`,
+      since: lost.lease === null ? lost.acquiredAt : lost.lease.readAt,
+      ...{ action: one.kind === 'lock' ? 'Break lock…' : 'See slots', leads: routeOf(one.resource) },
+      ...(one.kind === 'lock' && { breaks: one.resource }),
+    };
+  }
+  const oldest = longest(one);
+  if (oldest === undefined || !isLongWait(state, one.resource, oldest, now)) return undefined;
+  const usual = usualWait(state, one.resource);
+  const tail = usual === undefined ? '' : ` Usual wait: ${duration(usual)}`;
+  const free = Math.max(0, one.capacity - one.holds.reduce((sum, { weight }) => sum + weight, 0));
+  const sentence =
+    one.kind === 'semaphore'
+      ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${free} free.${tail}`]
+      : [oldest.holder, ' waits for ', one.resource, `, held by ${one.holds[0]?.holder ?? 'nobody'}.${tail}`];
+  return {
+    ...{ key: `wait ${one.resource}`, kind: 'wait', title: 'Long wait', aspect: 'caution', sentence },
+    cost: behind > 1 ? `${behind - 1} behind it` : 'nobody behind it',
+    since: oldest.since,
+    ...{ action: one.kind === 'semaphore' ? 'See slots' : 'See queue', leads: routeOf(one.resource) },
+  };
+}
+
+function pipelineMatter(one: Pipeline, now: number): Matter | undefined {
+  const left = one.phases.filter(({ endedAt }) => endedAt === null).length;
+  const cost = `${left} ${left === 1 ? 'phase' : 'phases'} left`;
+  const leads = routeOf(`pipeline/${one.id}`);
+  if (one.state === 'blocked' && one.blocked !== null) {
+    const { on, reasons, since } = one.blocked;
+    const began = since ?? one.startedAt ?? now;
+    if (on !== 'person' && now - began < STUCK_MS) return undefined;
+    const what =
+      on === 'person'
+        ? ': a person has to decide'
+        : `: ${reasons.length === 1 ? 'one condition fails' : `${reasons.length} conditions fail`}`;
+    return {
+      ...{ key: `stuck ${one.id}`, kind: 'stuck', title: on === 'person' ? 'Asks you' : 'Stuck guard' },
+      ...{ aspect: 'danger', sentence: [`pipeline/${one.id}`, ' waits before ', one.phase ?? 'its next phase', what] },
+      ...{ cost, since: began, action: 'See reasons', leads },
+    };
+  }
+  if (one.state !== 'running' || one.isDriven) return undefined;
+  return {
+    ...{ key: `driver ${one.id}`, kind: 'driver', title: 'Dead driver', aspect: 'danger', cost },
+    sentence: [`pipeline/${one.id}`, ` was at ${one.phase ?? 'its first phase'}; nobody drives it`],
+    ...{ since: one.phases.findLast(({ startedAt }) => startedAt !== null)?.startedAt ?? one.startedAt ?? now },
+    ...{ action: 'See phases', leads },
+  };
+}
+
+export function deadlockRoute({ id }: Deadlock): string {
+  return `/deadlocks/${encodeURIComponent(id)}`;
+}
+
+function deadlockMatter(one: Deadlock): Matter {
+  const way = one.cycle.map(({ holder, resource }) => `${holder} → ${resource}`).join(' → ');
+  return {
+    ...{ key: `deadlock ${one.id}`, kind: 'deadlock', title: 'Deadlock', aspect: 'caution' },
+    sentence: ['Broken', ' by refusing ', one.victim, way === '' ? '' : `: ${way}`],
+    ...{ cost: '1 refused', since: one.at, action: 'See cycle', leads: deadlockRoute(one) },
+  };
+}
+
+/** `dismissed`: the keys of deadlocks that somebody has settled. */
+export function mattersOf(state: State, now: number, dismissed: ReadonlySet<string> = new Set()): readonly Matter[] {
+  const found: Matter[] = [];
+  const add = (matter: Matter | undefined): void => void (matter !== undefined && found.push(matter));
+  for (const one of state.resources.values()) {
+    if (one.waiting.length > 0 || one.onStale === 'alert') add(matterOf(state, one, now));
+  }
+  for (const one of state.pipelines.values()) add(pipelineMatter(one, now));
+  for (const one of state.deadlocks) if (now - one.at < DEADLOCK_MS) add(deadlockMatter(one));
+  return found
+    .filter(({ key }) => !dismissed.has(key))
+    .sort((one, other) => ORDER.indexOf(one.kind) - ORDER.indexOf(other.kind) || one.since - other.since);
+}

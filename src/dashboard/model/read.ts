@@ -1,0 +1,252 @@
+/** Reads what the server answers. What is missing or odd becomes something harmless: the page must show the rest. */
+import type {
+  Counts,
+  Hold,
+  Kind,
+  Member,
+  Phase,
+  Pipeline,
+  PipelineState,
+  Resource,
+  Role,
+  Session,
+  State,
+  Task,
+  TaskStatus,
+  Waiter,
+} from './types.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function object(value: unknown): Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {};
+}
+
+export function items(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as readonly unknown[]) : [];
+}
+
+function text(value: unknown, otherwise = ''): string {
+  return typeof value === 'string' ? value : otherwise;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+function number(value: unknown, otherwise = 0): number {
+  return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
+}
+
+function numberOrNull(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}
+
+function texts(value: unknown): readonly string[] {
+  return items(value).filter((one): one is string => typeof one === 'string');
+}
+
+export function timeIn(value: unknown): number | null {
+  const ms = typeof value === 'string' ? Date.parse(value) : NaN;
+  return Number.isFinite(ms) ? ms : null;
+}
+
+function sessionIn(value: unknown): Session | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const { host, pid, user, directory } = object(value);
+  return {
+    ...{ host: textOrNull(host), pid: numberOrNull(pid) },
+    ...{ user: textOrNull(user), directory: textOrNull(directory) },
+  };
+}
+
+function holdIn(value: unknown, readAt: number): Hold {
+  const json = object(value);
+  const ttlMs = numberOrNull(json['ttlMs']);
+  const remainingMs = numberOrNull(json['remainingMs']);
+  return {
+    holder: text(json['holder']),
+    token: number(json['token']),
+    acquiredAt: timeIn(json['acquiredAt']) ?? readAt,
+    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
+    weight: number(json['weight'], 1),
+    slots: items(json['slots']).filter((slot): slot is number => typeof slot === 'number'),
+    isStale: json['isStale'] === true,
+    isAttached: json['isAttached'] === true,
+    health: text(json['health'], 'renewed'),
+    lease: ttlMs === null || remainingMs === null ? null : { ttlMs, remainingMs, readAt },
+    maxHoldMs: numberOrNull(json['maxHoldMs']),
+    reason: textOrNull(json['reason']),
+    metadata: json['metadata'] ?? null,
+    session: sessionIn(json['session'] ?? json['takenBy']),
+  };
+}
+
+function waiterIn(value: unknown, readAt: number): Waiter {
+  const json = object(value);
+  return {
+    holder: text(json['holder']),
+    priority: number(json['priority']),
+    since: timeIn(json['since']) ?? readAt,
+    mode: json['mode'] === 'shared' ? 'shared' : 'exclusive',
+    weight: number(json['weight'], 1),
+    reason: textOrNull(json['reason']),
+    waitsFor: texts(json['waitsFor']),
+  };
+}
+
+export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number): Resource {
+  const json = object(value);
+  const name = text(json['name']);
+  return {
+    kind,
+    name,
+    resource: `${kind}/${name}`,
+    revision: number(json['revision'], revision),
+    readAt,
+    token: number(json['token']),
+    onStale: json['onStale'] === 'alert' ? 'alert' : 'reclaim',
+    maxHoldMs: numberOrNull(json['maxHoldMs']),
+    ttlMs: numberOrNull(json['ttlMs']),
+    holds: items(json['holds']).map((hold) => holdIn(hold, readAt)),
+    waiting: items(json['waiting']).map((waiter) => waiterIn(waiter, readAt)),
+    capacity: number(json['capacity']),
+    isDrained: json['isDrained'] === true,
+  };
+}
+
+const STATUSES: readonly string[] = ['pending', 'running', 'complete', 'failed'];
+
+export function taskIn(value: unknown): Task {
+  const json = object(value);
+  const status = text(json['status']);
+  return {
+    id: text(json['task']),
+    status: (STATUSES.includes(status) ? status : 'pending') as TaskStatus,
+    capabilities: texts(json['capabilities']),
+    priority: number(json['priority']),
+    dependsOn: texts(json['dependsOn']),
+    blockedBy: texts(json['blockedBy']),
+    owner: textOrNull(json['owner']),
+    token: numberOrNull(json['token']),
+    attempts: number(json['attempts']),
+    failures: number(json['failures']),
+    losses: number(json['losses']),
+    retries: number(json['retries']),
+    retryAt: timeIn(json['retryAt']),
+    reason: textOrNull(json['reason']),
+    publishedAt: timeIn(json['publishedAt']),
+    publishedBy: textOrNull(json['publishedBy']),
+    claimedAt: timeIn(json['claimedAt']),
+    endedAt: timeIn(json['endedAt']),
+  };
+}
+
+function phaseIn(value: unknown): Phase {
+  const json = object(value);
+  return {
+    name: text(json['name'], text(json['phase'])),
+    state: text(json['state'], text(json['status'], 'pending')),
+    attempt: number(json['attempt'], number(json['attempts'])),
+    startedAt: timeIn(json['startedAt']),
+    endedAt: timeIn(json['endedAt']),
+  };
+}
+
+const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
+
+export function pipelineIn(value: unknown): Pipeline {
+  const json = object(value);
+  const state = text(json['state']);
+  const blocked = json['blocked'] === null || json['blocked'] === undefined ? null : object(json['blocked']);
+  const driver = json['driver'] === null ? null : object(json['driver']);
+  return {
+    id: text(json['pipeline']),
+    name: text(json['name']),
+    state: (STATES.includes(state) ? state : 'pending') as PipelineState,
+    phase: textOrNull(json['phase']),
+    phases: items(json['phases']).map(phaseIn),
+    blocked:
+      blocked === null
+        ? null
+        : {
+            on: text(blocked['on'], 'guard'),
+            reasons: texts(blocked['reasons']),
+            since: timeIn(blocked['since']),
+            question: numberOrNull(blocked['question']),
+          },
+    driver: driver === null ? null : textOrNull(driver['holder'] ?? driver['by'] ?? driver['id']),
+    isDriven: json['isDriven'] === true,
+    startedBy: text(json['startedBy']),
+    startedAt: timeIn(json['startedAt']),
+    endedAt: timeIn(json['endedAt']),
+    isCancelling: json['cancel'] !== null && json['cancel'] !== undefined,
+    reason: textOrNull(json['reason']),
+  };
+}
+
+export function memberIn(value: unknown): Member {
+  const json = object(value);
+  const assets = items(json['assets']).map((asset) =>
+    typeof asset === 'string' ? asset : text(object(asset)['id'], text(object(asset)['name'])),
+  );
+  return {
+    id: text(json['id']),
+    metadata: json['metadata'] ?? null,
+    incarnation: String(json['incarnation'] ?? ''),
+    joinedAt: timeIn(json['joinedAt']),
+    weight: number(json['weight'], 1),
+    assets,
+  };
+}
+
+function countsIn(value: unknown): Counts {
+  const json = object(value);
+  const of = (name: TaskStatus): number => number(json[name]);
+  return { pending: of('pending'), running: of('running'), complete: of('complete'), failed: of('failed') };
+}
+
+/** What `GET /v1/board` answers, as the state that events are then applied to. */
+export function boardIn(value: unknown): State {
+  const json = object(value);
+  const readAt = timeIn(json['at']) ?? 0;
+  const revision = number(json['revision']);
+  const resources = new Map<string, Resource>();
+  const add = (kind: Kind, of: unknown): void => {
+    for (const one of items(of)) {
+      const found = resourceIn(kind, one, revision, readAt);
+      resources.set(found.resource, found);
+    }
+  };
+  add('lock', json['locks']);
+  add('semaphore', json['semaphores']);
+  const store = object(json['store']);
+  const token = object(json['token']);
+  const role = text(token['role'], 'viewer');
+  return {
+    revision,
+    snapshotRevision: revision,
+    store: { engine: text(store['engine']), name: text(store['name']) },
+    token: {
+      name: text(token['name']),
+      role: (['viewer', 'worker', 'administrator'].includes(role) ? role : 'viewer') as Role,
+      holders: Array.isArray(token['holders']) ? texts(token['holders']) : null,
+    },
+    allowsCommands: json['allowsCommands'] === true,
+    resources,
+    tasks: new Map(items(json['tasks']).map((one) => [text(object(one)['task']), taskIn(one)])),
+    counts: countsIn(json['counts']),
+    pipelines: new Map(items(json['pipelines']).map((one) => [text(object(one)['pipeline']), pipelineIn(one)])),
+    members: new Map(items(json['members']).map((one) => [text(object(one)['id']), memberIn(one)])),
+    coordinator: textOrNull(json['coordinator']),
+    malformed: items(json['malformed']).map((one) => ({
+      ...{ key: text(object(one)['key']), why: text(object(one)['why']) },
+    })),
+    deadlocks: [],
+    entries: [],
+    waits: [],
+    held: [],
+    seconds: [],
+    unread: new Set(),
+  };
+}

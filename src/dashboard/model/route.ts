@@ -1,0 +1,66 @@
+/** The address of what is shown: a view, the name of one thing, and filters. It lies in the fragment, which no server and no proxy sees. */
+
+export const VIEWS = [
+  'overview',
+  'locks',
+  'semaphores',
+  'tasks',
+  'pipelines',
+  'members',
+  'timeline',
+  'deadlocks',
+] as const;
+export type View = (typeof VIEWS)[number];
+
+export interface Route {
+  readonly view: View;
+  /** One lock, one task …; undefined for the list. */
+  readonly name: string | undefined;
+  readonly filters: Readonly<Record<string, string>>;
+}
+
+export const HOME: Route = { view: 'overview', name: undefined, filters: {} };
+
+/** `#/locks/main?sort=name`. What is no address of the page leads home. */
+export function routeIn(fragment: string): Route {
+  const [path = '', query = ''] = splitOnce(fragment.replace(/^#/, ''), '?');
+  const [, view = '', name] = /^\/([a-z]*)(?:\/(.*))?$/s.exec(path) ?? [];
+  if (!VIEWS.includes(view as View)) return HOME;
+  const filters = Object.fromEntries([...new URLSearchParams(query)].filter(([key]) => key !== ''));
+  const decoded = name === undefined || name === '' ? undefined : decodedName(name);
+  return { view: view as View, name: decoded, filters };
+}
+
+export function fragmentOf({ view, name, filters }: Route): string {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== '')).toString();
+  const path = `#/${view}${name === undefined ? '' : `/${encodeURIComponent(name)}`}`;
+  return query === '' ? path : `${path}?${query}`;
+}
+
+export function withFilters(route: Route, changes: Readonly<Record<string, string | undefined>>): Route {
+  const filters = Object.entries({ ...route.filters, ...changes }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
+  );
+  return { ...route, filters: Object.fromEntries(filters) };
+}
+
+/** `#token=…`, with `view=/locks/main` after it if the link leads somewhere. Undefined if there is none. */
+export function tokenIn(fragment: string): { readonly token: string; readonly rest: string } | undefined {
+  const text = fragment.replace(/^#/, '');
+  if (!/^token=/.test(text)) return undefined;
+  const fields = new URLSearchParams(text);
+  return { token: fields.get('token') ?? '', rest: `#${fields.get('view') ?? '/overview'}` };
+}
+
+function splitOnce(text: string, at: string): readonly string[] {
+  const place = text.indexOf(at);
+  return place < 0 ? [text] : [text.slice(0, place), text.slice(place + 1)];
+}
+
+function decodedName(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,118 @@
+/** Lists of resources: what matches a filter, in which order, and which rows of ten thousand are drawn. */
+import { aspectOf, longest, lostHolds, type Aspect } from './needs.ts';
+import type { Kind, Resource, State } from './types.ts';
+
+export type Order = 'need' | 'name' | 'held';
+export const ORDERS: readonly Order[] = ['need', 'name', 'held'];
+
+export interface Filter {
+  readonly kind: Kind;
+  /** Part of the name, of a holder or of a waiter; or a token. */
+  readonly text: string;
+  /** Only those that are free, held, waited for, or lost. */
+  readonly is: string;
+}
+
+const RANK: Readonly<Record<Aspect, number>> = { danger: 0, caution: 1, held: 3, shared: 3, free: 4 };
+
+export function matching(state: State, { kind, text, is }: Filter): readonly Resource[] {
+  const wanted = text.trim().toLowerCase();
+  const found: Resource[] = [];
+  for (const one of state.resources.values()) {
+    if (one.kind === kind && hasState(one, is) && (wanted === '' || hasText(one, wanted))) found.push(one);
+  }
+  return found;
+}
+
+function hasState(one: Resource, is: string): boolean {
+  switch (is) {
+    case 'free':
+      return one.holds.length === 0;
+    case 'held':
+      return one.holds.length > 0;
+    case 'queue':
+      return one.waiting.length > 0;
+    case 'lost':
+      return lostHolds(one).length > 0;
+    default:
+      return true;
+  }
+}
+
+function hasText(one: Resource, wanted: string): boolean {
+  return (
+    one.name.toLowerCase().includes(wanted) ||
+    one.holds.some(({ holder, token }) => holder.toLowerCase().includes(wanted) || String(token) === wanted) ||
+    one.waiting.some(({ holder }) => holder.toLowerCase().includes(wanted))
+  );
+}
+
+export function byName(one: Resource, other: Resource): number {
+  if (one.name === other.name) return 0;
+  return one.name < other.name ? -1 : 1;
+}
+
+export function ordered(state: State, found: readonly Resource[], order: Order, now: number): readonly Resource[] {
+  if (order === 'name') return [...found].sort(byName);
+  if (order === 'held') {
+    const since = ({ holds }: Resource): number => holds[0]?.acquiredAt ?? Infinity;
+    return [...found].sort((one, other) => since(one) - since(other) || byName(one, other));
+  }
+  const ranked = found.map((one) => {
+    const aspect = aspectOf(state, one, now);
+    const rank = RANK[aspect] > 2 && one.waiting.length > 0 ? 2 : RANK[aspect];
+    return { one, rank, since: longest(one)?.since ?? one.holds[0]?.acquiredAt ?? Infinity };
+  });
+  ranked.sort((a, b) => a.rank - b.rank || a.since - b.since || byName(a.one, b.one));
+  return ranked.map(({ one }) => one);
+}
+
+/**
+ * Rows keep their places between two sorts: `names` is the order of the last one. What is new comes at the end, what no
+ * longer matches goes.
+ */
+export function inPlace(names: readonly string[], found: readonly Resource[]): readonly Resource[] {
+  const left = new Map(found.map((one) => [one.resource, one]));
+  const kept: Resource[] = [];
+  for (const name of names) {
+    const one = left.get(name);
+    if (one === undefined) continue;
+    kept.push(one);
+    left.delete(name);
+  }
+  return left.size === 0 ? kept : [...kept, ...[...left.values()].sort(byName)];
+}
+
+/** The rows to draw: those in sight, and some above and below. */
+export function inSight(
+  count: number,
+  rowHeight: number,
+  scrolled: number,
+  height: number,
+  spare = 6,
+): { readonly first: number; readonly last: number } {
+  const first = Math.max(0, Math.min(count, Math.floor(scrolled / rowHeight) - spare));
+  const last = Math.min(count, Math.ceil((scrolled + height) / rowHeight) + spare);
+  return { first, last: Math.max(first, last) };
+}
+
+export interface LockCounts {
+  readonly all: number;
+  readonly held: number;
+  readonly queued: number;
+  readonly lost: number;
+  readonly waiters: number;
+}
+
+export function countsOf(state: State, kind: Kind): LockCounts {
+  let [all, held, queued, lost, waiters] = [0, 0, 0, 0, 0];
+  for (const one of state.resources.values()) {
+    if (one.kind !== kind) continue;
+    all++;
+    if (one.holds.length > 0) held++;
+    if (one.waiting.length > 0) queued++;
+    waiters += one.waiting.length;
+    if (lostHolds(one).length > 0) lost++;
+  }
+  return { all, held, queued, lost, waiters };
+}

@@ -1,0 +1,24 @@
+/** Names and other text of strangers, made fit to be shown: they stay text, and nothing in them moves what stands around them. */
+
+/** Controls, marks that turn the direction of what follows, and line ends. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** What cannot be seen is shown by its number, so that two names that differ look different. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, (mark) => `⟨${mark.charCodeAt(0).toString(16).padStart(4, '0')}⟩`);
+}
+
+/** At most so many characters; the rest is counted. */
+export function shortened(text: string, most: number): string {
+  const characters = text.length <= most ? text : [...text.slice(0, most)].join('');
+  const rest = text.length - characters.length;
+  return visible(characters) + (rest > 0 ? `… (${rest} more)` : '');
+}
+
+/** A name loses its middle, never its end: both halves, of which the first may be cut short. */
+export function halves(name: string, keep = 12): readonly [string, string] {
+  const shown = visible(name.length > 400 ? `${name.slice(0, 200)}…${name.slice(-100)}` : name);
+  const characters = [...shown];
+  if (characters.length <= keep + 8) return [shown, ''];
+  return [characters.slice(0, -keep).join(''), characters.slice(-keep).join('')];
+}

@@ -1,0 +1,186 @@
+/** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
+
+export type Kind = 'lock' | 'semaphore';
+export type Role = 'viewer' | 'worker' | 'administrator';
+
+export interface Session {
+  readonly host: string | null;
+  readonly pid: number | null;
+  readonly user: string | null;
+  readonly directory: string | null;
+}
+
+export interface Hold {
+  readonly holder: string;
+  readonly token: number;
+  readonly acquiredAt: number;
+  readonly mode: 'exclusive' | 'shared';
+  readonly weight: number;
+  readonly slots: readonly number[];
+  readonly isStale: boolean;
+  readonly isAttached: boolean;
+  readonly health: string;
+  /** Of the lease: its time, what was left of it, and when that was read. Null if it is not known. */
+  readonly lease: { readonly ttlMs: number; readonly remainingMs: number; readonly readAt: number } | null;
+  readonly maxHoldMs: number | null;
+  readonly reason: string | null;
+  readonly metadata: unknown;
+  readonly session: Session | null;
+}
+
+export interface Waiter {
+  readonly holder: string;
+  readonly priority: number;
+  readonly since: number;
+  readonly mode: 'exclusive' | 'shared';
+  readonly weight: number;
+  readonly reason: string | null;
+  readonly waitsFor: readonly string[];
+}
+
+export interface Resource {
+  readonly kind: Kind;
+  /** `lock/main`. */
+  readonly resource: string;
+  readonly name: string;
+  /** As of this revision of the store: events up to it are in it already. */
+  readonly revision: number;
+  /** When the server was last asked for it; 0 if it is known by events alone. */
+  readonly readAt: number;
+  readonly token: number;
+  readonly onStale: 'reclaim' | 'alert';
+  readonly maxHoldMs: number | null;
+  readonly ttlMs: number | null;
+  readonly holds: readonly Hold[];
+  /** In the order of service. */
+  readonly waiting: readonly Waiter[];
+  /** Of a semaphore; 0 of a lock. */
+  readonly capacity: number;
+  /** Of a semaphore: nothing new is granted until somebody ends that. */
+  readonly isDrained: boolean;
+}
+
+export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';
+
+export interface Task {
+  readonly id: string;
+  readonly status: TaskStatus;
+  readonly capabilities: readonly string[];
+  readonly priority: number;
+  readonly dependsOn: readonly string[];
+  readonly blockedBy: readonly string[];
+  readonly owner: string | null;
+  readonly token: number | null;
+  readonly attempts: number;
+  readonly failures: number;
+  readonly losses: number;
+  readonly retries: number;
+  readonly retryAt: number | null;
+  readonly reason: string | null;
+  readonly publishedAt: number | null;
+  readonly publishedBy: string | null;
+  readonly claimedAt: number | null;
+  readonly endedAt: number | null;
+}
+
+export type PipelineState = 'pending' | 'running' | 'blocked' | 'done' | 'failed' | 'cancelled';
+
+export interface Phase {
+  readonly name: string;
+  readonly state: string;
+  readonly attempt: number;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+}
+
+export interface Pipeline {
+  readonly id: string;
+  readonly name: string;
+  readonly state: PipelineState;
+  readonly phase: string | null;
+  readonly phases: readonly Phase[];
+  readonly blocked: {
+    readonly on: string;
+    readonly reasons: readonly string[];
+    readonly since: number | null;
+    readonly question: number | null;
+  } | null;
+  readonly driver: string | null;
+  readonly isDriven: boolean;
+  readonly startedBy: string;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly isCancelling: boolean;
+  readonly reason: string | null;
+}
+
+export interface Member {
+  readonly id: string;
+  readonly metadata: unknown;
+  readonly incarnation: string;
+  readonly joinedAt: number | null;
+  readonly weight: number;
+  readonly assets: readonly string[];
+}
+
+/** One event of the stream. `id` is revision and place in it: the same for every reader. */
+export interface Happening {
+  readonly type: string;
+  readonly resource: string;
+  readonly holder: string;
+  readonly at: number;
+  readonly id: string;
+  readonly [more: string]: unknown;
+}
+
+export interface Deadlock {
+  /** The id of the event that told of it. */
+  readonly id: string;
+  readonly at: number;
+  readonly resource: string;
+  /** Whose request was refused. */
+  readonly victim: string;
+  readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
+}
+
+export type Counts = Readonly<Record<TaskStatus, number>>;
+
+/** How long something took, and when it was over. */
+export interface Sample {
+  readonly resource: string;
+  readonly at: number;
+  readonly ms: number;
+}
+
+/** What happened in one second. */
+export interface Second {
+  readonly at: number;
+  readonly events: number;
+  readonly grants: number;
+  readonly refusals: number;
+}
+
+export interface State {
+  /** The newest revision that was heard of. */
+  readonly revision: number;
+  readonly snapshotRevision: number;
+  readonly store: { readonly engine: string; readonly name: string };
+  readonly token: { readonly name: string; readonly role: Role; readonly holders: readonly string[] | null };
+  readonly allowsCommands: boolean;
+  readonly resources: ReadonlyMap<string, Resource>;
+  readonly tasks: ReadonlyMap<string, Task>;
+  readonly counts: Counts;
+  readonly pipelines: ReadonlyMap<string, Pipeline>;
+  readonly members: ReadonlyMap<string, Member>;
+  readonly coordinator: string | null;
+  readonly malformed: readonly { readonly key: string; readonly why: string }[];
+  readonly deadlocks: readonly Deadlock[];
+  /** The last events, the newest first; at most `MOST_ENTRIES`. */
+  readonly entries: readonly Happening[];
+  readonly waits: readonly Sample[];
+  readonly held: readonly Sample[];
+  /** One per second in which something happened, the newest last. */
+  readonly seconds: readonly Second[];
+  /** What events have changed and nobody has read since: events do not tell everything. */
+  readonly unread: ReadonlySet<string>;
+}

@@ -1,0 +1,132 @@
+/** The one page: its state, its connection and its address, and what lies over it. */
+import { useEffect, useState } from 'preact/hooks';
+import { Address } from '../live/address.ts';
+import { keepToken } from '../live/api.ts';
+import { Connection } from '../live/connection.ts';
+import { type Snapshot, Store } from '../live/store.ts';
+import { mattersOf, type Matter } from '../model/needs.ts';
+import type { Role } from '../model/types.ts';
+
+export const store = new Store();
+export const connection = new Connection(store);
+export const address = new Address(store, () => {
+  store.reset();
+  connection.start();
+});
+
+/** A dialog for an action shows what will happen to whom, and asks before it is done. */
+export interface Asking {
+  readonly kind: 'break';
+  /** `lock/main`. */
+  readonly resource: string;
+}
+
+export type Overlay =
+  | { readonly kind: 'none' | 'palette' | 'keys' }
+  | { readonly kind: 'ask'; readonly asking: Asking };
+
+let overlay: Overlay = { kind: 'none' };
+let returnTo: Element | null = null;
+
+export function currentOverlay(): Overlay {
+  return overlay;
+}
+
+/** What had the focus gets it back when the overlay closes. */
+export function show(next: Overlay): void {
+  if (overlay.kind === 'none' && next.kind !== 'none') returnTo = document.activeElement;
+  overlay = next;
+  store.draw();
+  if (next.kind === 'none' && returnTo instanceof HTMLElement) {
+    returnTo.focus();
+    returnTo = null;
+  }
+}
+
+export function useSnapshot(): Snapshot {
+  const [, again] = useState(0);
+  useEffect(() => {
+    const redraw = (): void => again((times) => times + 1);
+    // It may have changed between the first render and now.
+    redraw();
+    return store.subscribe(redraw);
+  }, []);
+  return store.snapshot;
+}
+
+const RANKS: readonly Role[] = ['viewer', 'worker', 'administrator'];
+
+/** Why the own token may not do something that needs this role; undefined if it may. */
+export function whyNot({ state, link }: Snapshot, needed: Role): string | undefined {
+  if (link.kind !== 'live') return 'The page is not live';
+  const role = state?.token.role ?? 'viewer';
+  if (RANKS.indexOf(role) >= RANKS.indexOf(needed)) return undefined;
+  return `Needs the role ${needed}; your token is of a ${role}`;
+}
+
+const THEME = 'signalbox.theme';
+
+export function currentTheme(): 'dark' | 'light' {
+  return document.documentElement.dataset['theme'] === 'light' ? 'light' : 'dark';
+}
+
+export function setTheme(theme?: 'dark' | 'light'): void {
+  const kept = localStorage.getItem(THEME);
+  const preferred = matchMedia('(prefers-color-scheme: light)').matches ? 'light' : 'dark';
+  document.documentElement.dataset['theme'] = theme ?? (kept === 'light' || kept === 'dark' ? kept : preferred);
+  if (theme !== undefined) localStorage.setItem(THEME, theme);
+}
+
+export function leave(): void {
+  keepToken('');
+  store.reset();
+  connection.start();
+}
+
+/** What was said to the reader last, for those who do not see it. */
+let said = '';
+
+export function saidLast(): string {
+  return said;
+}
+
+export function say(what: string): void {
+  said = what;
+  store.draw();
+}
+
+export async function copy(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+  } catch {
+    // Without TLS a browser has no clipboard.
+    say(text);
+  }
+}
+
+const DISMISSED = 'signalbox.dismissed';
+
+function dismissed(): ReadonlySet<string> {
+  try {
+    return new Set(JSON.parse(localStorage.getItem(DISMISSED) ?? '[]') as readonly string[]);
+  } catch {
+    return new Set();
+  }
+}
+
+export function dismiss(key: string): void {
+  localStorage.setItem(DISMISSED, JSON.stringify([...dismissed(), key].slice(-100)));
+  store.draw();
+}
+
+let kept: { readonly of: Snapshot; readonly matters: readonly Matter[] } | undefined;
+
+/** Several parts of the page ask for it in one render. */
+export function matters(snapshot: Snapshot): readonly Matter[] {
+  if (kept?.of !== snapshot) {
+    const { state, now } = snapshot;
+    kept = { of: snapshot, matters: state === undefined ? [] : mattersOf(state, now, dismissed()) };
+  }
+  return kept.matters;
+}

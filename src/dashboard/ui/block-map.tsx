@@ -1,0 +1,138 @@
+/** One cell per lock on one canvas: ten thousand of them at a glance, and each can be opened. */
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Aspect, aspectOf, routeOf } from '../model/needs.ts';
+import { byName } from '../model/rows.ts';
+import { visible } from '../model/text.ts';
+import type { Resource, State } from '../model/types.ts';
+import { address, store } from './app.ts';
+import { SignalSign } from './signs.tsx';
+
+export function MapLegend(): JSX.Element {
+  const signs: readonly (readonly [Aspect, string])[] = [
+    ['free', 'free'],
+    ['held', 'held'],
+    ['shared', 'shared'],
+    ['caution', 'long wait'],
+    ['danger', 'lost'],
+  ];
+  return (
+    <span class="legend">
+      {signs.map(([is, word]) => (
+        <span key={is}>
+          <SignalSign is={is} size={14} label="" />
+          {word}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+interface Layout {
+  readonly cell: number;
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** Cells as large as a height of about 180 allows, between 6 and 18. */
+function layoutOf(count: number, width: number): Layout {
+  const ideal = Math.sqrt((width * 180) / Math.max(1, count));
+  const cell = Math.max(6, Math.min(18, Math.floor(ideal)));
+  const columns = Math.max(1, Math.floor(width / cell));
+  return { cell, columns, rows: Math.ceil(count / columns) };
+}
+
+export function BlockMap({ state }: { state: State }): JSX.Element {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const sorted = useRef<readonly Resource[]>([]);
+  useEffect(() => {
+    const { current } = canvas;
+    if (current === null) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, []);
+  const theme = document.documentElement.dataset['theme'];
+  useEffect(() => {
+    const { current } = canvas;
+    if (current === null || width === 0) return;
+    const locks = [...state.resources.values()].filter(({ kind }) => kind === 'lock');
+    // Names come and go rarely: the order is kept as long as there are as many.
+    const order = new Map(locks.map((one) => [one.resource, one]));
+    const isSame =
+      sorted.current.length === locks.length && sorted.current.every(({ resource }) => order.has(resource));
+    sorted.current = isSame
+      ? sorted.current.map(({ resource }) => order.get(resource) as Resource)
+      : locks.sort(byName);
+    draw(current, sorted.current, width, state);
+  }, [state.resources, width, theme]);
+  const at = (event: MouseEvent): Resource | undefined => {
+    const { cell, columns } = layoutOf(sorted.current.length, width);
+    const place = Math.floor(event.offsetY / cell) * columns + Math.floor(event.offsetX / cell);
+    return event.offsetX < columns * cell ? sorted.current[place] : undefined;
+  };
+  const { rows, cell } = layoutOf(sorted.current.length || state.resources.size, width || 1000);
+  return (
+    <canvas
+      ref={canvas}
+      class="block-map"
+      style={{ height: `${rows * cell}px` }}
+      role="img"
+      aria-label="A cell for each lock; the list below has the same locks"
+      onClick={(event) => {
+        const one = at(event);
+        if (one !== undefined) address.go(routeOf(one.resource));
+      }}
+      onMouseMove={(event) => {
+        const one = at(event);
+        event.currentTarget.title = one === undefined ? '' : titleOf(one);
+      }}
+    />
+  );
+}
+
+function titleOf(one: Resource): string {
+  const [hold] = one.holds;
+  return `${visible(one.name)}: ${hold === undefined ? 'free' : `held by ${visible(hold.holder)}`}`;
+}
+
+function draw(canvas: HTMLCanvasElement, locks: readonly Resource[], width: number, state: State): void {
+  const { cell, columns, rows } = layoutOf(locks.length, width);
+  const scale = devicePixelRatio || 1;
+  canvas.width = width * scale;
+  canvas.height = rows * cell * scale;
+  const context = canvas.getContext('2d');
+  if (context === null) return;
+  context.scale(scale, scale);
+  const colours = getComputedStyle(document.documentElement);
+  const colour = (name: string): string => colours.getPropertyValue(`--${name}`).trim();
+  const [blue, red, amber, line] = [colour('blue-arm'), colour('red-arm'), colour('amber-arm'), colour('line2')];
+  const { now } = store.snapshot;
+  const inner = Math.max(3, cell - 3);
+  context.fillStyle = line;
+  for (let row = 0; row < rows; row++)
+    context.fillRect(0, row * cell + inner / 2, Math.min(columns, locks.length - row * columns) * cell, 1);
+  locks.forEach((one, place) => {
+    const [x, y] = [(place % columns) * cell, Math.floor(place / columns) * cell];
+    const aspect = aspectOf(state, one, now);
+    if (aspect === 'free') return;
+    if (aspect === 'danger') {
+      context.fillStyle = red;
+      context.fillRect(x - 1, y - 1, inner + 2, inner + 2);
+    } else if (aspect === 'caution') {
+      context.fillStyle = amber;
+      context.beginPath();
+      context.moveTo(x, y);
+      context.lineTo(x + inner + 1, y + inner / 2);
+      context.lineTo(x, y + inner);
+      context.fill();
+    } else if (aspect === 'shared') {
+      context.strokeStyle = blue;
+      context.strokeRect(x + 0.5, y + 0.5, inner - 1, inner - 1);
+    } else {
+      context.fillStyle = blue;
+      context.fillRect(x, y, inner, inner);
+    }
+  });
+}

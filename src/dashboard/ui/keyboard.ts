@@ -1,0 +1,110 @@
+/** Carries out what keys mean. */
+import { type Deed, readKey } from '../model/keys.ts';
+import { HOME } from '../model/route.ts';
+import { address, copy, currentOverlay, show, store, whyNot } from './app.ts';
+import { toggleTheme } from './shell.tsx';
+
+let isGoing = false;
+let forget = 0;
+
+export function listenToKeys(): void {
+  addEventListener('keydown', (event) => {
+    const target = event.target instanceof Element ? event.target : null;
+    const pressed = {
+      key: event.key,
+      isTyping: target?.closest('input, textarea, select') !== null && target !== null,
+      isOnControl: target?.closest('a, button') !== null && target !== null,
+      hasModifier: event.altKey,
+      isCommand: event.metaKey || event.ctrlKey,
+    };
+    const { deed, isGoing: goes } = readKey(pressed, isGoing);
+    isGoing = goes;
+    clearTimeout(forget);
+    if (goes) forget = window.setTimeout(() => (isGoing = false), 1500);
+    if (deed === undefined) return;
+    if (currentOverlay().kind !== 'none' && deed.kind !== 'escape' && deed.kind !== 'palette') return;
+    if (carryOut(deed)) event.preventDefault();
+  });
+}
+
+/** Whether the key is used up. */
+function carryOut(deed: Deed): boolean {
+  switch (deed.kind) {
+    case 'palette':
+      show({ kind: 'palette' });
+      return true;
+    case 'keys':
+      show({ kind: 'keys' });
+      return true;
+    case 'theme':
+      toggleTheme();
+      return true;
+    case 'link':
+      void copy(address.link, 'Link');
+      return true;
+    case 'go':
+      address.go({ ...HOME, view: deed.view });
+      document.getElementById('main')?.focus();
+      return true;
+    case 'row':
+      return focusRow(deed.by);
+    case 'open':
+      return false;
+    case 'filter':
+      return focusOn(document.querySelector<HTMLElement>('[data-filter]'));
+    case 'break':
+      return askToBreak();
+    case 'next-matter':
+      return nextMatter();
+    case 'escape':
+      return escape();
+  }
+}
+
+function escape(): boolean {
+  if (currentOverlay().kind !== 'none') {
+    show({ kind: 'none' });
+    return true;
+  }
+  const { activeElement } = document;
+  if (activeElement instanceof HTMLElement && activeElement.matches('input')) activeElement.blur();
+  return false;
+}
+
+function focusOn(element: HTMLElement | null | undefined): boolean {
+  if (element === null || element === undefined) return false;
+  element.focus();
+  element.scrollIntoView({ block: 'nearest' });
+  return true;
+}
+
+function stepThrough(all: readonly HTMLElement[], by: number): boolean {
+  const at = all.findIndex((row) => row === document.activeElement);
+  return focusOn(at < 0 ? all[0] : all[Math.max(0, Math.min(all.length - 1, at + by))]);
+}
+
+function focusRow(by: number): boolean {
+  return stepThrough([...document.querySelectorAll<HTMLElement>('main [data-row]')], by);
+}
+
+function nextMatter(): boolean {
+  if (store.snapshot.route.view !== 'overview') {
+    address.go(HOME);
+    requestAnimationFrame(() => nextMatter());
+    return true;
+  }
+  const all = [...document.querySelectorAll<HTMLElement>('main [data-matter]')];
+  const at = all.findIndex((one) => one === document.activeElement);
+  return focusOn(all[(at + 1) % Math.max(1, all.length)]);
+}
+
+function askToBreak(): boolean {
+  const { route, state } = store.snapshot;
+  const kind = route.view === 'locks' ? 'lock' : route.view === 'semaphores' ? 'semaphore' : undefined;
+  const focused = document.activeElement?.closest<HTMLElement>('[data-row]')?.dataset['row'];
+  const resource = kind !== undefined && route.name !== undefined ? `${kind}/${route.name}` : focused;
+  const of = resource === undefined ? undefined : state?.resources.get(resource);
+  if (of === undefined || of.holds.length === 0 || whyNot(store.snapshot, 'administrator') !== undefined) return false;
+  show({ kind: 'ask', asking: { kind: 'break', resource: of.resource } });
+  return true;
+}

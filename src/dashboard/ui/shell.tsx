@@ -1,0 +1,253 @@
+/** The frame around every view: top bar, strips, side line, tabs. */
+import type { ComponentChildren, JSX } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import type { Matter } from '../model/needs.ts';
+import { rate } from '../model/rates.ts';
+import type { View } from '../model/route.ts';
+import { countsOf } from '../model/rows.ts';
+import { clock, count, duration } from '../model/time.ts';
+import { connection, currentTheme, matters, saidLast, setTheme, show, store } from './app.ts';
+import { CommandLine } from './parts.tsx';
+import { Brand, SignalSign } from './signs.tsx';
+
+interface Station {
+  readonly view: View;
+  readonly label: string;
+  readonly count: (snapshot: Snapshot) => number | undefined;
+  /** The routes of matters that belong to it begin with this. */
+  readonly path: string;
+}
+
+const STATIONS: readonly Station[] = [
+  { view: 'overview', label: 'Overview', path: '-', count: () => undefined },
+  { view: 'locks', label: 'Locks', path: '/locks/', count: ({ state }) => state && countsOf(state, 'lock').all },
+  {
+    ...{ view: 'semaphores', label: 'Semaphores', path: '/semaphores/' },
+    count: ({ state }) => state && countsOf(state, 'semaphore').all,
+  },
+  {
+    ...{ view: 'tasks', label: 'Tasks', path: '/tasks/' },
+    count: ({ state }) => state && Object.values(state.counts).reduce((sum, one) => sum + one, 0),
+  },
+  { view: 'pipelines', label: 'Pipelines', path: '/pipelines/', count: ({ state }) => state?.pipelines.size },
+  { view: 'members', label: 'Members', path: '/members/', count: ({ state }) => state?.members.size },
+  { view: 'timeline', label: 'Timeline', path: '/timeline', count: () => undefined },
+];
+
+export function Shell({ snapshot, children }: { snapshot: Snapshot; children: ComponentChildren }): JSX.Element {
+  const isFrozen = snapshot.link.kind === 'reconnecting';
+  return (
+    <div class={`frame ${isFrozen ? 'frozen' : ''}`}>
+      <a class="skip" href="#main" onClick={skip}>
+        Skip to the board
+      </a>
+      <TopBar snapshot={snapshot} />
+      <div class="strips" role="status">
+        <Strip snapshot={snapshot} />
+      </div>
+      <SideLine snapshot={snapshot} />
+      <main class="main" id="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Tabs snapshot={snapshot} />
+      <div class="unseen" aria-live="polite">
+        {saidLast()}
+      </div>
+    </div>
+  );
+}
+
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}
+
+function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state } = snapshot;
+  return (
+    <header class="top">
+      <a class="brand" href="#/overview">
+        <Brand />
+        signalbox
+      </a>
+      {state !== undefined && (
+        <span class="chip spare">
+          store <b class="cut">{state.store.name}</b>
+        </span>
+      )}
+      <LiveChip snapshot={snapshot} />
+      <button type="button" class="find" aria-label="Search and commands" onClick={() => show({ kind: 'palette' })}>
+        <svg
+          width="15"
+          height="15"
+          viewBox="0 0 16 16"
+          fill="none"
+          stroke="currentColor"
+          stroke-width="1.600"
+          aria-hidden="true"
+        >
+          <circle cx="7" cy="7" r="4.500" />
+          <path d="M10.500 10.500L14 14" />
+        </svg>
+        <span class="grow">Find a lock, holder, token</span>
+        <kbd>/</kbd>
+      </button>
+      <button
+        type="button"
+        class="icon"
+        aria-label={currentTheme() === 'dark' ? 'Show light' : 'Show dark'}
+        title="Dark or light (D)"
+        onClick={() => toggleTheme()}
+      >
+        <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.600" />
+          <path d="M8 2a6 6 0 010 12z" fill="currentColor" />
+        </svg>
+      </button>
+    </header>
+  );
+}
+
+export function toggleTheme(): void {
+  setTheme(currentTheme() === 'dark' ? 'light' : 'dark');
+  store.draw();
+}
+
+function LiveChip({ snapshot: { state, link, now } }: { snapshot: Snapshot }): JSX.Element {
+  if (link.kind === 'live' && state !== undefined) {
+    const perSecond = rate(state.seconds, 'events', now);
+    return (
+      <span class="chip">
+        <SignalSign is="clear" size={14} label="" />
+        <b>live</b>
+        <span class="num wide-only">{perSecond >= 10 ? count(perSecond) : perSecond.toFixed(1)} events/s</span>
+      </span>
+    );
+  }
+  const word = {
+    loading: 'loading',
+    reconnecting: 'reconnecting',
+    refused: 'signed out',
+    failed: 'no answer',
+    live: 'live',
+  };
+  return (
+    <span class="chip">
+      <SignalSign is={link.kind === 'reconnecting' ? 'caution' : 'unknown'} size={14} label="" />
+      <b>{word[link.kind]}</b>
+    </span>
+  );
+}
+
+function Strip({ snapshot: { link, state } }: { snapshot: Snapshot }): JSX.Element | null {
+  if (link.kind === 'reconnecting') {
+    return (
+      <div class="strip waits">
+        <SignalSign is="caution" label="" />
+        <span class="grow">
+          <b class="strong">Reconnecting.</b> The page shows how it was at {clock(link.heardAt)}; actions are off. It
+          goes on from there as soon as the server answers.
+        </span>
+        <button type="button" class="button small" onClick={() => connection.start()}>
+          Try now
+        </button>
+      </div>
+    );
+  }
+  if (link.kind === 'failed' && state === undefined) {
+    return (
+      <div class="strip fails">
+        <SignalSign is="danger" label="" />
+        <span class="grow">
+          <b class="strong">The server does not answer</b>, for {duration(Date.now() - link.since)}: {link.why}
+        </span>
+      </div>
+    );
+  }
+  return null;
+}
+
+/** Where nothing can be shown because the server does not answer: what it means, and what to run. */
+export function NoAnswer(): JSX.Element {
+  return (
+    <div class="first-run">
+      <h1>No answer yet</h1>
+      <p class="lead">
+        Locks and waits go on without this page: it only shows them. Look whether the server still runs, and start it
+        again:
+      </p>
+      <CommandLine>signalbox serve</CommandLine>
+    </div>
+  );
+}
+
+function alarmsOf(all: readonly Matter[], path: string): readonly Matter[] {
+  return all.filter(({ leads }) => leads.startsWith(path));
+}
+
+function SideLine({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state, route } = snapshot;
+  const all = matters(snapshot);
+  return (
+    <aside class="side">
+      <nav aria-label="Views">
+        {STATIONS.map(({ view, label, path, count: counted }) => {
+          const number = counted(snapshot);
+          const alarms = alarmsOf(all, path);
+          const isMild = alarms.every(({ aspect }) => aspect === 'caution');
+          return (
+            <a key={view} class="station" href={`#/${view}`} aria-current={route.view === view ? 'page' : undefined}>
+              {label}
+              {number !== undefined && <span class="count num">{count(number)}</span>}
+              {alarms.length > 0 && (
+                <span class={`alarm ${isMild ? 'mild' : ''}`}>
+                  <SignalSign is={isMild ? 'caution' : 'danger'} size={12} label="needs you:" />
+                  {alarms.length}
+                </span>
+              )}
+            </a>
+          );
+        })}
+      </nav>
+      <div class="where">
+        {state !== undefined && (
+          <dl>
+            <dt>Engine</dt>
+            <dd>{state.store.engine}</dd>
+            <dt>Revision</dt>
+            <dd class="num">{count(state.revision)}</dd>
+            <dt>Role</dt>
+            <dd>{state.token.role}</dd>
+          </dl>
+        )}
+        <button type="button" class="button small" onClick={() => show({ kind: 'keys' })}>
+          <kbd>?</kbd> keyboard
+        </button>
+      </div>
+    </aside>
+  );
+}
+
+const TABS: readonly View[] = ['overview', 'locks', 'tasks', 'pipelines'];
+
+function Tabs({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { route } = snapshot;
+  const all = matters(snapshot);
+  return (
+    <nav class="tabs" aria-label="Views, short">
+      {STATIONS.filter(({ view }) => TABS.includes(view)).map(({ view, label }) => (
+        <a key={view} href={`#/${view}`} aria-current={route.view === view ? 'page' : undefined}>
+          {label}
+          {view === 'overview' && all.length > 0 && <span class="alarm">{all.length}</span>}
+        </a>
+      ))}
+      <button
+        type="button"
+        onClick={() => show({ kind: 'palette' })}
+        aria-current={TABS.includes(route.view) ? undefined : 'true'}
+      >
+        More
+      </button>
+    </nav>
+  );
+}

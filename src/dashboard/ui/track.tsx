@@ -1,0 +1,79 @@
+/** A resource as a stretch of track: the block section with its holder, the signal, and the queue before it. */
+import type { JSX } from 'preact';
+import { aspectOf, longest, lostHolds, routeOf } from '../model/needs.ts';
+import { count } from '../model/time.ts';
+import type { Resource } from '../model/types.ts';
+import { store } from './app.ts';
+import { Name, Since } from './parts.tsx';
+import { SignalSign } from './signs.tsx';
+
+export const TRACK_HEIGHT = 36;
+export const NARROW_TRACK_HEIGHT = 72;
+
+export function TrackHeads(): JSX.Element {
+  return (
+    <div class="heads tracks" aria-hidden="true">
+      <span>Lock</span>
+      <span class="line">
+        <span class="block-head">In the section</span>
+        <span>At the signal</span>
+      </span>
+      <span class="right">Waits</span>
+      <span class="right">Token</span>
+    </div>
+  );
+}
+
+export function TrackRow({ of, cars = 1 }: { of: Resource; cars?: number }): JSX.Element | null {
+  const { state, now } = store.snapshot;
+  if (state === undefined) return null;
+  const aspect = aspectOf(state, of, now);
+  const oldest = longest(of);
+  const waiting = of.waiting.slice(0, cars);
+  const rest = of.waiting.length - waiting.length;
+  return (
+    <a class="row tracks" href={`#${routeOf(of.resource)}`} data-row={of.resource}>
+      <span class="line">
+        <SignalSign is={aspect} />
+        <Name of={of.name} />
+      </span>
+      <span class="track">
+        <Block of={of} />
+        {(of.waiting.length > 0 || of.holds.length === 0) && (
+          <span class="signal">
+            <SignalSign is={of.holds.length === 0 ? 'clear' : 'danger'} size={14} label="" />
+          </span>
+        )}
+        {waiting.map(({ holder, since }, place) => (
+          <span class={`car ${place === 0 ? 'first' : ''}`} key={`${holder} ${since}`}>
+            <Name of={holder} />
+          </span>
+        ))}
+        {rest > 0 && <span class="beyond">+{count(rest)}</span>}
+      </span>
+      <span class="right">
+        {oldest === undefined ? (
+          <span class="faint">–</span>
+        ) : (
+          <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : ''} />
+        )}
+      </span>
+      <span class="right mono faint token">{of.token === 0 ? '' : count(of.token)}</span>
+    </a>
+  );
+}
+
+function Block({ of }: { of: Resource }): JSX.Element {
+  const [hold, ...others] = of.holds;
+  if (hold === undefined) return <span class="block free">free</span>;
+  const kind = lostHolds(of).length > 0 ? 'lost' : hold.mode === 'shared' ? 'shared' : '';
+  return (
+    <span class={`block ${kind}`}>
+      <span class="cut">
+        <Name of={hold.holder} />
+      </span>
+      {others.length > 0 && <span class="soft">+{count(others.length)}</span>}
+      <Since at={hold.acquiredAt} />
+    </span>
+  );
+}

@@ -1,0 +1,192 @@
+/** A deadlock that was broken: the cycle, who was refused, and how it cannot come back. */
+import type { JSX } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import { routeOf } from '../model/needs.ts';
+import { shortened } from '../model/text.ts';
+import { plural } from '../model/time.ts';
+import type { Deadlock } from '../model/types.ts';
+import { address, copy, dismiss } from '../ui/app.ts';
+import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { SignalSign } from '../ui/signs.tsx';
+import { shellWord } from './lock.tsx';
+import { Blank } from './overview.tsx';
+
+export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+  const { state } = snapshot;
+  if (state === undefined) return <Blank />;
+  const of = state.deadlocks.find(({ id }) => id === name);
+  if (of === undefined) {
+    return (
+      <Panel title="Deadlock">
+        <Nothing title="This deadlock is no longer known" command="signalbox events tail lock:deadlock --since 1h">
+          The page keeps those of the last hour. The store may still remember it:
+        </Nothing>
+      </Panel>
+    );
+  }
+  const settle = (): void => {
+    dismiss(`deadlock ${of.id}`);
+    address.go('/overview');
+  };
+  const resources = [...new Set(of.cycle.map(({ resource }) => resource))];
+  const flags = resources.map((one) => {
+    const word = shellWord(one.slice(one.indexOf('/') + 1));
+    return one.startsWith('lock/') ? `--lock ${word}` : `--sem ${word}`;
+  });
+  return (
+    <>
+      <div class="head">
+        <SignalSign is="caution" size={22} />
+        <div class="grow">
+          <h1>Deadlock, broken</h1>
+          <div class="under">
+            <span>
+              <Since at={of.at} /> ago · <Name of={of.victim} /> was refused, nobody else lost anything
+            </span>
+          </div>
+        </div>
+        <div class="deeds">
+          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+            Copy link
+          </button>
+          <button type="button" class="button main-deed" onClick={settle}>
+            Settled
+          </button>
+        </div>
+      </div>
+      <div class="grid">
+        <Panel class="w7 tall" title="The cycle" aside={`${plural(of.cycle.length, 'wait')}, read along the arrows`}>
+          <CycleDrawing of={of} />
+        </Panel>
+        <div class="w5 stack">
+          <Panel title="What happened">
+            {of.cycle.map(({ holder, resource, blockedBy }) => (
+              <a class="row cycle" key={`${holder} ${resource}`} href={`#${routeOf(resource)}`} data-row={resource}>
+                <span class={holder === of.victim ? 'red strong cut' : 'cut'}>
+                  <bdi>{shortened(holder, 60)}</bdi> waited for <bdi>{shortened(resource, 60)}</bdi>, held by{' '}
+                  <bdi>{shortened(blockedBy, 60)}</bdi>
+                </span>
+              </a>
+            ))}
+          </Panel>
+          <Panel title="So that it cannot come back">
+            <div class="inside">
+              <p class="soft">
+                They took the same things in another order. Take them together, and nobody ever holds only one:
+              </p>
+              <CommandLine>{`signalbox run ${flags.join(' ')} -- …`}</CommandLine>
+            </div>
+          </Panel>
+        </div>
+      </div>
+    </>
+  );
+}
+
+const SIZE = { width: 150, height: 46 };
+
+/** Holders and resources in turn around a circle. */
+function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
+  const stops = of.cycle.slice(0, 6).flatMap(({ holder, resource }) => [
+    { label: holder, kind: 'holder' as const, isVictim: holder === of.victim },
+    { label: resource, kind: 'resource' as const, isVictim: false },
+  ]);
+  const [centre, radius] = [
+    { x: 320, y: 170 },
+    { x: 220, y: 120 },
+  ];
+  const at = (place: number): { x: number; y: number } => {
+    const angle = (place / stops.length) * 2 * Math.PI - (3 * Math.PI) / 4;
+    return { x: centre.x + radius.x * Math.cos(angle), y: centre.y + radius.y * Math.sin(angle) };
+  };
+  const told = of.cycle.map(
+    ({ holder, resource, blockedBy }) => `${holder} waits for ${resource}, held by ${blockedBy}`,
+  );
+  return (
+    <div class="scrolls inside" tabIndex={0} role="group" aria-label="The cycle">
+      <svg
+        class="drawing"
+        viewBox="0 0 640 340"
+        role="img"
+        aria-label={`${told.join('; ')}. ${of.victim} was refused.`}
+      >
+        <defs>
+          <marker id="step" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+            <path d="M0 0l8 4-8 4z" fill="context-stroke" />
+          </marker>
+        </defs>
+        {stops.map((stop, place) => {
+          const [one, other] = [at(place), at((place + 1) % stops.length)];
+          const isCut = stop.isVictim;
+          const [dx, dy] = [other.x - one.x, other.y - one.y];
+          const long = Math.hypot(dx, dy);
+          const reach = Math.min(
+            (SIZE.width / 2 + 6) / Math.abs(dx / long || 1e-9),
+            (SIZE.height / 2 + 6) / Math.abs(dy / long || 1e-9),
+          );
+          const [ux, uy] = [(dx / long) * reach, (dy / long) * reach];
+          const word = stop.kind === 'resource' ? 'held by' : isCut ? 'waits for, refused' : 'waits for';
+          return (
+            <g key={place}>
+              <path
+                {...{ 'stroke-width': 2, 'marker-end': 'url(#step)', stroke: isCut ? 'var(--red)' : 'var(--ink3)' }}
+                d={`M${one.x + ux} ${one.y + uy}L${other.x - ux} ${other.y - uy}`}
+                stroke-dasharray={isCut ? '5 4' : undefined}
+              />
+              <text
+                {...{
+                  x: (one.x + other.x) / 2,
+                  y: (one.y + other.y) / 2 - 8,
+                  'font-size': 12,
+                  'text-anchor': 'middle',
+                }}
+                fill={isCut ? 'var(--red)' : 'var(--ink2)'}
+                font-weight={isCut ? 600 : 400}
+              >
+                {word}
+              </text>
+            </g>
+          );
+        })}
+        {stops.map((stop, place) => {
+          const { x, y } = at(place);
+          const fill =
+            stop.kind === 'resource' ? 'var(--blue-fill)' : stop.isVictim ? 'var(--red-fill)' : 'var(--raised)';
+          const stroke = stop.kind === 'resource' ? 'var(--blue-line)' : stop.isVictim ? 'var(--red)' : 'var(--line2)';
+          return (
+            <g key={place} transform={`translate(${x - SIZE.width / 2} ${y - SIZE.height / 2})`}>
+              <rect
+                {...{
+                  ...SIZE,
+                  fill,
+                  stroke,
+                  'stroke-width': stop.isVictim ? 1.8 : 1.2,
+                  rx: stop.kind === 'resource' ? 3 : 23,
+                }}
+                stroke-dasharray={stop.isVictim ? '5 3' : undefined}
+              />
+              <text
+                x={SIZE.width / 2}
+                y={stop.isVictim ? 20 : 28}
+                text-anchor="middle"
+                font-size="13"
+                font-weight="600"
+                fill="var(--ink)"
+              >
+                {shortened(
+                  stop.label.length > 19 ? `${stop.label.slice(0, 9)}…${stop.label.slice(-8)}` : stop.label,
+                  19,
+                )}
+              </text>
+              {stop.isVictim && (
+                <text x={SIZE.width / 2} y="36" text-anchor="middle" font-size="11.500" fill="var(--ink2)">
+                  refused
+                </text>
+              )}
+            </g>
+          );
+        })}
+      </svg>
+    </div>
+  );
+}

@@ -1,0 +1,27 @@
+/** Which component shows which route: `list` for all of a kind, `one` for one by its name. */
+import type { FunctionComponent } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import type { View } from '../model/route.ts';
+import { OneDeadlock } from './deadlock.tsx';
+import { OneLock } from './lock.tsx';
+import { Locks } from './locks.tsx';
+import { NotYet } from './not-yet.tsx';
+import { Overview } from './overview.tsx';
+import { OneSemaphore } from './semaphore.tsx';
+import { Semaphores } from './semaphores.tsx';
+
+export interface Route {
+  readonly list: FunctionComponent<{ snapshot: Snapshot }>;
+  readonly one?: FunctionComponent<{ snapshot: Snapshot; name: string }>;
+}
+
+export const ROUTES: Readonly<Record<View, Route>> = {
+  overview: { list: Overview },
+  locks: { list: Locks, one: OneLock },
+  semaphores: { list: Semaphores, one: OneSemaphore },
+  tasks: { list: NotYet },
+  pipelines: { list: NotYet },
+  members: { list: NotYet },
+  timeline: { list: NotYet },
+  deadlocks: { list: Overview, one: OneDeadlock },
+};

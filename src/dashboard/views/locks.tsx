@@ -1,0 +1,133 @@
+/** All locks: a map with a cell for each, and a list of any length. */
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { countsOf, type Filter, matching, type Order, ORDERS } from '../model/rows.ts';
+import { shortened } from '../model/text.ts';
+import { count, plural } from '../model/time.ts';
+import type { Resource } from '../model/types.ts';
+import { address, connection } from '../ui/app.ts';
+import { BlockMap, MapLegend } from '../ui/block-map.tsx';
+import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { Nothing, Panel } from '../ui/parts.tsx';
+import { useSteadyOrder } from '../ui/steady.ts';
+import { NARROW_TRACK_HEIGHT, TRACK_HEIGHT, TrackHeads, TrackRow } from '../ui/track.tsx';
+import { Blank } from './overview.tsx';
+
+const ORDER_WORDS: Readonly<Record<Order, string>> = { need: 'Needs you first', name: 'Name', held: 'Longest held' };
+const STATES: readonly (readonly [string, string])[] = [
+  ['', 'All'],
+  ['held', 'Held'],
+  ['queue', 'With a queue'],
+  ['free', 'Free'],
+  ['lost', 'Lost'],
+];
+/** Below so many, the list itself is the map. */
+const MAP_FROM = 60;
+
+export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state, route } = snapshot;
+  const isNarrow = useNarrow();
+  const { q = '', is = '', sort = 'need' } = route.filters;
+  const order = ORDERS.includes(sort as Order) ? (sort as Order) : 'need';
+  const filter: Filter = { kind: 'lock', text: q, is };
+  const found = state === undefined ? [] : matching(state, filter);
+  const rows = useSteadyOrder(snapshot, found, order, `${q} ${is}`);
+  useEffect(() => () => connection.see([]), []);
+  if (state === undefined) return <Blank />;
+  const { all, held, queued, lost } = countsOf(state, 'lock');
+  const isFiltered = q !== '' || is !== '';
+  return (
+    <>
+      <div class="head">
+        <div class="grow">
+          <h1>Locks</h1>
+          <div class="under num">
+            {count(all)} · {count(held)} held · {count(queued)} with a queue
+            {lost > 0 && <span class="red strong">· {count(lost)} lost</span>}
+          </div>
+        </div>
+        <div class="deeds">
+          <Choices
+            of={ORDERS.map((one) => [one, ORDER_WORDS[one]])}
+            now={order}
+            set={(one) => address.filter({ sort: one })}
+          />
+        </div>
+      </div>
+      {all === 0 ? (
+        <Panel title="Locks">
+          <Nothing title="No lock yet" command="signalbox run --lock main-branch -- sleep 60">
+            A lock is there as soon as somebody asks for it, and stays in the list when it is free. Hold one while a
+            command runs:
+          </Nothing>
+        </Panel>
+      ) : (
+        <>
+          {all >= MAP_FROM && (
+            <Panel title="Block map" aside="one cell per lock, in name order" more={<MapLegend />}>
+              <div class="inside">
+                <BlockMap state={state} />
+              </div>
+            </Panel>
+          )}
+          <div class="tools spaced">
+            <input
+              class="field"
+              type="text"
+              data-filter
+              aria-label="Filter by name, holder or token"
+              placeholder="Name, holder or token (F)"
+              value={q}
+              onInput={(event) => address.filter({ q: event.currentTarget.value })}
+            />
+            <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
+          </div>
+          <section class="panel" aria-label="Locks">
+            <TrackHeads />
+            <WindowedList
+              rows={rows}
+              height={isNarrow ? NARROW_TRACK_HEIGHT : TRACK_HEIGHT}
+              keyOf={(one: Resource) => one.resource}
+              draw={(one: Resource) => <TrackRow of={one} cars={isNarrow ? 1 : 4} />}
+              onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
+              label="Locks"
+            />
+            {rows.length === 0 && (
+              <p class="inside soft">
+                None of {plural(all, 'lock')} {is !== '' && `is ${is === 'queue' ? 'waited for' : is}`}
+                {q !== '' && ` has “${shortened(q, 60)}” in its name, holders or tokens`}.{' '}
+                <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
+                  Show all
+                </button>
+              </p>
+            )}
+            {isFiltered && rows.length > 0 && (
+              <p class="foot">
+                {count(rows.length)} of {plural(all, 'lock')} match
+              </p>
+            )}
+          </section>
+        </>
+      )}
+    </>
+  );
+}
+
+interface ChoicesProps {
+  readonly of: readonly (readonly [string, string])[];
+  readonly now: string;
+  readonly set: (one: string) => void;
+}
+
+export function Choices({ of, now, set }: ChoicesProps): JSX.Element {
+  return (
+    <div class="choices" role="group">
+      {of.map(([value, label]) => (
+        <button key={value} type="button" aria-pressed={value === now} onClick={() => set(value)}>
+          {label}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,294 @@
+/** What needs a person first; then what is held and who waits, traffic, semaphores and pipelines. */
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { type Matter, routeOf } from '../model/needs.ts';
+import { quantiles, rate, recentQuantile, series } from '../model/rates.ts';
+import { countsOf, matching } from '../model/rows.ts';
+import { count, plural, span } from '../model/time.ts';
+import type { Pipeline, Resource, State } from '../model/types.ts';
+import { address, connection, matters, show, whyNot } from '../ui/app.ts';
+import { Name, Panel, Since, Spark } from '../ui/parts.tsx';
+import { LongArm, SignalSign } from '../ui/signs.tsx';
+import { useSteadyOrder } from '../ui/steady.ts';
+import { TrackHeads, TrackRow } from '../ui/track.tsx';
+import { FirstRun } from './first-run.tsx';
+import { SlotStrip } from './slots.tsx';
+
+const MOST_ROWS = 14;
+
+export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state } = snapshot;
+  if (state === undefined) return <Blank />;
+  const isEmpty =
+    state.resources.size === 0 && state.tasks.size === 0 && state.pipelines.size === 0 && state.members.size === 0;
+  if (isEmpty) return <FirstRun />;
+  return (
+    <div class="stack">
+      <NeedsYou snapshot={snapshot} />
+      <div class="grid">
+        <HeldAndWaiting snapshot={snapshot} state={state} />
+        <div class="w4 stack">
+          <Traffic state={state} now={snapshot.now} />
+          <SomeSemaphores state={state} />
+          <SomePipelines state={state} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Empty tracks in place, until the board is there. */
+export function Blank(): JSX.Element {
+  return (
+    <section class="panel" aria-busy="true" aria-label="Loading">
+      {Array.from({ length: 8 }, (_, row) => (
+        <div class="row tracks" key={row}>
+          <span class="blank" />
+          <span class="track" />
+          <span />
+          <span />
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const all = matters(snapshot);
+  const { state } = snapshot;
+  if (all.length === 0) {
+    const locks = state === undefined ? undefined : countsOf(state, 'lock');
+    return (
+      <section class="panel clear" aria-label="Needs you">
+        <SignalSign is="clear" size={20} label="" />
+        <b>All clear</b>
+        <span class="soft cut">
+          {locks !== undefined && `${count(locks.held)} of ${plural(locks.all, 'lock')} held, `}
+          {locks !== undefined &&
+            (locks.waiters === 0 ? 'nobody waits' : `${count(locks.waiters)} waiting, none for long`)}
+        </span>
+      </section>
+    );
+  }
+  return (
+    <section class="panel needs">
+      <header>
+        <h2>Needs you</h2>
+        <span class="aside">{plural(all.length, 'matter')}, worst first</span>
+        <span class="more wide-only" aria-hidden="true">
+          <kbd>N</kbd> next <kbd>↵</kbd> open
+        </span>
+      </header>
+      <ol>
+        {all.slice(0, 8).map((matter) => (
+          <MatterRow key={matter.key} matter={matter} snapshot={snapshot} />
+        ))}
+      </ol>
+      {all.length > 8 && <p class="foot">and {count(all.length - 8)} more, less pressing</p>}
+    </section>
+  );
+}
+
+function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot }): JSX.Element {
+  const { title, aspect, sentence, cost, since, action, leads, breaks, key } = matter;
+  const mayBreak = breaks !== undefined && whyNot(snapshot, 'administrator') === undefined;
+  const onClick = (): void => {
+    if (mayBreak) show({ kind: 'ask', asking: { kind: 'break', resource: breaks } });
+    else address.go(leads);
+  };
+  return (
+    <li>
+      <LongArm is={aspect} />
+      <span class={`kind ${aspect === 'danger' ? 'red' : 'amber'}`}>{title}</span>
+      <span class="says">
+        {sentence.map((part, place) =>
+          place % 2 === 0 ? (
+            <b key={place}>
+              <bdi>{short(part)}</bdi>
+            </b>
+          ) : (
+            <bdi key={place}>{short(part)}</bdi>
+          ),
+        )}
+      </span>
+      <span class="cost">{cost}</span>
+      <span class="age">
+        <Since at={since} />
+      </span>
+      <button type="button" class="button" data-matter={key} onClick={onClick}>
+        {breaks !== undefined && !mayBreak ? 'See lock' : action}
+      </button>
+    </li>
+  );
+}
+
+function short(text: string): string {
+  return text.length > 160 ? `${text.slice(0, 120)}…${text.slice(-24)}` : text;
+}
+
+function HeldAndWaiting({ snapshot, state }: { snapshot: Snapshot; state: State }): JSX.Element {
+  const found = matching(state, { kind: 'lock', text: '', is: '' });
+  const rows = useSteadyOrder(snapshot, found, 'need');
+  const shown = rows.slice(0, MOST_ROWS);
+  const names = shown.map(({ resource }) => resource).join('\n');
+  useEffect(() => connection.see(shown.map(({ resource }) => resource)), [names]);
+  const rest = rows.slice(MOST_ROWS);
+  const free = rest.filter(({ holds }) => holds.length === 0).length;
+  return (
+    <Panel
+      class="w8 tall"
+      title="Held and waiting"
+      aside="longest wait first"
+      more={
+        <a class="more" href="#/locks">
+          All {plural(found.length, 'lock')}
+        </a>
+      }
+    >
+      {found.length === 0 ? (
+        <p class="inside soft">No lock was ever held here.</p>
+      ) : (
+        <>
+          <TrackHeads />
+          {shown.map((one) => (
+            <TrackRow key={one.resource} of={one} />
+          ))}
+        </>
+      )}
+      {rest.length > 0 && (
+        <p class="foot">
+          {count(rest.length)} more: {count(free)} free, {count(rest.length - free)} held
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function Figure(props: {
+  label: string;
+  value: string;
+  unit: string;
+  of: readonly (number | undefined)[];
+}): JSX.Element {
+  const { label, value, unit, of } = props;
+  return (
+    <div>
+      <div class="label">{label}</div>
+      <div class="figure">
+        {value}
+        <small>{unit}</small>
+      </div>
+      <Spark of={of} label={`${label} over the last 4 minutes`} />
+    </div>
+  );
+}
+
+function Traffic({ state, now }: { state: State; now: number }): JSX.Element {
+  const { seconds, waits, held } = state;
+  const time = (ms: number | undefined): readonly [string, string] => {
+    if (ms === undefined) return ['–', ''];
+    const [value = '', unit = ''] = span(ms).split(' ');
+    return /^\d/.test(unit) || unit === '' ? [span(ms), ''] : [value, unit];
+  };
+  const [wait, waitUnit] = time(recentQuantile(waits, now));
+  const [hold, holdUnit] = time(recentQuantile(held, now));
+  return (
+    <Panel title="Traffic" aside="last 4 min">
+      <div class="figures">
+        <Figure
+          label="Grants"
+          value={rate(seconds, 'grants', now).toFixed(1)}
+          unit="/s"
+          of={series(seconds, 'grants', now)}
+        />
+        <Figure
+          label="Events"
+          value={rate(seconds, 'events', now).toFixed(1)}
+          unit="/s"
+          of={series(seconds, 'events', now)}
+        />
+        <Figure label="Wait, p95" value={wait} unit={waitUnit} of={quantiles(waits, now)} />
+        <Figure label="Hold, p95" value={hold} unit={holdUnit} of={quantiles(held, now)} />
+      </div>
+    </Panel>
+  );
+}
+
+function used(one: Resource): number {
+  return one.holds.reduce((sum, { weight }) => sum + weight, 0);
+}
+
+function SomeSemaphores({ state }: { state: State }): JSX.Element {
+  const all = matching(state, { kind: 'semaphore', text: '', is: '' });
+  const fullest = [...all]
+    .sort(
+      (one, other) =>
+        other.waiting.length - one.waiting.length || used(other) - used(one) || (one.name < other.name ? -1 : 1),
+    )
+    .slice(0, 5);
+  return (
+    <Panel
+      title="Semaphores"
+      aside="slots in use"
+      more={
+        <a class="more" href="#/semaphores">
+          All {count(all.length)}
+        </a>
+      }
+    >
+      {fullest.map((one) => (
+        <a class="row sems" href={`#${routeOf(one.resource)}`} key={one.resource} data-row={one.resource}>
+          <Name of={one.name} />
+          <SlotStrip of={one} />
+          <span class="right">
+            <b class="middling">{count(used(one))}</b>
+            <span class="faint">/{count(one.capacity)}</span>
+          </span>
+        </a>
+      ))}
+      {all.length === 0 && <p class="inside soft">None is in use.</p>}
+    </Panel>
+  );
+}
+
+const UNDER_WAY: readonly Pipeline['state'][] = ['blocked', 'running', 'pending'];
+
+function SomePipelines({ state }: { state: State }): JSX.Element {
+  const all = [...state.pipelines.values()];
+  const now = all
+    .filter((one) => UNDER_WAY.includes(one.state))
+    .sort((one, other) => UNDER_WAY.indexOf(one.state) - UNDER_WAY.indexOf(other.state))
+    .slice(0, 5);
+  return (
+    <Panel
+      title="Pipelines"
+      aside="under way"
+      more={
+        <a class="more" href="#/pipelines">
+          All {count(all.length)}
+        </a>
+      }
+    >
+      {now.map((one) => (
+        <a class="row lines" href={`#${routeOf(`pipeline/${one.id}`)}`} key={one.id} data-row={`pipeline/${one.id}`}>
+          <Name of={one.id} />
+          <span class="mini" aria-hidden="true">
+            {one.phases.map((phase) => (
+              <i key={phase.name} class={phaseClass(one, phase.name, phase.endedAt)} />
+            ))}
+          </span>
+          <span class={`right cut ${one.state === 'blocked' ? 'red' : 'soft'}`}>
+            {one.state === 'running' ? (one.phase ?? 'running') : one.state}
+          </span>
+        </a>
+      ))}
+      {now.length === 0 && <p class="inside soft">None is under way.</p>}
+    </Panel>
+  );
+}
+
+export function phaseClass(one: Pipeline, name: string, endedAt: number | null): string {
+  if (name === one.phase) return one.state === 'blocked' || one.state === 'failed' ? 'stopped' : 'now';
+  return endedAt !== null ? 'done' : '';
+}

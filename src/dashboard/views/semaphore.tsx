@@ -1,0 +1,250 @@
+/** One semaphore: who has which slots, who waits for how many, and what would let them in. */
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { unused } from '../model/apply.ts';
+import { aspectOf, longest } from '../model/needs.ts';
+import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
+import { shortened } from '../model/text.ts';
+import { count, duration, plural } from '../model/time.ts';
+import type { Resource } from '../model/types.ts';
+import { address, connection, copy, show, whyNot } from '../ui/app.ts';
+import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
+import { SignalSign } from '../ui/signs.tsx';
+import { leaseLeft, shellWord } from './lock.tsx';
+import { Blank } from './overview.tsx';
+import { usedOf } from './semaphores.tsx';
+
+/** Above so many slots the strip becomes a grid of small cells. */
+const MOST_IN_STRIP = 64;
+const MOST_IN_GRID = 4_096;
+
+export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+  const { state, now } = snapshot;
+  const resource = `semaphore/${name}`;
+  useEffect(() => {
+    connection.see([resource]);
+    return () => connection.see([]);
+  }, [resource]);
+  if (state === undefined) return <Blank />;
+  const of = state.resources.get(resource) ?? unused('semaphore', name);
+  const aspect = aspectOf(state, of, now);
+  const oldest = longest(of);
+  const used = usedOf(of);
+  const wanted = of.waiting.reduce((sum, { weight }) => sum + weight, 0);
+  const not = of.holds.length === 0 ? 'Nobody holds slots' : whyNot(snapshot, 'administrator');
+  return (
+    <>
+      <div class="head">
+        <SignalSign is={aspect} size={22} />
+        <div class="grow">
+          <h1>
+            <Name of={of.name} kind="semaphore" />
+          </h1>
+          <div class="under">
+            <span class="num">
+              {count(used)} of {plural(of.capacity, 'slot')} in use
+            </span>
+            <span class="faint">·</span>
+            {oldest === undefined ? (
+              <span>nobody waits</span>
+            ) : (
+              <span>
+                {count(of.waiting.length)} waiting for {plural(wanted, 'slot')}, longest{' '}
+                <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : 'strong'} />
+              </span>
+            )}
+            {of.isDrained && <span class="amber strong">· drained, nothing new is granted</span>}
+          </div>
+        </div>
+        <div class="deeds">
+          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+            Copy link
+          </button>
+          <Deed
+            class="danger"
+            label="Break…"
+            not={not}
+            onClick={() => show({ kind: 'ask', asking: { kind: 'break', resource } })}
+          />
+        </div>
+      </div>
+      <div class="grid">
+        <Panel
+          class="w12"
+          title="Slots"
+          aside={of.capacity === 0 ? 'none yet' : `numbered 0 to ${of.capacity - 1}; a holder keeps its numbers`}
+        >
+          <Slots of={of} />
+        </Panel>
+        <Panel class="w7 tall" title="Holders" aside={of.holds.length === 0 ? 'none' : count(of.holds.length)}>
+          <Holders of={of} now={now} />
+        </Panel>
+        <Panel
+          class="w5 tall"
+          title="Queue"
+          aside={of.waiting.length === 0 ? 'empty' : `${count(Math.max(0, of.capacity - used))} free`}
+        >
+          <Waiting of={of} />
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+function Slots({ of }: { of: Resource }): JSX.Element {
+  if (of.capacity === 0) {
+    return (
+      <div class="inside">
+        <p class="soft">It was never used. The first to ask names the capacity:</p>
+        <CommandLine>{`signalbox run --sem ${shellWord(of.name)}=1 --capacity 4 -- sleep 60`}</CommandLine>
+      </div>
+    );
+  }
+  if (of.capacity > MOST_IN_STRIP) return <SlotGrid of={of} />;
+  return (
+    <div class="inside scrolls" tabIndex={0} role="group" aria-label={`Slots 0 to ${of.capacity - 1}`}>
+      <div class="strip-of-slots" style={{ gridTemplateColumns: `repeat(${of.capacity}, minmax(0, 1fr))` }}>
+        {Array.from({ length: of.capacity }, (_, slot) => (
+          <span class="no" key={slot}>
+            {slot}
+          </span>
+        ))}
+        {runsOf(of).map(({ first, length, place, of: all }) => {
+          const hold = place === undefined ? undefined : of.holds[place];
+          if (hold === undefined || place === undefined) {
+            return (
+              <span class="slot free" key={first} style={{ gridColumn: `${first + 1} / span ${length}` }}>
+                {length === 1 && of.capacity > 24 ? '' : 'free'}
+              </span>
+            );
+          }
+          const isLost = hold.isStale;
+          return (
+            <span
+              key={first}
+              class={`slot ${isLost ? 'lost' : ''}`}
+              style={{ gridColumn: `${first + 1} / span ${length}` }}
+              title={`${shortened(hold.holder, 200)}, ${plural(hold.weight, 'slot')}`}
+            >
+              <span class="line">
+                <b class={`letter ${isLost ? 'lost' : ''}`}>{letterOf(place)}</b>
+                {length > 1 && (
+                  <span class="cut middling">
+                    <Name of={hold.holder} />
+                  </span>
+                )}
+              </span>
+              <span class="cut soft">
+                {isLost
+                  ? 'stale'
+                  : length === 1 && all === 1
+                    ? '1 slot'
+                    : length < all
+                      ? `${length} of its ${all}`
+                      : `weight ${all}`}
+              </span>
+            </span>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function SlotGrid({ of }: { of: Resource }): JSX.Element {
+  const taken = new Set(of.holds.flatMap(({ slots }) => slots));
+  const shown = Math.min(of.capacity, MOST_IN_GRID);
+  return (
+    <div class="inside">
+      <div class="cells" role="img" aria-label={`${usedOf(of)} of ${of.capacity} slots in use`}>
+        {Array.from({ length: shown }, (_, slot) => (
+          <i key={slot} class={taken.has(slot) ? 'used' : ''} />
+        ))}
+      </div>
+      {shown < of.capacity && <p class="soft">and {count(of.capacity - shown)} more</p>}
+    </div>
+  );
+}
+
+function Holders({ of, now }: { of: Resource; now: number }): JSX.Element {
+  if (of.holds.length === 0) return <p class="inside soft">Nobody has a slot.</p>;
+  return (
+    <>
+      <div class="heads holders">
+        <span />
+        <span>Holder</span>
+        <span class="right">Weight</span>
+        <span>Slots</span>
+        <span class="right">Held</span>
+        <span class="right spare">Lease</span>
+      </div>
+      {of.holds.slice(0, 200).map((hold, place) => {
+        const left = leaseLeft(hold, now);
+        return (
+          <div
+            class="row holders"
+            key={hold.token}
+            title={hold.reason === null ? undefined : shortened(hold.reason, 400)}
+          >
+            <b class={hold.isStale ? 'red strong' : 'blue strong'}>{letterOf(place)}</b>
+            <span class="line">
+              <span class="cut middling">
+                <Name of={hold.holder} />
+              </span>
+              {hold.isStale && (
+                <span class="red line">
+                  <SignalSign is="danger" size={14} label="" />
+                  stale
+                </span>
+              )}
+            </span>
+            <span class="right middling">{count(hold.weight)}</span>
+            <span class="num cut">{rangesOf(hold.slots)}</span>
+            <span class="right">
+              <Since at={hold.acquiredAt} />
+            </span>
+            <span class="right soft num spare">
+              {hold.isStale ? 'ended' : left === undefined ? '–' : duration(left.ms)}
+            </span>
+          </div>
+        );
+      })}
+      {of.holds.length > 200 && <p class="foot">and {count(of.holds.length - 200)} more</p>}
+    </>
+  );
+}
+
+function Waiting({ of }: { of: Resource }): JSX.Element {
+  if (of.waiting.length === 0) return <p class="inside soft">Nobody stands at the signal.</p>;
+  const free = Math.max(0, of.capacity - usedOf(of));
+  return (
+    <>
+      {of.waiting.slice(0, 100).map((waiter, place) => (
+        <div class="row wants" key={`${waiter.holder} ${waiter.since}`}>
+          <span class="faint">{place + 1}</span>
+          <span class="wants-who">
+            <span class="cut middling">
+              <Name of={waiter.holder} />
+            </span>
+            <span class="soft cut">{fits(of, place)}</span>
+          </span>
+          <span class="line wants-cells">
+            {waiter.weight <= 12 && (
+              <span class="cells" aria-hidden="true">
+                {Array.from({ length: waiter.weight }, (_, cell) => (
+                  <i key={cell} class={place === 0 && cell < free ? 'used' : ''} />
+                ))}
+              </span>
+            )}
+            <b class="middling num">{count(waiter.weight)}</b>
+          </span>
+          <span class="right">
+            <Since at={waiter.since} />
+          </span>
+        </div>
+      ))}
+      {of.waiting.length > 100 && <p class="foot">and {count(of.waiting.length - 100)} more</p>}
+    </>
+  );
+}

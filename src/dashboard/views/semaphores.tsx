@@ -1,0 +1,122 @@
+/** All semaphores, each with its slots. */
+import type { JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { aspectOf, longest, routeOf } from '../model/needs.ts';
+import { matching } from '../model/rows.ts';
+import { shortened } from '../model/text.ts';
+import { count, plural } from '../model/time.ts';
+import type { Resource } from '../model/types.ts';
+import { address, connection } from '../ui/app.ts';
+import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { SignalSign } from '../ui/signs.tsx';
+import { useSteadyOrder } from '../ui/steady.ts';
+import { Blank } from './overview.tsx';
+import { SlotStrip } from './slots.tsx';
+
+export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state, route } = snapshot;
+  const { q = '' } = route.filters;
+  const isNarrow = useNarrow();
+  const all = state === undefined ? [] : matching(state, { kind: 'semaphore', text: '', is: '' });
+  const found = state === undefined || q === '' ? all : matching(state, { kind: 'semaphore', text: q, is: '' });
+  const rows = useSteadyOrder(snapshot, found, 'need', q);
+  useEffect(() => () => connection.see([]), []);
+  if (state === undefined) return <Blank />;
+  const used = all.reduce((sum, one) => sum + usedOf(one), 0);
+  const slots = all.reduce((sum, { capacity }) => sum + capacity, 0);
+  const waiting = all.reduce((sum, one) => sum + one.waiting.length, 0);
+  return (
+    <>
+      <div class="head">
+        <div class="grow">
+          <h1>Semaphores</h1>
+          <div class="under num">
+            {count(all.length)} · {count(used)} of {plural(slots, 'slot')} in use · {count(waiting)} waiting
+          </div>
+        </div>
+      </div>
+      {all.length === 0 ? (
+        <Panel title="Semaphores">
+          <Nothing title="No semaphore yet" command="signalbox run --sem gpu=2 --capacity 8 -- sleep 60">
+            A semaphore lets a number of holders in at once, by weight. The first to ask names the capacity:
+          </Nothing>
+        </Panel>
+      ) : (
+        <>
+          <div class="tools">
+            <input
+              class="field"
+              type="text"
+              data-filter
+              aria-label="Filter by name, holder or token"
+              placeholder="Name, holder or token (F)"
+              value={q}
+              onInput={(event) => address.filter({ q: event.currentTarget.value })}
+            />
+          </div>
+          <section class="panel" aria-label="Semaphores">
+            <div class="heads semaphores" aria-hidden="true">
+              <span>Semaphore</span>
+              <span>Slots</span>
+              <span class="right">In use</span>
+              <span class="right">Waiting</span>
+              <span class="right">Longest</span>
+            </div>
+            <WindowedList
+              rows={rows}
+              height={isNarrow ? 64 : 40}
+              keyOf={(one: Resource) => one.resource}
+              draw={(one: Resource) => <SemaphoreRow of={one} snapshot={snapshot} />}
+              onSight={(some: readonly Resource[]) => connection.see(some.map(({ resource }) => resource))}
+              label="Semaphores"
+            />
+            {rows.length === 0 && (
+              <p class="inside soft">
+                None of {plural(all.length, 'semaphore')} has “{shortened(q, 60)}” in its name, holders or tokens.{' '}
+                <button type="button" class="button small" onClick={() => address.filter({ q: '' })}>
+                  Show all
+                </button>
+              </p>
+            )}
+          </section>
+        </>
+      )}
+    </>
+  );
+}
+
+export function usedOf(one: Resource): number {
+  return one.holds.reduce((sum, { weight }) => sum + weight, 0);
+}
+
+function SemaphoreRow({ of, snapshot: { state, now } }: { of: Resource; snapshot: Snapshot }): JSX.Element | null {
+  if (state === undefined) return null;
+  const aspect = aspectOf(state, of, now);
+  const oldest = longest(of);
+  return (
+    <a class="row semaphores" href={`#${routeOf(of.resource)}`} data-row={of.resource}>
+      <span class="line">
+        <SignalSign is={aspect} />
+        <Name of={of.name} />
+        {of.isDrained && <span class="amber">drained</span>}
+      </span>
+      <SlotStrip of={of} />
+      <span class="right num">
+        <b class="middling">{count(usedOf(of))}</b>
+        <span class="faint">/{count(of.capacity)}</span>
+      </span>
+      <span class={`right num ${of.waiting.length === 0 ? 'faint' : ''} spare`}>
+        {of.waiting.length === 0 ? '–' : count(of.waiting.length)}
+      </span>
+      <span class="right">
+        {oldest === undefined ? (
+          <span class="faint">–</span>
+        ) : (
+          <Since at={oldest.since} class={aspect === 'caution' ? 'amber strong' : ''} />
+        )}
+      </span>
+    </a>
+  );
+}

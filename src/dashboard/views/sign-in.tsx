@@ -1,0 +1,51 @@
+/** Without a token the server shows nothing: where to get one. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { keepToken } from '../live/api.ts';
+import { visible } from '../model/text.ts';
+import { connection, store } from '../ui/app.ts';
+import { CommandLine } from '../ui/parts.tsx';
+import { ClearLine } from './first-run.tsx';
+
+export function SignIn({ why }: { why: string }): JSX.Element {
+  const [token, setToken] = useState('');
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (token.trim() === '') return;
+    keepToken(token.trim());
+    store.reset();
+    connection.start();
+  };
+  return (
+    <div class="first-run">
+      <ClearLine />
+      <h1>Your token, please</h1>
+      <p class="lead">
+        The server shows nothing without one: {visible(why)}. It stays in this tab and is gone when you close it. On the
+        machine of the server, this prints one:
+      </p>
+      <CommandLine>signalbox token local</CommandLine>
+      <form class="tools sign-in" onSubmit={submit}>
+        <label class="grow">
+          <span class="unseen">Token</span>
+          <input
+            class="field mono wide"
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="sbx_…"
+            value={token}
+            onInput={(event) => setToken(event.currentTarget.value)}
+          />
+        </label>
+        <button type="submit" class="button main-deed">
+          Show the board
+        </button>
+      </form>
+      <p class="soft">
+        For somebody who may only look: <code>signalbox token create NAME --role viewer</code>, and send the link with{' '}
+        <code>#token=…</code> at its end.
+      </p>
+    </div>
+  );
+}

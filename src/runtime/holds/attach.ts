@@ -1,0 +1,42 @@
+/**
+ * Makes a detached hold one of this process. It rests on the session from then on, which renews it, and its loss is told to this
+ * process:
+ *
+ *     a ticket's grant, on a lease of its own ──attach──▶ a hold of this session
+ */
+import { NotAcquired } from '../refusal.ts';
+import type { Runtime } from '../runtime.ts';
+import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
+import { handedOut } from './hand-out.ts';
+import type { Hold } from './public-hold.ts';
+import type { DetachedHold } from './terms.ts';
+import type { Parts } from './together.ts';
+import type { Want } from './wants.ts';
+import { readRange } from '../../store/index.ts';
+import { anchorKey } from '../layout.ts';
+
+export async function attach(runtime: Runtime, parts: Parts, want: Want, held: DetachedHold): Promise<Hold> {
+  const { resource, holder, id } = held;
+  const session = await runtime.ready();
+  const writer = runtime.writerFor(resource);
+  const found = await outcomeOf(writer, { kind: 'heartbeat', holder, id } as AnyCommand, runtime.giveUpAt());
+  if (found.hold === undefined) throw new NotAcquired(resource, { kind: 'lost' });
+  const { lease } = found.hold;
+  const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
+  // Known here before it is moved: from then on a loss is told to this process.
+  const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
+  const move = { kind: 'extend', holder, id, lease: session.id } as AnyCommand;
+  const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {
+    kept.lose({ why: 'disconnected' });
+    throw error;
+  });
+  if (outcome.kind !== 'refreshed') {
+    kept.lose({ why: 'reclaimed' });
+    throw new NotAcquired(resource, { kind: 'lost' });
+  }
+  const former = pairs[0]?.lease ?? undefined;
+  if (former !== undefined) await runtime.store.revokeLease(former).catch(() => undefined);
+  await handedOut(runtime, kept);
+  kept.check();
+  return parts.shown(kept);
+}

@@ -1,0 +1,53 @@
+/**
+ * The locks of a repository on GitHub, to be shown beside those of the store. Many may look: GitHub is asked at most each
+ * 15 s, by two requests that cost nothing of its rate limit while nothing has changed.
+ */
+import type { Clock } from '../clock.ts';
+import type { LockedIssue, LockManager } from '../github/index.ts';
+
+export interface BoardView {
+  /** `owner/name`; null if the server follows none. */
+  readonly repository: string | null;
+  /** When GitHub was asked; null: never. */
+  readonly asOf: number | null;
+  /** Why what is shown may be old: GitHub could not be asked. */
+  readonly trouble: string | null;
+  readonly locks: readonly LockedIssue[];
+}
+
+export const NO_BOARD: BoardView = { repository: null, asOf: null, trouble: null, locks: [] };
+const FRESH_MS = 15_000;
+
+export class GitHubBoard {
+  readonly #repository: string;
+  readonly #locks: Pick<LockManager, 'listLocks'>;
+  readonly #clock: Clock;
+  #view: BoardView;
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #asking: Promise<void> | undefined;
+
+  constructor(repository: string, locks: Pick<LockManager, 'listLocks'>, clock: Clock) {
+    this.#repository = repository;
+    this.#locks = locks;
+    this.#clock = clock;
+    this.#view = { ...NO_BOARD, repository };
+  }
+
+  async look(): Promise<BoardView> {
+    if (this.#clock.monotonic() - this.#askedAt >= FRESH_MS) {
+      this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    }
+    await this.#asking;
+    return this.#view;
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      const locks = await this.#locks.listLocks();
+      this.#view = { repository: this.#repository, asOf: this.#clock.now(), trouble: null, locks };
+    } catch (error) {
+      this.#view = { ...this.#view, trouble: (error as Error).message };
+    }
+    this.#askedAt = this.#clock.monotonic();
+  }
+}

@@ -1,0 +1,344 @@
+// Programs that know nothing of the store but a URL and a token.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
+import { connect, Failure, HoldLost, NotAcquired, type RemoteSignalbox, ServerRefusal } from 'signalbox/client';
+import { TestClock } from 'signalbox/testing';
+import { root } from '../house/sources.ts';
+import { LOCAL, TestServer } from '../support/server.ts';
+
+const URL_OF_TESTS = 'http://127.0.0.1:7300';
+
+/** The way to the server: a test may lose requests, or the answers to them. */
+class Wire {
+  readonly server: TestServer;
+  readonly sent: { readonly method: string; readonly path: string; readonly key: string | null }[] = [];
+  /** Called before each request goes out; true loses its answer. */
+  losesAnswer: (path: string) => boolean = () => false;
+  isCut = false;
+  /** Ends all streams that are open. */
+  cut = new AbortController();
+
+  constructor(server: TestServer) {
+    this.server = server;
+  }
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const { pathname } = new URL(String(input));
+    const headers = new Headers(init?.headers);
+    this.sent.push({ method: init?.method ?? 'GET', path: pathname, key: headers.get('idempotency-key') });
+    if (this.isCut) throw new TypeError('fetch failed');
+    const signal = AbortSignal.any([this.cut.signal, ...(init?.signal ? [init.signal] : [])]);
+    const response = await this.server.server.fetch(new Request(String(input), { ...init, signal }));
+    if (!this.losesAnswer(pathname)) return response;
+    this.losesAnswer = () => false;
+    await response.body?.cancel();
+    throw new TypeError('terminated');
+  };
+}
+
+let clock: TestClock;
+let server: TestServer;
+let wire: Wire;
+let box: RemoteSignalbox;
+
+beforeEach(async () => {
+  clock = new TestClock();
+  server = new TestServer(await open('memory:', { clock }), { clock });
+  wire = new Wire(server);
+  box = connect(URL_OF_TESTS, { token: LOCAL, fetch: wire.fetch, clock });
+});
+afterEach(async () => {
+  wire.isCut = false;
+  await box.close();
+  await server.close();
+});
+
+/** Lets time pass until the promise is settled: a retry waits for it. */
+async function inTime<T>(promise: Promise<T>): Promise<T> {
+  let isOver = false;
+  const settled = promise.finally(() => (isOver = true));
+  settled.catch(() => undefined);
+  for (let n = 0; n < 500 && !isOver; n++) await clock.advance(50);
+  return settled;
+}
+
+describe('a hold of a client', () => {
+  it('renews itself for as long as the program works, and is free after its release', async () => {
+    const hold = await box.lock('main').acquire({ holder: 'agent:7', reason: 'trying' });
+    await clock.advance(600_000);
+    expect(hold.isValid).toBe(true);
+    expect(await server.box.lock('main').isHeldBy('agent:7')).toBe(true);
+    expect((await box.lock('main').tryAcquire()).ok).toBe(false);
+    expect(await hold.release()).toEqual({ kind: 'released' });
+    expect(await box.lock('main').isFree()).toBe(true);
+  });
+
+  it('aborts its signal before another can have the lock, when no server can be reached', async () => {
+    const hold = await box.lock('main').acquire({ ttlMs: 30_000 });
+    const waiting = server.box.lock('main').acquire({ holder: 'next' });
+    wire.isCut = true;
+    const order: string[] = [];
+    hold.signal.addEventListener('abort', () => order.push('lost'));
+    void waiting.then(() => order.push('next'));
+    await clock.advance(60_000);
+    await waiting;
+    expect(order).toEqual(['lost', 'next']);
+    expect(hold.lost).toBeInstanceOf(HoldLost);
+    expect(hold.lost?.why).toBe('disconnected');
+    expect(() => hold.check()).toThrow(HoldLost);
+    expect(await hold.release()).toEqual({ kind: 'already-lost', why: 'disconnected' });
+  });
+
+  it('survives a server that is away for less than its time', async () => {
+    const hold = await box.lock('main').acquire({ ttlMs: 30_000 });
+    wire.isCut = true;
+    await clock.advance(20_000);
+    wire.isCut = false;
+    await clock.advance(60_000);
+    expect(hold.isValid).toBe(true);
+  });
+
+  it('notices at its next renewal that an administrator took it', async () => {
+    const hold = await box.lock('main').acquire({ ttlMs: 30_000 });
+    await server.box.lock('main').break({ holder: 'ann', reason: 'maintenance' });
+    await clock.advance(15_000);
+    expect(hold.signal.aborted).toBe(true);
+    await expect(box.lock('main').run(() => 'free again')).resolves.toBe('free again');
+  });
+
+  it('is handed out once although the answer got lost, and the same holder re-enters', async () => {
+    wire.losesAnswer = (path) => path.endsWith('/acquire');
+    const hold = await inTime(box.lock('main').acquire({ holder: 'agent:7' }));
+    expect(hold.isReentry).toBe(false);
+    const keys = wire.sent.filter(({ path }) => path.endsWith('/acquire')).map(({ key }) => key);
+    expect(keys).toHaveLength(2);
+    expect(new Set(keys).size).toBe(1);
+    const inner = await box.lock('main').acquire({ holder: 'agent:7' });
+    expect([inner.isReentry, inner.token]).toEqual([true, hold.token]);
+    expect(await inner.release()).toEqual({ kind: 'still-held' });
+    expect(await box.lock('main').isFree()).toBe(false);
+    wire.losesAnswer = (path) => path.endsWith('/release');
+    expect(await inTime(hold.release())).toEqual({ kind: 'released' });
+    expect(await box.lock('main').isFree()).toBe(true);
+  });
+
+  it('of a reader becomes the writer under a new token, and is renewed under it', async () => {
+    const hold = await box.lock('docs').acquire({ mode: 'shared' });
+    const { token } = hold;
+    await hold.upgrade();
+    expect([hold.mode, hold.token > token]).toEqual(['exclusive', true]);
+    await clock.advance(120_000);
+    expect(hold.isValid).toBe(true);
+    await hold.downgrade();
+    expect(await box.lock('docs').inspect()).toMatchObject({ holds: [{ mode: 'shared', token: hold.token }] });
+  });
+
+  it('of several things is all or nothing', async () => {
+    const other = await server.box.lock('b').acquire({ holder: 'other' });
+    const wants = [{ lock: 'b' }, { semaphore: 'a', weight: 2, capacity: 3 }];
+    await expect(box.acquireAll(wants, { waitMs: 0 })).rejects.toThrow(NotAcquired);
+    expect((await box.semaphore('a').inspect()).usedSlots).toBe(0);
+    await other.release();
+    const all = await box.acquireAll(wants);
+    expect(all.holds.map(({ resource }) => resource)).toEqual(['lock/b', 'semaphore/a']);
+    expect(await box.semaphore('a').inspect()).toMatchObject({ usedSlots: 2, availableSlots: 1 });
+    await all.release();
+    expect((await box.survey()).locks.flatMap(({ holds }) => holds)).toEqual([]);
+  });
+});
+
+describe('a wait of a client', () => {
+  it('keeps its place although its connections break, and is granted in its turn', async () => {
+    const held = await server.box.lock('main').acquire({ holder: 'first' });
+    let told = 0;
+    const second = box.lock('main').acquire({ holder: 'second', onWaiting: () => void (told += 1) });
+    await expect.poll(() => told).toBe(1);
+    const third = box.lock('main').acquire({ holder: 'third' });
+    await expect.poll(async () => (await box.lock('main').inspect()).waiting.length).toBe(2);
+    const { cut } = wire;
+    wire.cut = new AbortController();
+    wire.isCut = true;
+    cut.abort(new TypeError('terminated'));
+    await clock.advance(5_000);
+    wire.isCut = false;
+    await clock.advance(2_000);
+    await held.release();
+    const hold = await inTime(second);
+    expect((await box.lock('main').inspect()).waiting.map(({ holder }) => holder)).toEqual(['third']);
+    await hold.release();
+    await (await inTime(third)).release();
+  });
+
+  it('that is over or given up leaves the queue', async () => {
+    await server.box.lock('main').acquire({ holder: 'first' });
+    const late = await inTime(
+      box
+        .lock('main')
+        .acquire({ waitMs: 1_000 })
+        .catch((error: unknown) => error),
+    );
+    expect(late).toBeInstanceOf(NotAcquired);
+    expect((late as NotAcquired).refusal).toMatchObject({ kind: 'timed-out', waitedMs: 1_000 });
+    expect((late as NotAcquired).message).toContain('held by first');
+    const leaving = new AbortController();
+    const given = box.lock('main').acquire({ signal: leaving.signal, onWaiting: () => leaving.abort('enough') });
+    await expect(given).rejects.toMatchObject({ refusal: { kind: 'aborted', reason: 'enough' } });
+    await expect.poll(async () => (await box.lock('main').inspect()).waiting).toEqual([]);
+  });
+
+  it('tells what stands in its way as the library does', async () => {
+    await server.box.lock('main').acquire({ holder: 'first', reason: 'a release' });
+    const attempt = await box.lock('main').tryAcquire({ holder: 'second' });
+    expect(attempt).toMatchObject({ ok: false, kind: 'busy', holders: [{ holder: 'first', reason: 'a release' }] });
+    const full = await box.semaphore('api', { capacity: 2 }).tryAcquire({ weight: 3 });
+    expect(full).toMatchObject({ ok: false, kind: 'impossible' });
+  });
+});
+
+describe('tasks of a client', () => {
+  it('are published once and claimed once although answers get lost', async () => {
+    wire.losesAnswer = (path) => path === '/v1/tasks';
+    expect(await inTime(box.tasks.publish('build-7', { commit: '1a2b3c' }))).toEqual({
+      kind: 'published',
+      id: 'build-7',
+    });
+    await box.tasks.publish('build-8', {});
+    expect(await box.tasks.publish('build-7', {})).toEqual({ kind: 'exists', id: 'build-7', status: 'pending' });
+    wire.losesAnswer = (path) => path.endsWith('/claim');
+    const claim = await inTime(box.tasks.claimNext<{ commit: string }>({ holder: 'worker:1' }));
+    expect([claim.id, claim.data.commit]).toEqual(['build-7', '1a2b3c']);
+    expect(await box.tasks.status('build-8')).toBe('pending');
+    await clock.advance(300_000);
+    expect(claim.isValid).toBe(true);
+    wire.losesAnswer = (path) => path.endsWith('/complete');
+    expect(await inTime(claim.complete({ image: 'app:7' }))).toMatchObject({ kind: 'completed' });
+    expect(await box.tasks.show('build-7')).toMatchObject({ status: 'complete', result: { image: 'app:7' } });
+    expect(await box.tasks.tryClaim('build-7')).toMatchObject({ ok: false, kind: 'finished' });
+    expect(await box.tasks.complete('build-7', { holder: 'worker:2' })).toMatchObject({ kind: 'not-owner' });
+    expect(await box.tasks.requeue('build-7')).toMatchObject({ kind: 'requeued', was: 'complete' });
+    expect(await box.tasks.retry('build-7')).toEqual({ kind: 'unchanged', status: 'pending' });
+    expect(await box.tasks.forget('nothing')).toEqual({ kind: 'missing' });
+    expect((await box.tasks.list()).map(({ id }) => id)).toEqual(['build-7', 'build-8']);
+  });
+
+  it('are waited for, and a wait that was given up takes none', async () => {
+    const leaving = new AbortController();
+    const given = box.tasks.claimNext({ signal: leaving.signal });
+    await expect.poll(() => wire.sent.length).toBe(1);
+    leaving.abort();
+    await expect(given).rejects.toMatchObject({ refusal: { kind: 'aborted' } });
+    const waiting = box.tasks.claimNext({ holder: 'worker:1' });
+    await expect.poll(() => wire.sent.length).toBe(2);
+    await server.box.tasks.publish('a', {});
+    await server.box.tasks.publish('b', {});
+    const claim = await waiting;
+    await expect.poll(async () => (await box.tasks.list({ status: 'running' })).length).toBe(1);
+    expect((await box.tasks.list({ status: 'running' }))[0]?.owner).toBe('worker:1');
+    await claim.release();
+  });
+});
+
+describe('events of a client', () => {
+  it('go on where the stream was cut off, without a gap or a repeat', async () => {
+    const seen: string[] = [];
+    const events = box.events(['lock:acquired', 'task:*'], { since: 0 });
+    const reading = (async () => {
+      for await (const event of events) {
+        seen.push(event.resource);
+        // Records and tasks each have an order of their own.
+        if (seen.includes('lock/end') && seen.includes('task/one')) break;
+      }
+    })();
+    for (let n = 0; n < 5; n++) await server.box.lock(`n-${n}`).tryAcquire();
+    await expect.poll(() => seen.length).toBe(5);
+    const { cut } = wire;
+    wire.cut = new AbortController();
+    cut.abort(new TypeError('terminated'));
+    for (let n = 5; n < 10; n++) await server.box.lock(`n-${n}`).tryAcquire();
+    await server.box.tasks.publish('one', {});
+    await server.box.lock('end').tryAcquire();
+    await inTime(reading);
+    const all = Array.from({ length: 10 }, (_, n) => `lock/n-${n}`);
+    expect(seen.filter((resource) => resource.startsWith('lock/n-'))).toEqual(all);
+    expect(seen.filter((resource) => resource === 'task/one')).toHaveLength(1);
+    await server.box.lock('after').tryAcquire();
+    for await (const event of box.events('lock:acquired', { since: events.place ?? '' })) {
+      expect(event.resource).toBe('lock/after');
+      break;
+    }
+  });
+});
+
+/** Ids, by which requests of others could be withdrawn, and what sessions say of themselves. */
+const HIDDEN = ['about', 'id'];
+
+describe('what a client reads', () => {
+  it('is what the library gives', async () => {
+    await server.box.lock('main').acquireDetached({ holder: 'a', reason: 'why', metadata: { x: 1 }, ttlMs: 60_000 });
+    await server.box.lock('main').askDetached({ holder: 'b' });
+    await server.box.semaphore('api', { capacity: 3 }).acquire({ holder: 'c', weight: 2 });
+    await server.box.lock('rules').configure({ maxHoldMs: 1000, onStale: 'alert' });
+    await server.box.tasks.publish('t', { n: 1 }, { retries: 2 });
+    const [theirs, ours] = [await server.box.survey(), await box.survey()];
+    const plain = (value: unknown): unknown =>
+      JSON.parse(JSON.stringify(value, (key, one) => (HIDDEN.includes(key) ? undefined : one)));
+    expect(plain(ours.locks)).toMatchObject(plain(theirs.locks) as object);
+    expect(plain(ours.semaphores)).toMatchObject(plain(theirs.semaphores) as object);
+    expect(plain(await box.tasks.list())).toEqual(plain(await server.box.tasks.list()));
+    await server.box.members.join('m-1', { metadata: { zone: 'a' } });
+    expect(plain(await box.members.list())).toEqual(plain(await server.box.members.list()));
+    expect(await box.check({ lockFree: 'main' })).toMatchObject({ kind: 'failed' });
+    expect(await box.explain({ lockFree: 'other' })).toMatchObject({ verdict: { kind: 'passed' } });
+    await box.bus.put('config/colour', 'red');
+    expect(await box.bus.get('config/colour')).toBe('red');
+    expect(await box.bus.delete('config/colour')).toEqual({ deleted: 1 });
+    expect(await box.bus.get('config/colour')).toBeNull();
+    expect(await box.pipelines.list()).toEqual([]);
+    expect(await box.pipelines.show('no-such')).toBeUndefined();
+    expect(await box.token()).toMatchObject({ role: 'administrator' });
+  });
+
+  it('is refused with the code of the library, and with what the server said', async () => {
+    const stranger = connect(URL_OF_TESTS, { token: 'wrong', fetch: wire.fetch, clock });
+    const error = await stranger.survey().catch((one: unknown) => one);
+    expect(error).toBeInstanceOf(ServerRefusal);
+    expect([(error as ServerRefusal).code, (error as ServerRefusal).problem.code]).toEqual([
+      'forbidden',
+      'unauthenticated',
+    ]);
+    const viewer = connect(URL_OF_TESTS, { token: await server.token('viewer'), fetch: wire.fetch, clock });
+    await expect(viewer.lock('x').acquire()).rejects.toMatchObject({
+      code: 'forbidden',
+      problem: { code: 'wrong-role' },
+    });
+    expect(() => connect('etcd://x:1', { token: 'x' })).toThrow(Failure);
+    expect(() => connect('http://user:secret@x:1', { token: 'x' })).toThrow(/expected http/);
+    expect(() => connect(URL_OF_TESTS, { token: '' })).toThrow(/token is missing/);
+  });
+
+  it('comes from another server of the store when the first is gone', async () => {
+    wire.isCut = true;
+    const [down, up] = ['http://127.0.0.1:1', 'http://127.0.0.1:2'];
+    const through: typeof fetch = (input, init) => {
+      if (String(input).startsWith(down)) return Promise.reject(new TypeError('fetch failed'));
+      return server.server.fetch(new Request(String(input), init));
+    };
+    const both = connect([down, up], { token: LOCAL, fetch: through, clock });
+    await (await inTime(both.lock('main').acquire())).release();
+    const none = connect(down, { token: LOCAL, fetch: through, clock, retryMs: 1_000 });
+    await expect(inTime(none.survey())).rejects.toMatchObject({ code: 'unavailable' });
+    await expect(inTime(none.lock('x').acquire())).rejects.toMatchObject({ code: 'outcome-unknown' });
+  });
+});
+
+describe('the file that browsers import', () => {
+  it('imports nothing, names nothing of Node, and is small', () => {
+    const code = readFileSync(join(root, 'dist/client/index.js'), 'utf8');
+    expect(code).not.toMatch(/\bimport\b|\brequire\(|node:|\bprocess\.|\bBuffer\b/);
+    expect(gzipSync(code).length).toBeLessThan(12_000);
+  });
+});

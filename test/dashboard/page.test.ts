@@ -1,0 +1,139 @@
+// The dashboard in a real browser: live, by keyboard, back and forward, with hostile names.
+
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launch, LOCAL, Site, visit } from './browser.ts';
+
+let browser: Browser;
+let site: Site;
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  browser = await launch();
+  site = await Site.on();
+});
+afterAll(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+describe.skipIf(!hasBrowser)('the dashboard', () => {
+  it('teaches the first command where nothing was ever held, and fills by itself', async () => {
+    const empty = await Site.on();
+    try {
+      const { page, complaints } = await visit(browser, empty);
+      await page.getByRole('heading', { name: 'The line is clear' }).waitFor();
+      await page.getByText('signalbox run --lock main-branch -- sleep 60', { exact: true }).waitFor();
+      await empty.hold('main-branch', 'first-shell');
+      await page.getByText('first-shell').waitFor();
+      expect(complaints).toEqual([]);
+      await page.context().close();
+    } finally {
+      await empty.close();
+    }
+  });
+
+  it('takes the token out of the address at once, keeps it for the tab alone, and shows nothing without one', async () => {
+    const { page } = await visit(browser, site, { path: '/locks' });
+    await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    expect(page.url()).toBe(`${site.url}/#/locks`);
+    expect(await page.evaluate(() => [sessionStorage.length, localStorage.getItem('signalbox.token')])).toEqual([
+      1,
+      null,
+    ]);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    const other = await page.context().newPage();
+    await other.goto(`${site.url}/#/locks`);
+    await other.getByRole('heading', { name: 'Your token, please' }).waitFor();
+    await other.getByLabel('Token', { exact: true }).fill(LOCAL);
+    await other.getByRole('button', { name: 'Show the board' }).click();
+    await other.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    await page.context().close();
+  });
+
+  it('shows within a moment what others do: who holds, who waits, who has it then', async () => {
+    const { page, complaints } = await visit(browser, site, { path: '/locks/live' });
+    await page.getByText('Free. The next to ask gets it').waitFor();
+    const { token } = await site.hold('live', 'agent:1', { reason: 'to be seen' });
+    await page.locator('.big', { hasText: 'agent:1' }).waitFor();
+    await page.getByText('to be seen').waitFor();
+    await site.hold('live', 'agent:2');
+    await page.locator('.queue.row', { hasText: 'agent:2' }).waitFor();
+    await page.getByText('Everyone here waits, in the end, for agent:1').waitFor();
+    await site.release('live', 'agent:1', token);
+    await page.locator('.big', { hasText: 'agent:2' }).waitFor();
+    await page.getByText('Nobody stands at the signal.').waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('is used by keyboard: views, rows, palette, map of the keys, back and forward', async () => {
+    await site.hold('keys-a', 'agent:1');
+    const { page, complaints } = await visit(browser, site);
+    await page.getByText('All clear').waitFor();
+    await page.keyboard.press('g');
+    await page.keyboard.press('l');
+    await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    await page.keyboard.press('f');
+    await page.keyboard.type('keys-');
+    await page.getByText('1 of').waitFor();
+    expect(page.url()).toBe(`${site.url}/#/locks?q=keys-`);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'lock/keys-a' }).waitFor();
+    await page.keyboard.press('/');
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.type('semaph');
+    await page.keyboard.press('Enter');
+    await page.getByText('No semaphore yet').waitFor();
+    await page.goBack();
+    await page.getByRole('heading', { name: 'lock/keys-a' }).waitFor();
+    await page.goBack();
+    await page.getByText('1 of').waitFor();
+    await page.goForward();
+    await page.getByRole('heading', { name: 'lock/keys-a' }).waitFor();
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(0);
+    const theme = (): Promise<string | undefined> => page.evaluate(() => document.documentElement.dataset['theme']);
+    expect(await theme()).toBe('dark');
+    await page.keyboard.press('d');
+    expect(await theme()).toBe('light');
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('shows hostile names and metadata as text', async () => {
+    const names = [
+      '<script>alert(1)</script>',
+      '<img src=x onerror=alert(1)>',
+      'مرحبا-world',
+      'a/b?c#d',
+      'x'.repeat(200),
+    ];
+    const metadata = {
+      html: '<b onmouseover=alert(1)>x</b>',
+      long: 'y'.repeat(60_000),
+      turned: '\u202edrow',
+      nul: '\u0000',
+    };
+    for (const name of names)
+      await site.hold(name, '"><script>alert(2)</script>', { reason: `<i>${name}</i>`, metadata });
+    const { page, complaints } = await visit(browser, site, { path: '/locks' });
+    await page.getByRole('heading', { name: 'Locks', level: 1 }).waitFor();
+    let alerts = 0;
+    page.on('dialog', (dialog) => (alerts++, void dialog.dismiss()));
+    for (const name of names) {
+      await page.goto(`${site.url}/#/locks/${encodeURIComponent(name)}`);
+      await page.getByRole('heading', { level: 1, name: `lock/${name}`, exact: true }).waitFor();
+      await page.locator('.facts', { hasText: '<b onmouseover=alert(1)>x</b>' }).waitFor();
+    }
+    expect(await page.locator('main script, main img, main i:not(:empty):not(.name > i)').count()).toBe(0);
+    // Nothing makes the page wider than its window.
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    expect([alerts, complaints]).toEqual([0, []]);
+    await page.context().close();
+  });
+});
