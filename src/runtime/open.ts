@@ -183,12 +183,13 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     if (!Failure.is(error, 'forbidden') || given !== undefined || (process.env['SIGNALBOX_URL'] ?? '') !== '')
       throw error;
     const wayOut =
-      'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
-      'have signalbox serve run outside, and use its HTTP API';
+      'use the MCP server signalbox mcp, which a coding agent starts outside of it; or start signalbox serve outside, and use ' +
+      'its HTTP API or its /mcp; or name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet ' +
+      'must name the same)';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',
-      `${error.message}. This is the store that everybody here shares; from inside a sandbox ${wayOut}`,
+      `${error.message}. This is the store that everybody here shares. Inside a sandbox: ${wayOut}`,
       { cause: error },
     );
   }
