@@ -64,7 +64,10 @@ export class DetachedSeat implements Seat {
   }
 
   async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
-    return this.#told(of, await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal }));
+    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal });
+    // Nobody hears the answer: what was granted keeps its short lease, and is collected later or goes back.
+    if (signal.aborted) return { kind: 'waiting', ticket, position: undefined, holders: [] };
+    return this.#told(of, answer);
   }
 
   async withdraw({ ticket, holder, ...of }: QueuePlace): Promise<boolean> {

@@ -24,6 +24,8 @@ export interface McpOptions {
   readonly notifiesLegacy: boolean;
 }
 
+const MOST_PROBLEMS = 5;
+
 /** Lists stay the same for as long as the server runs; what is in use changes all the time. */
 const STEADY = { ttlMs: 3_600_000, cacheScope: 'private' } as const;
 const FLEETING = { ttlMs: 0, cacheScope: 'private' } as const;
@@ -107,7 +109,11 @@ async function answered(tool: Tool, given: unknown, call: ToolCall): Promise<Tol
 }
 
 function wrongInput({ name, input }: Tool, { issues }: z.ZodError): Told {
-  const problems = issues.slice(0, 10).map(problemTold).join('; ');
+  // An unknown name explains most of the other problems.
+  const isUnknown = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys';
+  const sorted = [...issues.filter(isUnknown), ...issues.filter((issue) => !isUnknown(issue))].slice(0, MOST_PROBLEMS);
+  const more = issues.length > MOST_PROBLEMS ? '; and more' : '';
+  const problems = sorted.map(problemTold).join('; ') + more;
   const fields = Object.keys((input as unknown as { readonly shape: object }).shape);
   const takes = fields.length === 0 ? 'it takes none' : `it takes ${fields.join(', ')}`;
   const next = `Correct the arguments (${takes}) and call again.`;

@@ -202,6 +202,41 @@ export function urlAgent(
   );
 }
 
+function aboutClient(extensions: object): object {
+  return {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'task-client', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': { extensions },
+  };
+}
+
+/** The same over stdio, in this process. */
+export function streamWithTasks(place: Place): {
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever comes
+  readonly request: (method: string, params: object) => Promise<any>;
+  readonly close: () => Promise<void>;
+} {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const ended = serveStreams(place.box, input, output, optionsOf(place));
+  const lines = new Lines(input, output);
+  const waiting = new Map<unknown, (message: unknown) => void>();
+  lines.onmessage = (message) => waiting.get((message as { id?: unknown }).id)?.(message);
+  void lines.start();
+  let id = 0;
+  return {
+    request: (method, params) => {
+      const own = ++id;
+      const _meta = aboutClient({ 'io.modelcontextprotocol/tasks': {} });
+      void lines.send({ jsonrpc: '2.0', id: own, method, params: { ...params, _meta } });
+      return new Promise((resolve) => waiting.set(own, resolve));
+    },
+    close: async () => {
+      await lines.close();
+      await ended;
+    },
+  };
+}
+
 /** A request by hand, of a client that takes tasks: the official one does not, yet. */
 export async function requestWithTasks(
   server: TestServer,
@@ -217,14 +252,7 @@ export async function requestWithTasks(
     '/mcp',
     {
       ...{ jsonrpc: '2.0', id: 1, method },
-      params: {
-        ...params,
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientInfo': { name: 'task-client', version: '1' },
-          'io.modelcontextprotocol/clientCapabilities': { extensions },
-        },
-      },
+      params: { ...params, _meta: aboutClient(extensions) },
     },
     {
       token,

@@ -7,7 +7,7 @@ import { TOOLS } from '../../src/mcp/index.ts';
 import type { TestServer } from '../support/server.ts';
 import { type Agent, httpAgent, mcpServerOn, streamAgent } from './agents.ts';
 
-const RUNS = 25;
+const RUNS = 12;
 
 let boxes: Signalbox[];
 let server: TestServer;

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Signalbox } from 'signalbox';
-import { type Agent, answerIn, requestWithTasks } from './agents.ts';
+import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
 import { isSettled, Stage, type Way, WAYS } from './stage.ts';
 
 let stage: Stage;
@@ -296,6 +296,31 @@ describe('over HTTP', () => {
 });
 
 describe('over stdio', () => {
+  it('a wait is a task too, whose answer can be asked for again', async () => {
+    const { a, token, box } = await begin('stdio');
+    const { request, close } = streamWithTasks({ box: await stage.box(), clock: stage.clock });
+    const calling = request('tools/call', {
+      name: 'acquire',
+      arguments: { name: 'main', holder: 't', waitSeconds: 600 },
+    });
+    await stage.pass(5);
+    const { taskId } = (await calling).result;
+    expect((await request('tasks/get', { taskId })).result).toMatchObject({
+      resultType: 'complete',
+      status: 'working',
+    });
+    await a.call('release', { name: 'main', holder: 'a', token });
+    await stage.turns();
+    const { result } = await request('tasks/get', { taskId });
+    expect(result).toMatchObject({
+      status: 'completed',
+      result: { structuredContent: { status: 'granted', holder: 't' } },
+    });
+    expect((await request('tasks/get', { taskId })).result.result).toEqual(result.result);
+    expect(await holders(box)).toEqual(['t']);
+    await close();
+  });
+
   it('the end of the client releases what it holds, and what it waits for', async () => {
     const { a, b, c, box } = await begin('stdio');
     await b.call('acquire', { name: 'other', holder: 'b' });

@@ -165,12 +165,17 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
   const who = input.holder ?? call.newHolder();
   refuseForeign(caller, who);
   const wait = waitOf(call, seconds * 1000);
-  const want = { ...asked, kind: which, holder: who, waits: wait.totalMs > 0 };
+  const whole = which === 'lock' ? { mode: input.mode ?? 'exclusive' } : { slots: input.slots ?? 1 };
+  const want = { ...asked, ...whole, kind: which, holder: who, waits: wait.totalMs > 0 };
   const maxHoldMs = minutes === undefined ? limits.maxHoldMs : minutes * 60_000;
   const since = clock.now();
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const first = await seat.ask({ ...want, maxHoldMs });
-    if (first.kind === 'granted') return grantedTold(first);
+    if (first.kind === 'granted') {
+      // The client is gone, and nobody else knows of this hold.
+      if (signal.aborted && !first.isHeldBefore) await seat.release({ kind: which, name: input.name }, first);
+      return grantedTold(first);
+    }
     if (first.kind === 'gone') continue;
     const place: QueuePlace = {
       ...{ of: 'hold', kind: which, name: input.name, holder: who, ticket: first.ticket },
