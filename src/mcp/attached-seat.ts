@@ -271,7 +271,7 @@ export class AttachedSeat implements Seat {
   }
 
   async #within(settled: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
+    if (signal.aborted || ms <= 0) return;
     await new Promise<void>((resolve) => {
       const timer = this.#clock.timer(ms, resolve);
       const over = (): void => {

@@ -299,6 +299,7 @@ describe('over stdio', () => {
   it('a wait is a task too, whose answer can be asked for again', async () => {
     const { a, token, box } = await begin('stdio');
     const { request, close } = streamWithTasks({ box: await stage.box(), clock: stage.clock });
+    expect((await request('server/discover', {})).result).toMatchObject({ capabilities: { extensions: {} } });
     const calling = request('tools/call', {
       name: 'acquire',
       arguments: { name: 'main', holder: 't', waitSeconds: 600 },
