@@ -52,8 +52,8 @@ interface Kept {
   ended?: string;
 }
 
-/** So many holds that ended by themselves are remembered, to tell their holders why. */
-const MOST_ENDED = 1_000;
+/** So many answers are remembered, and so many holds that ended by themselves, to tell their holders why. */
+const MOST_REMEMBERED = 1_000;
 
 export class AttachedSeat implements Seat {
   readonly renewsItself = true;
@@ -62,6 +62,8 @@ export class AttachedSeat implements Seat {
   readonly #clock: Clock;
   readonly #pending = new Map<string, Pending>();
   readonly #kept = new Map<string, Kept>();
+  /** By ticket. */
+  readonly #collected = new Map<string, Granted>();
 
   constructor(box: Signalbox, limits: McpLimits, clock: Clock) {
     this.#box = box;
@@ -105,10 +107,26 @@ export class AttachedSeat implements Seat {
 
   async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
     const pending = this.#pendingOf(ticket, holder, of);
-    if (pending === undefined) return { kind: 'gone' };
+    if (pending === undefined) return this.#answeredBefore(ticket, holder);
     pending.window?.cancel();
     await this.#within(pending.settled, waitMs, signal);
-    return this.#answer(pending);
+    if (!signal.aborted) return this.#answer(pending);
+    // Nobody hears the answer: what was granted waits to be collected, or goes back.
+    this.#openWindow(pending);
+    return { kind: 'waiting', ticket, position: undefined, holders: [] };
+  }
+
+  /** The answer to a poll may be lost on its way, so it is given again for as long as the hold lasts. */
+  #answeredBefore(ticket: string, holder: string): Asked {
+    const granted = this.#collected.get(ticket);
+    if (granted === undefined || granted.holder !== holder) return { kind: 'gone' };
+    const kept = this.#kept.get(keyOf(granted.resource, granted));
+    return kept !== undefined && kept.ended === undefined && kept.hold.isValid ? granted : { kind: 'gone' };
+  }
+
+  #openWindow(pending: Pending): void {
+    pending.window?.cancel();
+    pending.window = this.#clock.timer(this.#limits.windowMs, () => void this.#abandon(pending));
   }
 
   /** Hands out the hold, or tells how the request waits; from then on the window runs. */
@@ -122,9 +140,13 @@ export class AttachedSeat implements Seat {
     if (hold !== undefined) {
       this.#pending.delete(ticket);
       if (!hold.isValid) throw new NotAcquired(hold.resource, { kind: 'lost' });
-      return this.#granted(hold, want.maxHoldMs);
+      const granted = this.#granted(hold, want.maxHoldMs);
+      this.#collected.set(ticket, granted);
+      const [oldest] = this.#collected.keys();
+      if (this.#collected.size > MOST_REMEMBERED && oldest !== undefined) this.#collected.delete(oldest);
+      return granted;
     }
-    pending.window = this.#clock.timer(this.#limits.windowMs, () => void this.#abandon(pending));
+    this.#openWindow(pending);
     return this.#queued(ticket, want);
   }
 
@@ -173,6 +195,8 @@ export class AttachedSeat implements Seat {
 
   #keep(hold: AnyHold, maxHoldMs: number): void {
     const key = keyOf(hold.resource, hold);
+    // Two calls may wait at one place; the second hears of the same hold.
+    if (this.#kept.has(key)) return;
     const kept: Kept = { hold, limit: this.#limit(key, maxHoldMs) };
     this.#kept.set(key, kept);
     hold.signal.addEventListener('abort', () => this.#end(key, hold.lost?.message ?? 'it was lost'), { once: true });
@@ -194,7 +218,7 @@ export class AttachedSeat implements Seat {
     kept.ended = why;
     const ended = [...this.#kept].filter(([, one]) => one.ended !== undefined);
     const [oldest] = ended;
-    if (ended.length > MOST_ENDED && oldest !== undefined) this.#kept.delete(oldest[0]);
+    if (ended.length > MOST_REMEMBERED && oldest !== undefined) this.#kept.delete(oldest[0]);
   }
 
   async renew(of: Named, claim: HoldClaim, maxHoldMs: number | undefined): Promise<Renewed> {
@@ -232,11 +256,6 @@ export class AttachedSeat implements Seat {
     return { kind: outcome.kind === 'released' ? 'released' : 'not-owner' };
   }
 
-  /** Why a hold of this process ended by itself, if it did. */
-  whyLost({ kind, name }: Named, { holder, token }: HoldClaim): string | undefined {
-    return this.#kept.get(keyOf(`${kind}/${name}`, { holder, token }))?.ended;
-  }
-
   async claim({ task, waitMs, capabilities = [], ...wanted }: ClaimWanted): Promise<ClaimedTask> {
     const { tasks } = this.#box;
     const options = { ...wanted, capabilities, waitMs };
@@ -252,7 +271,7 @@ export class AttachedSeat implements Seat {
   }
 
   async #within(settled: Promise<void>, ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return;
+    if (signal.aborted || ms <= 0) return;
     await new Promise<void>((resolve) => {
       const timer = this.#clock.timer(ms, resolve);
       const over = (): void => {

@@ -38,31 +38,36 @@ export class DetachedSeat implements Seat {
     const { kind, holder, waits, slots, capacity, mode, reason, priority, maxHoldMs } = want;
     const of = resourceOf(this.#box, want, capacity);
     const own = kind === 'lock' ? { mode } : { weight: slots };
-    if (waits) {
-      // A client that asks again, because its connection broke, goes on at its place instead of standing there twice.
-      const before = await this.#waiting(want);
-      if (before !== undefined) return { kind: 'waiting', ticket: before, position: undefined, holders: [] };
-    }
     const answer = await of.askDetached({
       ...(given({ reason, priority, maxHoldMs, ...own }) as object),
       ...{ holder, ttlMs: this.#limits.windowMs },
       ...(!waits && { strategy: 'fail-fast' }),
     } as never);
-    return this.#told(want, answer);
+    // A client that asks again, because its connection broke, goes on at its place instead of standing there twice.
+    const before = answer.kind === 'waiting' ? await this.#placeBefore(want, answer.ticket) : undefined;
+    if (before === undefined || answer.kind !== 'waiting') return this.#told(want, answer);
+    await of.withdraw({ ticket: answer.ticket, holder });
+    return { ...answer, ticket: before };
   }
 
-  async #waiting({ kind, name, holder, mode = 'exclusive', slots = 1 }: Want): Promise<string | undefined> {
+  /** The ticket of an earlier request of the same holder for the same. */
+  async #placeBefore(
+    { kind, name, holder, mode = 'exclusive', slots = 1 }: Want,
+    ticket: string,
+  ): Promise<string | undefined> {
     const { locks, semaphores } = await this.#box.survey({ resource: { kind, name } });
     const queue = [...locks, ...semaphores].flatMap(({ waiting }) => waiting);
-    const isSame = kind === 'lock' ? { mode } : { weight: slots };
-    return queue.find(
-      (one) =>
-        one.holder === holder && Object.entries(isSame).every(([field, value]) => one[field as 'mode'] === value),
-    )?.id;
+    const [first] = queue.filter(
+      (one) => one.holder === holder && (kind === 'lock' ? one.mode === mode : one.weight === slots),
+    );
+    return first?.id === ticket ? undefined : first?.id;
   }
 
   async collect({ ticket, holder, ...of }: QueuePlace, waitMs: number, signal: AbortSignal): Promise<Asked> {
-    return this.#told(of, await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal }));
+    const answer = await resourceOf(this.#box, of).collect({ ticket, holder }, { waitMs, signal });
+    // Nobody hears the answer: what was granted keeps its short lease, and is collected later or goes back.
+    if (signal.aborted) return { kind: 'waiting', ticket, position: undefined, holders: [] };
+    return this.#told(of, answer);
   }
 
   async withdraw({ ticket, holder, ...of }: QueuePlace): Promise<boolean> {

@@ -30,7 +30,8 @@ export function mcpOverHttp(
     (context) => {
       const caller = context.authInfo?.extra?.['caller'] as Caller;
       // A client of the older generation has no stream over which it could be told.
-      return mcpServer({ box, caller, clock, limits, seat }, context, { version, notifiesLegacy: false });
+      const gone = context.requestInfo?.signal;
+      return mcpServer({ box, caller, clock, limits, seat, gone }, context, { version, notifiesLegacy: false });
     },
     { bus: updates },
   );

@@ -1,6 +1,5 @@
 /** The MCP server of one caller: its tools, resources and prompt, for both generations of the protocol. */
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
   McpServer,
   type McpRequestContext,
@@ -15,7 +14,7 @@ import { randomHex } from '../host/random.ts';
 import { ETIQUETTE, INSTRUCTIONS } from './etiquette.ts';
 import { addResources } from './resources.ts';
 import { failureTold, refused, resultOf, type Told } from './result.ts';
-import { addTasks, taskResult, TASKS } from './tasks.ts';
+import { addTasks, takesTasks, taskResult, TASKS } from './tasks.ts';
 import { answerSchema, type Desk, type TaskMade, type Tool, type ToolCall } from './tool.ts';
 import { TOOLS } from './tools/index.ts';
 
@@ -24,6 +23,8 @@ export interface McpOptions {
   /** Whether a client of the older generation can be told that a resource changed. */
   readonly notifiesLegacy: boolean;
 }
+
+const MOST_PROBLEMS = 5;
 
 /** Lists stay the same for as long as the server runs; what is in use changes all the time. */
 const STEADY = { ttlMs: 3_600_000, cacheScope: 'private' } as const;
@@ -108,7 +109,11 @@ async function answered(tool: Tool, given: unknown, call: ToolCall): Promise<Tol
 }
 
 function wrongInput({ name, input }: Tool, { issues }: z.ZodError): Told {
-  const problems = issues.slice(0, 10).map(problemTold).join('; ');
+  // An unknown name explains most of the other problems.
+  const isUnknown = ({ code }: z.core.$ZodIssue): boolean => code === 'unrecognized_keys';
+  const sorted = [...issues.filter(isUnknown), ...issues.filter((issue) => !isUnknown(issue))].slice(0, MOST_PROBLEMS);
+  const more = issues.length > MOST_PROBLEMS ? '; and more' : '';
+  const problems = sorted.map(problemTold).join('; ') + more;
   const fields = Object.keys((input as unknown as { readonly shape: object }).shape);
   const takes = fields.length === 0 ? 'it takes none' : `it takes ${fields.join(', ')}`;
   const next = `Correct the arguments (${takes}) and call again.`;
@@ -122,21 +127,16 @@ function problemTold({ path, message, ...issue }: z.core.$ZodIssue): string {
   return where === '' ? message : `${where}: ${message.replace(/^Invalid input: /, '')}`;
 }
 
-/** What a request of the newer generation says of its client. */
-interface Envelope {
-  readonly [CLIENT_CAPABILITIES_META_KEY]?: { readonly extensions?: object };
-  readonly [CLIENT_INFO_META_KEY]?: { readonly name?: string };
-}
-
-function callOf(desk: Desk, { server }: McpServer, { mcpReq }: ServerContext): ToolCall {
+function callOf(desk: Desk, { server }: McpServer, ctx: ServerContext): ToolCall {
+  const { mcpReq } = ctx;
   const { envelope, _meta, signal } = mcpReq;
-  const told = (envelope ?? {}) as Envelope;
-  const declared = told[CLIENT_CAPABILITIES_META_KEY]?.extensions;
+  const told = (envelope ?? {}) as { readonly [CLIENT_INFO_META_KEY]?: { readonly name?: string } };
   const client = told[CLIENT_INFO_META_KEY]?.name ?? server.getClientVersion()?.name;
   const token = _meta?.progressToken;
   return {
-    ...{ ...desk, signal },
-    takesTasks: declared !== undefined && TASKS in declared,
+    ...desk,
+    signal: desk.gone === undefined ? signal : AbortSignal.any([signal, desk.gone]),
+    takesTasks: takesTasks(ctx),
     progress:
       token === undefined
         ? undefined

@@ -3,7 +3,14 @@
  * the whole request, so nothing is kept here: any server of the store answers for it.
  */
 import { createHash } from 'node:crypto';
-import { type McpServer, ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type McpServer,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { refuseForeign } from '../server/acting.ts';
 import { Problem } from '../server/problem.ts';
@@ -31,22 +38,37 @@ export function taskResult(desk: Desk, { task, message }: TaskMade): Readonly<Re
 export function addTasks({ server }: McpServer, desk: Desk): void {
   const params = z.looseObject({ taskId: z.string() });
   server.setRequestHandler('tasks/get', { params }, async ({ taskId }, ctx) => {
+    refuseUnlessTaken(ctx);
     const place = placeNamed(desk, taskId);
     const found = await answered(() => progressOf(desk, place, ctx.mcpReq.signal));
     const task = taskOf(desk, place);
     if ('waits' in found) return { ...task, status: 'working', statusMessage: found.waits };
     return { ...task, status: 'completed', statusMessage: found.done.message, result: resultOf(found.done) };
   });
-  server.setRequestHandler('tasks/cancel', { params }, async ({ taskId }) => {
+  server.setRequestHandler('tasks/cancel', { params }, async ({ taskId }, ctx) => {
+    refuseUnlessTaken(ctx);
     const place = placeNamed(desk, taskId);
     if (place.of === 'hold') await answered(async () => ({ waits: String(await desk.seat.withdraw(place)) }));
     return {};
   });
   // No task asks its client for anything.
-  server.setRequestHandler('tasks/update', { params }, ({ taskId }) => {
+  server.setRequestHandler('tasks/update', { params }, ({ taskId }, ctx) => {
+    refuseUnlessTaken(ctx);
     placeNamed(desk, taskId);
     return {};
   });
+}
+
+/** Whether this very request says that its client takes tasks: what it said before does not count. */
+export function takesTasks({ mcpReq: { envelope } }: ServerContext): boolean {
+  const told = (envelope ?? {}) as { readonly [CLIENT_CAPABILITIES_META_KEY]?: { readonly extensions?: object } };
+  const { extensions } = told[CLIENT_CAPABILITIES_META_KEY] ?? {};
+  return extensions !== undefined && TASKS in extensions;
+}
+
+function refuseUnlessTaken(ctx: ServerContext): void {
+  if (takesTasks(ctx)) return;
+  throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
 }
 
 function taskOf({ clock, limits }: Desk, place: Place): Readonly<Record<string, unknown>> {

@@ -17,6 +17,8 @@ export interface Desk {
   readonly caller: Caller;
   readonly clock: Clock;
   readonly limits: McpLimits;
+  /** Aborts when the client is gone, where the transport knows. */
+  readonly gone?: AbortSignal | undefined;
 }
 
 export interface ToolCall extends Desk {

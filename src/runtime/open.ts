@@ -211,7 +211,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',
-      `${error.message}. This is the store that everybody here shares; from inside a sandbox ${wayOut}`,
+      `${error.message}. This is the store that everybody here shares. Inside a sandbox: ${wayOut}`,
       { cause: error },
     );
   }

@@ -15,7 +15,7 @@ function run(script: string, ...args: readonly string[]): { readonly status: num
 }
 
 describe('a script that takes minutes', () => {
-  it.each(['bench', 'test', 'test-install', 'simulate'])('says how it is used: %s', (script) => {
+  it.each(['bench', 'test', 'test-install', 'simulate', 'mcp-conformance'])('says how it is used: %s', (script) => {
     const { status, printed } = run(script, '--help');
     expect(status).toBe(0);
     expect(printed).toMatch(/Example|Usage/);

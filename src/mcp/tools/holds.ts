@@ -24,6 +24,8 @@ import {
 } from './fields.ts';
 
 const DEFAULT_WAIT_SECONDS = 300;
+/** A place that is lost at once is asked for again, so often. */
+const MOST_TRIES = 3;
 
 export const holds: readonly Tool[] = [
   tool({
@@ -163,32 +165,43 @@ async function acquire(input: Acquire, call: ToolCall): Promise<Told | TaskMade>
   const who = input.holder ?? call.newHolder();
   refuseForeign(caller, who);
   const wait = waitOf(call, seconds * 1000);
-  const want = { ...asked, kind: which, holder: who, waits: wait.totalMs > 0 };
+  const whole = which === 'lock' ? { mode: input.mode ?? 'exclusive' } : { slots: input.slots ?? 1 };
+  const want = { ...asked, ...whole, kind: which, holder: who, waits: wait.totalMs > 0 };
   const maxHoldMs = minutes === undefined ? limits.maxHoldMs : minutes * 60_000;
-  const first = await seat.ask({ ...want, maxHoldMs });
-  if (first.kind === 'granted') return grantedTold(first);
-  if (first.kind === 'gone') return lostTold(`${which}/${input.name}`);
   const since = clock.now();
-  const place: QueuePlace = {
-    ...{ of: 'hold', kind: which, name: input.name, holder: who, ticket: first.ticket },
-    ...{ since, until: since + wait.totalMs },
-  };
-  try {
-    return await goOn(call, place, wait.blockMs, wait.goesOn);
-  } finally {
-    // The client does not know its ticket, so nobody would ever ask for it.
-    if (signal.aborted) await seat.withdraw(place);
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const first = await seat.ask({ ...want, maxHoldMs });
+    if (first.kind === 'granted') {
+      // The client is gone, and nobody else knows of this hold.
+      if (signal.aborted && !first.isHeldBefore) await seat.release({ kind: which, name: input.name }, first);
+      return grantedTold(first);
+    }
+    if (first.kind === 'gone') continue;
+    const place: QueuePlace = {
+      ...{ of: 'hold', kind: which, name: input.name, holder: who, ticket: first.ticket },
+      ...{ since, until: since + wait.totalMs },
+    };
+    try {
+      const answer = await goOn(call, place, wait.blockMs - (clock.now() - since), wait.goesOn);
+      // An earlier call of the same holder, at whose place this one waits, may have been given up meanwhile.
+      if ('task' in answer || answer.status !== 'lost' || signal.aborted) return answer;
+    } finally {
+      // The client does not know its ticket, so nobody would ever ask for it.
+      if (signal.aborted) await seat.withdraw(place);
+    }
   }
+  return lostTold(`${which}/${input.name}`);
 }
 
 /** Waits on, for as long as this call may block. */
-async function goOn(call: ToolCall, place: QueuePlace, blockMs: number, goesOn: boolean): Promise<Told | TaskMade> {
-  const { seat, signal, takesTasks } = call;
+async function goOn(call: ToolCall, place: QueuePlace, leftMs: number, goesOn: boolean): Promise<Told | TaskMade> {
+  const { seat, signal, takesTasks, clock } = call;
+  const blockMs = Math.max(0, leftMs);
   const answer = await reporting(call, blockMs, () => positionTold(call, place), seat.collect(place, blockMs, signal));
   if (answer.kind !== 'waiting') return collectedTold(place, answer);
   if (!goesOn) {
     await seat.withdraw(place);
-    return busyTold(place, answer, blockMs);
+    return busyTold(place, answer, clock.now() - place.since);
   }
   if (takesTasks) return { task: place, message: lineTold(place, answer) };
   return waitingTold(place, answer);

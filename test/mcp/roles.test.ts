@@ -1,0 +1,67 @@
+// What a token allows over MCP is what it allows over HTTP.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { open } from 'signalbox';
+import type { TestServer } from '../support/server.ts';
+import { GENERATIONS, httpAgent, mcpServerOn, requestWithTasks } from './agents.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = mcpServerOn({ box: await open('memory:'), limits: { taskAfterMs: 0 } });
+});
+afterAll(() => server.close());
+
+async function toolsOf(token: string): Promise<readonly string[]> {
+  const agent = await httpAgent('2026-07-28', server, token);
+  return (await agent.client.listTools()).tools.map(({ name }) => name);
+}
+
+describe('a token over MCP', () => {
+  it('shows the tools that its role allows, and lets no others be called', async () => {
+    const [viewer, worker] = [await server.token('viewer'), await server.token('worker')];
+    expect(await toolsOf(viewer)).toEqual(['status', 'guard_check', 'events', 'members']);
+    expect(await toolsOf(worker)).not.toContain('break_lock');
+    expect(await toolsOf(worker)).toContain('acquire');
+    for (const generation of GENERATIONS) {
+      const agent = await httpAgent(generation, server, viewer);
+      await expect(agent.call('acquire', { name: 'main' })).rejects.toThrow(
+        /there is no tool "acquire" for this token/,
+      );
+      expect(await agent.call('guard_check', { condition: { fileExists: '/etc/passwd' } })).toMatchObject({
+        ...{ status: 'wrong-role', isError: true },
+      });
+      expect(await agent.call('guard_check', { condition: { lockFree: 'main' } })).toMatchObject({ status: 'passed' });
+    }
+    expect(await server.box.lock('main').isFree()).toBe(true);
+  });
+
+  it('acts only for its own holders, with tickets and tasks of others too', async () => {
+    const token = await server.token('worker', { holders: ['agent:*'] });
+    const agent = await httpAgent('2026-07-28', server, token);
+    const granted = await agent.call('acquire', { name: 'bound' });
+    expect(granted['holder']).toMatch(/^agent:[0-9a-f]+$/);
+    expect(await agent.call('acquire', { name: 'bound', holder: 'ci' })).toMatchObject({
+      status: 'foreign-holder',
+      isError: true,
+    });
+    expect(await agent.call('renew', { holder: 'ci' })).toMatchObject({ status: 'foreign-holder' });
+    expect(await agent.call('status', { holder: 'ci' })).toMatchObject({ status: 'foreign-holder' });
+    const calling = { name: 'acquire', arguments: { name: 'bound', holder: 'ci', waitSeconds: 600 } };
+    const { taskId } = (await requestWithTasks(server, 'tools/call', calling)).result;
+    expect(await agent.call('wait', { ticket: taskId })).toMatchObject({ status: 'foreign-holder' });
+    expect(await agent.call('release', { ticket: taskId })).toMatchObject({ status: 'foreign-holder' });
+    expect((await requestWithTasks(server, 'tasks/get', { taskId }, token)).error.message).toContain('acts only for');
+    expect((await requestWithTasks(server, 'tasks/cancel', { taskId }, token)).error.message).toContain(
+      'acts only for',
+    );
+    expect((await requestWithTasks(server, 'tasks/get', { taskId })).result.status).toBe('working');
+  });
+
+  it('is needed, on loopback too; a page of another site gets nothing', async () => {
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+    expect(await server.post('/mcp', list, { token: '' })).toMatchObject({ status: 401 });
+    expect(await server.post('/mcp', list, { token: 'sbx_guessed' })).toMatchObject({ status: 401 });
+    const foreign = { headers: { Origin: 'https://evil.example' } };
+    expect(await server.post('/mcp', list, foreign)).toMatchObject({ status: 403 });
+  });
+});

@@ -1,0 +1,342 @@
+// Waits that outlast a call, and requests that nobody asks for any more.
+
+import { afterEach, describe, expect, it } from 'vitest';
+import type { Signalbox } from 'signalbox';
+import { type Agent, answerIn, requestWithTasks, streamWithTasks } from './agents.ts';
+import { isSettled, Stage, type Way, WAYS } from './stage.ts';
+
+let stage: Stage;
+afterEach(() => stage.close());
+
+async function waiters(box: Signalbox, name = 'main'): Promise<readonly string[]> {
+  const { locks } = await box.survey({ resource: { kind: 'lock', name } });
+  return locks.flatMap(({ waiting }) => waiting.map(({ holder }) => holder));
+}
+
+async function holders(box: Signalbox, name = 'main'): Promise<readonly string[]> {
+  const { locks } = await box.survey({ resource: { kind: 'lock', name } });
+  return locks.flatMap(({ holds }) => holds.filter(({ isStale }) => !isStale).map(({ holder }) => holder));
+}
+
+/** Three agents and an onlooker; the first holds the lock. */
+async function begin(way: Way): Promise<{ a: Agent; b: Agent; c: Agent; token: number; box: Signalbox }> {
+  stage = new Stage(way);
+  const [a, b, c] = [await stage.agent(), await stage.agent('2025-11-25'), await stage.agent()];
+  const { token } = await a.call('acquire', { name: 'main', holder: 'a', reason: 'merging' });
+  return { a, b, c, token: token as number, box: await stage.box() };
+}
+
+/** Asks, and lets the time pass in which the call blocks. */
+async function ticketOf(agent: Agent, holder: string): Promise<string> {
+  const asking = agent.call('acquire', { name: 'main', holder });
+  await stage.pass(45);
+  const answer = await asking;
+  expect(answer).toMatchObject({
+    status: 'waiting',
+    isError: false,
+    position: 1,
+    holders: [{ holder: 'a', reason: 'merging' }],
+  });
+  return answer['ticket'] as string;
+}
+
+describe.each(WAYS)('over %s', (way) => {
+  it('a wait of five minutes costs a client without tasks seven calls, none of them longer than 45 s', async () => {
+    const { a, b, token } = await begin(way);
+    let answering = b.call('acquire', { name: 'main', holder: 'b', waitSeconds: 3600 });
+    for (let second = 0; second < 300; second += 5) {
+      await stage.pass(5);
+      if (!(await isSettled(answering))) continue;
+      const { status, ticket } = await answering;
+      expect(status).toBe('waiting');
+      answering = b.call('wait', { ticket });
+    }
+    await stage.turns();
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect(await answering).toMatchObject({ status: 'granted', holder: 'b' });
+    expect(b.calls).toBe(7);
+  });
+
+  it('a call that wants to wait no longer leaves the line', async () => {
+    const { b, box } = await begin(way);
+    const asking = b.call('acquire', { name: 'main', holder: 'b', waitSeconds: 20 });
+    await stage.pass(10);
+    expect(await waiters(box)).toEqual(['b']);
+    await stage.pass(10);
+    expect(await asking).toMatchObject({ status: 'busy', isError: false });
+    expect(await waiters(box)).toEqual([]);
+  });
+
+  it('a ticket that nobody asks for leaves the line after a minute', async () => {
+    const { a, b, c, token, box } = await begin(way);
+    const ticket = await ticketOf(b, 'b');
+    const asking = c.call('acquire', { name: 'main', holder: 'c', waitSeconds: 3600 });
+    await stage.pass(44);
+    expect(await waiters(box)).toEqual(['b', 'c']);
+    await stage.pass(1);
+    const waiting = c.call('wait', { ticket: (await asking)['ticket'] });
+    await stage.pass(20);
+    expect(await waiters(box)).toEqual(['c']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect(await waiting).toMatchObject({ status: 'granted', holder: 'c' });
+    expect(await b.call('wait', { ticket })).toMatchObject({ status: 'lost', isError: true });
+  });
+
+  it('a grant that nobody collects goes to the next in line after a minute', async () => {
+    const { a, b, c, token, box } = await begin(way);
+    const ticket = await ticketOf(b, 'b');
+    await a.call('release', { name: 'main', holder: 'a', token });
+    expect(await holders(box)).toEqual(['b']);
+    const asking = c.call('acquire', { name: 'main', holder: 'c', waitSeconds: 3600 });
+    await stage.pass(45);
+    const waiting = c.call('wait', { ticket: (await asking)['ticket'] });
+    await stage.pass(30);
+    expect(await waiting).toMatchObject({ status: 'granted', holder: 'c' });
+    expect(await b.call('wait', { ticket })).toMatchObject({ status: 'lost', isError: true });
+  });
+
+  it('a grant that is collected in time stays', async () => {
+    const { a, b, token, box } = await begin(way);
+    const ticket = await ticketOf(b, 'b');
+    await a.call('release', { name: 'main', holder: 'a', token });
+    await stage.pass(40);
+    expect(await b.call('wait', { ticket })).toMatchObject({ status: 'granted', holder: 'b' });
+    await stage.pass(300);
+    expect(await holders(box)).toEqual(['b']);
+  });
+
+  it('a client that asks again and again stands in line once', async () => {
+    const { a, b, c, token, box } = await begin(way);
+    const asked = [b, b, b].map((agent) => agent.call('acquire', { name: 'main', holder: 'b', waitSeconds: 60 }));
+    await stage.pass(10);
+    expect(await waiters(box)).toEqual(['b']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    await stage.pass(6);
+    const [first, ...others] = await Promise.all(asked);
+    expect(first).toMatchObject({ status: 'granted', holder: 'b' });
+    for (const one of others) expect(['granted', 'lost']).toContain(one.status);
+    await b.call('release', { name: 'main', holder: 'b', token: first?.['token'] });
+    expect(await c.call('acquire', { name: 'main', holder: 'c' })).toMatchObject({ status: 'granted' });
+    await stage.pass(120);
+    expect(await holders(box)).toEqual(['c']);
+  });
+
+  it.each(['2026-07-28', '2025-11-25'] as const)(
+    'a client of %s that gives up a call leaves the line',
+    async (generation) => {
+      const { box } = await begin(way);
+      const agent = await stage.agent(generation);
+      const gone = new AbortController();
+      const asking = agent
+        .call('acquire', { name: 'main', holder: 'x' }, { signal: gone.signal })
+        .catch(() => 'given up');
+      await stage.pass(5);
+      expect(await waiters(box)).toEqual(['x']);
+      // Over HTTP, older clients cannot take back one call: the server does not know which one they mean.
+      if (way === 'http' && generation === '2025-11-25') await agent.close();
+      else gone.abort();
+      expect(await asking).toBe('given up');
+      await stage.turns();
+      await stage.pass(1);
+      expect(await waiters(box)).toEqual([]);
+    },
+  );
+
+  it('a waiting call reports where it stands', async () => {
+    const { b, c } = await begin(way);
+    const heard: string[] = [];
+    for (const [agent, holder] of [
+      [b, 'b'],
+      [c, 'c'],
+    ] as const) {
+      void agent.call(
+        'acquire',
+        { name: 'main', holder },
+        { onProgress: (message) => heard.push(`${holder}: ${message}`) },
+      );
+      await stage.turns();
+    }
+    await stage.pass(21);
+    expect(heard).toContain('b: You are number 1 in line for lock/main, held by a (merging).');
+    expect(heard).toContain('c: You are number 2 in line for lock/main, held by a (merging).');
+    expect(heard).toHaveLength(4);
+  });
+
+  it('a place in line can be given up by its ticket', async () => {
+    const { b, box } = await begin(way);
+    const ticket = await ticketOf(b, 'b');
+    expect(await b.call('release', { ticket })).toMatchObject({ status: 'withdrawn' });
+    expect(await waiters(box)).toEqual([]);
+    expect(await b.call('wait', { ticket })).toMatchObject({ status: 'lost', isError: true });
+  });
+
+  it('a hold ends after half an hour, unless its holder extends it', async () => {
+    stage = new Stage(way);
+    const agent = await stage.agent();
+    const box = await stage.box();
+    const { token } = await agent.call('acquire', { name: 'main', holder: 'a' });
+    await agent.call('acquire', { name: 'long', holder: 'a' });
+    for (let minutes = 0; minutes < 25; minutes += 5) {
+      await stage.pass(300);
+      expect(await agent.call('renew', { holder: 'a' })).toMatchObject({ status: 'renewed' });
+    }
+    expect(await agent.call('renew', { name: 'long', holder: 'a', maxHoldMinutes: 60 })).toMatchObject({
+      status: 'renewed',
+    });
+    await stage.pass(302);
+    expect(await holders(box)).toEqual([]);
+    expect(await holders(box, 'long')).toEqual(['a']);
+    expect(await agent.call('renew', { name: 'main', holder: 'a', token })).toMatchObject({ isError: true });
+  });
+
+  it('a task is waited for, and a condition', async () => {
+    const { a, b, c, token } = await begin(way);
+    const claiming = b.call('claim', { holder: 'b', waitSeconds: 40 });
+    const checking = c.call('guard_check', { condition: { lockFree: 'main' }, waitSeconds: 40 });
+    await stage.pass(10);
+    expect(await isSettled(Promise.race([claiming, checking]))).toBe(false);
+    await a.call('publish', { task: 'build' });
+    await a.call('release', { name: 'main', holder: 'a', token });
+    await stage.pass(1);
+    expect(await claiming).toMatchObject({ status: 'claimed', task: 'build' });
+    expect(await checking).toMatchObject({ status: 'passed' });
+  });
+});
+
+describe('over HTTP', () => {
+  it('any call of a holder renews what it holds, and what nobody touched for ten minutes ends', async () => {
+    const { a, b, box } = await begin('http');
+    await b.call('publish', { task: 'build' });
+    await b.call('claim', { holder: 'b', task: 'build' });
+    await b.call('acquire', { name: 'other', holder: 'b' });
+    await stage.pass(480);
+    await b.call('guard_check', { condition: { lockFree: 'x' }, holder: 'b' });
+    await stage.pass(180);
+    expect(await holders(box)).toEqual([]);
+    expect(await holders(box, 'other')).toEqual(['b']);
+    expect(await box.tasks.ownerOf('build')).toBe('b');
+    expect(await a.call('renew', { holder: 'a' })).toMatchObject({ status: 'lost', isError: true });
+    await stage.pass(600);
+    expect(await holders(box, 'other')).toEqual([]);
+    expect(await box.tasks.status('build')).toBe('pending');
+  });
+
+  it('a wait of five minutes costs a client with tasks one call: it polls, and the model does nothing', async () => {
+    const { a, token, box } = await begin('http');
+    const server = await stage.server();
+    const calling = requestWithTasks(server, 'tools/call', {
+      name: 'acquire',
+      arguments: { name: 'main', holder: 't', waitSeconds: 3600 },
+    });
+    await stage.pass(5);
+    const { result: task } = await calling;
+    expect(task).toMatchObject({ resultType: 'task', status: 'working', pollIntervalMs: 2000 });
+    const get = async () => (await requestWithTasks(server, 'tasks/get', { taskId: task.taskId })).result;
+    for (let second = 0; second < 300; second += 30) {
+      await stage.pass(30);
+      expect(await get()).toMatchObject({ resultType: 'complete', status: 'working', taskId: task.taskId });
+    }
+    expect(await waiters(box)).toEqual(['t']);
+    await a.call('release', { name: 'main', holder: 'a', token });
+    const done = await get();
+    expect(done).toMatchObject({ status: 'completed' });
+    expect(answerIn(done.result)).toMatchObject({ status: 'granted', holder: 't', isError: false });
+    // The answer may have been lost on its way.
+    expect((await get()).result.structuredContent.token).toBe(done.result.structuredContent.token);
+  });
+
+  it('tasks for claims and conditions are done once, also if the client asks twice; a wait that is over says so', async () => {
+    stage = new Stage('http', { taskAfterMs: 0 });
+    const server = await stage.server();
+    const box = await stage.box();
+    const call = async (name: string, args: object): Promise<string> =>
+      (await requestWithTasks(server, 'tools/call', { name, arguments: args })).result.taskId;
+    const get = async (taskId: string) => (await requestWithTasks(server, 'tasks/get', { taskId })).result;
+    const claim = await call('claim', { holder: 'w', waitSeconds: 600 });
+    const guard = await call('guard_check', { condition: { taskDone: 'one' }, waitSeconds: 600 });
+    const late = await call('claim', { holder: 'w', capabilities: ['gpu'], waitSeconds: 50 });
+    for (const id of [claim, guard, late]) expect(await get(id)).toMatchObject({ status: 'working' });
+    await box.tasks.publish('one', {});
+    await box.tasks.publish('two', {}, { capabilities: ['cpu'] });
+    const first = await get(claim);
+    expect(first).toMatchObject({
+      status: 'completed',
+      result: { structuredContent: { status: 'claimed', task: 'one' } },
+    });
+    expect((await get(claim)).result).toEqual(first.result);
+    expect(await box.tasks.status('two')).toBe('pending');
+    await box.tasks.complete('one', { holder: 'w' });
+    expect(await get(guard)).toMatchObject({
+      status: 'completed',
+      result: { structuredContent: { status: 'passed' } },
+    });
+    await stage.pass(51);
+    expect(await get(late)).toMatchObject({ status: 'completed', result: { structuredContent: { status: 'none' } } });
+  });
+
+  it('a task that is cancelled leaves the line; an id that is none is refused', async () => {
+    const { box } = await begin('http');
+    const server = await stage.server();
+    const calling = requestWithTasks(server, 'tools/call', {
+      name: 'acquire',
+      arguments: { name: 'main', waitSeconds: 600 },
+    });
+    await stage.pass(5);
+    const { taskId } = (await calling).result;
+    expect(await waiters(box)).toHaveLength(1);
+    expect((await requestWithTasks(server, 'tasks/cancel', { taskId })).result).toMatchObject({
+      resultType: 'complete',
+    });
+    expect(await waiters(box)).toEqual([]);
+    expect((await requestWithTasks(server, 'tasks/get', { taskId }, undefined, {})).error).toMatchObject({
+      code: -32021,
+    });
+    expect((await requestWithTasks(server, 'tasks/get', { taskId: 'sbx-zzz' })).error).toMatchObject({ code: -32602 });
+  });
+});
+
+describe('over stdio', () => {
+  it('a wait is a task too, whose answer can be asked for again', async () => {
+    const { a, token, box } = await begin('stdio');
+    const { request, close } = streamWithTasks({ box: await stage.box(), clock: stage.clock });
+    expect((await request('server/discover', {})).result).toMatchObject({ capabilities: { extensions: {} } });
+    const calling = request('tools/call', {
+      name: 'acquire',
+      arguments: { name: 'main', holder: 't', waitSeconds: 600 },
+    });
+    await stage.pass(5);
+    const { taskId } = (await calling).result;
+    expect((await request('tasks/get', { taskId })).result).toMatchObject({
+      resultType: 'complete',
+      status: 'working',
+    });
+    await a.call('release', { name: 'main', holder: 'a', token });
+    await stage.turns();
+    const { result } = await request('tasks/get', { taskId });
+    expect(result).toMatchObject({
+      status: 'completed',
+      result: { structuredContent: { status: 'granted', holder: 't' } },
+    });
+    expect((await request('tasks/get', { taskId })).result.result).toEqual(result.result);
+    expect(await holders(box)).toEqual(['t']);
+    await close();
+  });
+
+  it('the end of the client releases what it holds, and what it waits for', async () => {
+    const { a, b, c, box } = await begin('stdio');
+    await b.call('acquire', { name: 'other', holder: 'b' });
+    await b.call('publish', { task: 'build' });
+    await b.call('claim', { holder: 'b' });
+    void b.call('acquire', { name: 'main', holder: 'b' }).catch(() => undefined);
+    const asking = c.call('acquire', { name: 'main', holder: 'c' });
+    await stage.pass(1);
+    await b.close();
+    await stage.turns();
+    expect(await holders(box, 'other')).toEqual([]);
+    expect(await waiters(box)).toEqual(['c']);
+    expect(await box.tasks.status('build')).toBe('pending');
+    await a.close();
+    await stage.pass(1);
+    expect(await asking).toMatchObject({ status: 'granted', holder: 'c' });
+  });
+});
