@@ -25,6 +25,7 @@ export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   if (isEmpty) return <FirstRun />;
   return (
     <div class="stack">
+      <h1 class="unseen">Overview</h1>
       <NeedsYou snapshot={snapshot} />
       <div class="grid">
         <HeldAndWaiting snapshot={snapshot} state={state} />
