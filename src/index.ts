@@ -101,6 +101,7 @@ export type { KeptAnswer, OnceKeys, OnceOutcome } from './runtime/access/once.ts
 export type { AccessTokens, TokenTerms, TokenView } from './runtime/access/tokens.ts';
 export type { EventLog, EventLogListener } from './runtime/observe/event-log.ts';
 export type { EventSource } from './runtime/observe/events.ts';
+export type { Log, LogFields } from './runtime/log.ts';
 export type { Denials } from './runtime/observe/denials.ts';
 export type { Durations, LockMetrics, Metrics, ResourceMetrics } from './runtime/observe/metrics.ts';
 export type { Measured, Occurrence, StepFields, StepName, Trace, Tracer } from './runtime/tracer.ts';
@@ -119,6 +120,9 @@ export type {
   CoordinatorEvent,
   MemberEvent,
   TopologyEvent,
+  WitnessDamagedEvent,
+  WitnessFillingEvent,
+  WitnessTrimmedEvent,
   PipelineBlockedEvent,
   PipelineEndedEvent,
   PipelinePhaseEvent,

@@ -25,6 +25,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'github', summary: 'lock GitHub Issues', load: () => import('./github.ts') },
   { name: 'who', summary: 'show who holds what, since when, why, and who waits', load: () => import('./who.ts') },
   { name: 'status', summary: 'show locks, tasks, pipelines and members', load: () => import('./status.ts') },
+  { name: 'top', summary: 'the board on a terminal, live and driven by keys', load: () => import('./top.ts') },
   { name: 'events', summary: 'print events as they happen', load: () => import('./events.ts') },
   {
     name: 'witness',
@@ -38,5 +39,6 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
   { name: 'export', summary: 'write everything in the store to JSON files', load: () => import('./export.ts') },
   { name: 'import', summary: 'restore what export wrote', load: () => import('./import.ts') },
+  { name: 'agents', summary: 'teach coding agents to take turns in a repository', load: () => import('./agents.ts') },
   { name: 'completion', summary: 'print completion for bash, zsh or fish', load: () => import('./completion.ts') },
 ];

@@ -110,7 +110,7 @@ export function counted(
 
 /** Control characters, such as ESC, and characters that turn the direction of text. */
 const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
-const HARMLESS = /\x1b\[(?:1|2|22|31|32|33|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+const HARMLESS = /\x1b\[(?:1|2|7|22|27|31|32|33|36|39)m|[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /**
  * The last filter before a terminal: of the characters that it obeys, only line breaks, tabs and our own colours pass.
@@ -125,15 +125,17 @@ export function printable(text: string): string {
   return text.replace(/[\t\r\n\u2028\u2029]+/g, ' ').replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, '�');
 }
 
-export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow';
+export type Colour = 'bold' | 'dim' | 'inverse' | 'red' | 'green' | 'yellow' | 'cyan';
 export type Paint = (colour: Colour, text: string) => string;
 
 const CODES: Readonly<Record<Colour, readonly [number, number]>> = {
   bold: [1, 22],
   dim: [2, 22],
+  inverse: [7, 27],
   red: [31, 39],
   green: [32, 39],
   yellow: [33, 39],
+  cyan: [36, 39],
 };
 
 export const unpainted: Paint = (_, text) => text;

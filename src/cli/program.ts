@@ -27,7 +27,7 @@ Examples:
 
 The store is --store, else SIGNALBOX_URL, else the etcd of IF_ETCD_HOST and IF_ETCD_PORT, else the default
 place: in a git repository its common directory, so that all worktrees share it; elsewhere your state
-directory.
+directory. SIGNALBOX_LOG=debug logs on stderr what happens in the store.
 
 Exit codes: 0 done · 1 a negative answer · 64 usage · 65 integrity · 69 store unreachable
             75 not acquired · 76 lost while running · 77 not the owner`;

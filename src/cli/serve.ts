@@ -1,6 +1,7 @@
 /** `signalbox serve`: the HTTP API of a store. Loads the server only when it is started. */
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { shown } from '../failure.ts';
+import { LOG_LEVELS, type LogLevel } from '../runtime/log.ts';
 import { withoutPassword } from '../store/index.ts';
 import { given } from './arguments.ts';
 import { countArgument } from './events.ts';
@@ -11,8 +12,9 @@ import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
+import type { KeeperFlags } from './witness/keeper.ts';
 
-interface Flags {
+interface Flags extends KeeperFlags {
   readonly port: number;
   readonly host: string;
   readonly cert?: string;
@@ -22,6 +24,7 @@ interface Flags {
   readonly github?: string;
   readonly rate?: number;
   readonly connections?: number;
+  readonly log?: LogLevel;
 }
 
 /** What serves `/mcp`, loaded when it is first asked. */
@@ -57,6 +60,12 @@ export function define(command: Command): void {
     .option('--github <owner/name>', 'list the locks on the issues of this repository too; needs GITHUB_TOKEN or gh')
     .option('--rate <number>', 'requests per second of each token (default: a thousand)', countArgument)
     .option('--connections <number>', 'the most connections at once (default: two thousand)', countArgument)
+    .addOption(
+      new Option('--log <level>', 'what is logged on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
+    )
+    .option('--witness-sign <file>', 'seal the record of the witness with this private key')
+    .option('--witness-anchor <place>', 'keep its checkpoints in a file, git:REF or command:COMMAND too')
+    .option('--witness-archive <directory>', 'keep what is trimmed of it in files there')
     .addHelpText(
       'after',
       `
@@ -90,10 +99,20 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     return mcpOverHttp(box, { version: VERSION, clock });
   };
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const { port, host, cert, key, allowHost: hosts, allowCommands, github, rate, connections } = flags;
+  const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
+  const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
+  const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
-    ...{ port, host, hosts, mcp, onTrouble: (message: string) => complain(`signalbox: ${printable(message)}`) },
-    ...given({ store, github, allowsCommands: allowCommands, perSecond: rate, mostConnections: connections }),
+    ...{ port, host, hosts, mcp },
+    ...given({
+      keepsRecord: keeperOf(flags, onTrouble),
+      store,
+      github,
+      allowsCommands: allowCommands,
+      perSecond: rate,
+      mostConnections: connections,
+      logLevel: log,
+    }),
     ...(cert !== undefined && key !== undefined && { tls: { cert, key } }),
   });
   try {

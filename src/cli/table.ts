@@ -53,7 +53,7 @@ function noteLines(parts: readonly string[], width: number): readonly string[] {
 }
 
 /** Narrows the widest column until all columns fit. */
-function fitted(wanted: readonly number[], width: number): readonly number[] {
+export function fitted(wanted: readonly number[], width: number): readonly number[] {
   const widths = [...wanted];
   const total = (): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
   while (total() > width) {

@@ -2,10 +2,9 @@
 import type { Command } from 'commander';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { paintFor, print, printJson, screen } from './output.ts';
-import { columnsOf, withoutEscapes } from './pipeline/columns.ts';
-import { Redrawn } from './redrawn.ts';
 import { isJson, withBox } from './store.ts';
-import { type Layout, layoutFor } from './table.ts';
+import { cut, type Layout, layoutFor } from './table.ts';
+import { FullScreen } from './full-screen.ts';
 
 /** What is shown: as lines for people, and as an object for programs. */
 export interface Shown {
@@ -30,24 +29,25 @@ export async function watched(command: Command, look: (box: Signalbox) => Promis
     };
     const subscription = await box.on('*', changed);
     signal.addEventListener('abort', () => wake(), { once: true });
-    const redrawn = isLive ? new Redrawn(changed) : undefined;
+    const full = isLive ? new FullScreen(changed) : undefined;
+    let before = '';
     try {
-      let before = '';
       while (!signal.aborted) {
         hasChanged = false;
-        before = show(command, await look(box), redrawn, before);
+        before = show(command, await look(box), full, before);
         await pause(GATHER_MS, (resolve) => signal.addEventListener('abort', resolve, { once: true }));
         if (!hasChanged && !signal.aborted) await pause(isLive ? TICK_MS : undefined, (resolve) => (wake = resolve));
       }
     } finally {
-      redrawn?.over();
+      // What was last seen stays on the terminal, as the output of any other command.
+      full?.over(before);
       subscription.unsubscribe();
     }
   });
 }
 
-/** Answers what was shown, so that the same is not printed twice where nothing is redrawn. */
-function show(command: Command, shown: Shown, redrawn: Redrawn | undefined, before: string): string {
+/** Answers what was shown. */
+function show(command: Command, shown: Shown, full: FullScreen | undefined, before: string): string {
   if (isJson(command)) {
     const json = shown.json();
     const text = JSON.stringify({ ...json, at: null });
@@ -55,16 +55,16 @@ function show(command: Command, shown: Shown, redrawn: Redrawn | undefined, befo
     return text;
   }
   const paint = paintFor(screen());
-  if (redrawn === undefined) {
+  if (full === undefined) {
     for (const line of [...(before === '' ? [] : ['']), ...shown.lines(layoutFor(screen(), paint))]) print(line);
     return 'shown';
   }
-  const { width, height } = redrawn;
+  const { width, height } = full;
   const all = shown.lines({ width, paint });
   const rest = all.length - height;
-  const lines = rest > 0 ? [...all.slice(0, height - 1), paint('dim', `… ${rest + 1} more lines`)] : all;
-  redrawn.draw(lines.map((text) => ({ text, columns: columnsOf(withoutEscapes(text)) })));
-  return '';
+  const more = `… ${rest + 1} more lines; signalbox top scrolls`;
+  full.draw(rest > 0 ? [...all.slice(0, height - 1), paint('dim', cut(more, width))] : all);
+  return all.join('\n');
 }
 
 /** Resolves after this time, or when `onWake`'s function is called. */

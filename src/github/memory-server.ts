@@ -1,4 +1,6 @@
 /** Calls tools of a memory service over MCP: one that is started here, or one with an address. */
+import type * as Mcp from '@modelcontextprotocol/client';
+import type * as McpStdio from '@modelcontextprotocol/client/stdio';
 import { Failure } from '../failure.ts';
 import type { CallTool } from './cache.ts';
 
@@ -67,9 +69,7 @@ async function connect(server: MemoryServer): Promise<Client> {
 }
 
 /** Few need it, so it is not installed with signalbox. */
-async function loaded(): Promise<
-  [typeof import('@modelcontextprotocol/client'), typeof import('@modelcontextprotocol/client/stdio')]
-> {
+async function loaded(): Promise<[typeof Mcp, typeof McpStdio]> {
   try {
     return await Promise.all([import('@modelcontextprotocol/client'), import('@modelcontextprotocol/client/stdio')]);
   } catch (cause) {

@@ -30,7 +30,9 @@ import {
 } from './options.ts';
 import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
+import { lineLog, type Log, logLevelIn, logTracer } from './log.ts';
 import { traceFrom } from './trace.ts';
+import type { RecordKeeping } from './witness/retention.ts';
 
 /** How to open a store. */
 export interface OpenOptions {
@@ -55,10 +57,17 @@ export interface OpenOptions {
    * otherwise on where the store is kept, and off in memory. The first process that writes decides for the store.
    */
   readonly witness?: boolean;
+  /**
+   * Seals, signs, anchors and archives the record of the witness in this process, at the intervals that
+   * `box.witness.configure` sets. Without it the maintainer of the store seals and trims the record, unsigned.
+   */
+  readonly keepsRecord?: RecordKeeping;
   /** What the witness names as acting; the primitive, such as `lock` or `task`, if not given. */
   readonly component?: string;
   /** The trace that all of this belongs to, or a `traceparent`; `SIGNALBOX_TRACE_ID` or `TRACEPARENT`, if not given. */
   readonly traceId?: string;
+  /** Where this process logs, such as a logger of pino; on stderr as `SIGNALBOX_LOG` says, if not given: nothing by default. */
+  readonly log?: Log;
   /** Where time comes from; the system, if not given. */
   readonly clock?: Clock;
   /** Makes ids that are unique for all time; tests make them repeatable. */
@@ -75,8 +84,10 @@ const OPTIONS = {
   adapters: anObject,
   membership: anObject,
   witness: flag,
+  keepsRecord: anObject,
   component: shortText,
   traceId: shortText,
+  log: anObject,
   clock: anObject,
   newId: aFunction,
 };
@@ -99,6 +110,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     // Identifies the process, so that a reader on the same machine can see whether it still runs.
     about = aboutThisProcess(),
   } = options;
+  const log = options.log ?? lineLog(logLevelIn(process.env), clock);
   const store = isStore(urlOrStore) ? urlOrStore : await storeAt(urlOrStore, clock, requestTimeoutMs);
   const bounded = withDeadlines(store, clock, requestTimeoutMs);
   const demanded = options.witness ?? (isStore(urlOrStore) ? undefined : witnessIn(urlOrStore));
@@ -117,6 +129,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     process: thisProcess(),
     witness,
   });
+  if (log !== undefined) runtime.measures.listen(logTracer(log, clock));
   // Fails here if the store cannot be reached, instead of at the first request.
   await bounded.health().catch(async (error: unknown) => {
     await bounded.close().catch(() => undefined);
@@ -129,7 +142,9 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
       throw error;
     });
   }
-  const url = isStore(urlOrStore) ? undefined : sharedUrl(storeUrl(urlOrStore));
+  const place = isStore(urlOrStore) ? undefined : storeUrl(urlOrStore);
+  runtime.measures.tracer?.happened?.('opened', { store: place === undefined ? 'given' : withoutPassword(place) });
+  const url = place === undefined ? undefined : sharedUrl(place);
   return new Signalbox(runtime, {
     maintenanceMs,
     reclaim,
@@ -138,6 +153,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     given: options.adapters,
     url,
     membership: options.membership,
+    keepsRecord: options.keepsRecord,
   });
 }
 
@@ -184,7 +200,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
       throw error;
     const wayOut =
       'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
-      'have signalbox serve run outside, and use its HTTP API';
+      'have signalbox serve run outside, and use its HTTP API, or give your agent signalbox mcp, which its client runs outside';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',

@@ -3,8 +3,8 @@
  * default, and then a step costs one comparison.
  */
 
-/** The steps with a beginning and an end. */
-export type StepName = 'acquire' | 'hold' | 'claim' | 'phase';
+/** The steps with a beginning and an end; `task` is the work on a task, from its claim to its end. */
+export type StepName = 'acquire' | 'hold' | 'claim' | 'task' | 'phase';
 
 /** What is known of a step: names and numbers. Never the data, metadata or reasons that users give. */
 export type StepFields = Readonly<Record<string, string | number | boolean>>;
@@ -35,20 +35,53 @@ export interface Tracer {
   measured?(what: Measured, ms: number, kind?: string): void;
 }
 
-/** All of them hear of everything, in the order given. */
+/** All of them hear of everything, in the order given. One that throws does not get in the way of the step. */
 export function tracerOf(tracers: readonly Tracer[]): Tracer | undefined {
-  if (tracers.length <= 1) return tracers[0];
+  if (tracers.length === 0) return undefined;
+  const each = (tell: (tracer: Tracer) => void): void =>
+    tracers.forEach((tracer) => void attempted(() => tell(tracer)));
   return {
-    begin: (step, fields) => traceOf(tracers.map((tracer) => tracer.begin(step, fields))),
-    happened: (what, fields) => tracers.forEach((tracer) => tracer.happened?.(what, fields)),
-    measured: (what, ms, kind) => tracers.forEach((tracer) => tracer.measured?.(what, ms, kind)),
+    begin: (step, fields) => traceOf(begunBy(tracers, (tracer) => tracer.begin(step, fields))),
+    happened: (what, fields) => each((tracer) => tracer.happened?.(what, fields)),
+    measured: (what, ms, kind) => each((tracer) => tracer.measured?.(what, ms, kind)),
   };
 }
 
 function traceOf(traces: readonly Trace[]): Trace {
   return {
-    end: (outcome, isFailure, more) => traces.forEach((trace) => trace.end(outcome, isFailure, more)),
+    end: (outcome, isFailure, more) =>
+      traces.forEach((trace) => void attempted(() => trace.end(outcome, isFailure, more))),
     within: (work) => traces.reduce((inner, trace) => () => trace.within(inner), work)(),
-    next: (step, fields) => traceOf(traces.map((trace) => trace.next(step, fields))),
+    next: (step, fields) => traceOf(begunBy(traces, (trace) => trace.next(step, fields))),
   };
+}
+
+function begunBy<From>(all: readonly From[], begin: (one: From) => Trace): readonly Trace[] {
+  return all.map((one) => attempted(() => begin(one))).filter((trace) => trace !== undefined);
+}
+
+function attempted<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs `work` within the step, which ends with it. */
+export async function traced<T extends { readonly kind: string }>(
+  trace: Trace | undefined,
+  work: () => Promise<T>,
+  succeeds: (result: T) => boolean,
+): Promise<T> {
+  if (trace === undefined) return work();
+  let result: T;
+  try {
+    result = await trace.within(work);
+  } catch (error) {
+    trace.end('error', true);
+    throw error;
+  }
+  trace.end(result.kind, !succeeds(result));
+  return result;
 }

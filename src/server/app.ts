@@ -9,11 +9,13 @@ import { Hono, type Context } from 'hono';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../clock.ts';
 import { allows } from '../core/index.ts';
+import type { MetricsSources } from '../metrics/index.ts';
 import { hashOf, isSame } from '../runtime/access/tokens.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { Dashboard } from './dashboard.ts';
 import { docsPage } from './docs-page.ts';
 import { EventHub } from './event-hub.ts';
+import { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
 import { type Gate, refuseTricked, SECURITY_HEADERS } from './gate.ts';
 import { RateLimit, readBody } from './limits.ts';
@@ -31,6 +33,10 @@ export interface RequestNote {
   readonly ms: number;
   /** The id of the token; undefined if it had none that is valid. */
   readonly caller: string | undefined;
+  /** The code of the problem that it was refused with. */
+  readonly problem?: string;
+  /** Where a bug of the server is: functions and lines, without the message, which may contain anything. */
+  readonly trouble?: readonly string[];
 }
 
 export interface ServerOptions {
@@ -52,6 +58,8 @@ export interface ServerOptions {
   /** The locks of a repository on GitHub. */
   readonly github?: GitHubBoard;
   readonly onRequest?: (note: RequestNote) => void;
+  /** Locks on GitHub whose metrics are shown with those of the store. */
+  readonly lockManagers?: MetricsSources['lockManagers'];
   /** Answers at `/mcp`; made when it is first asked, because what it needs is large. */
   readonly mcp?: ((box: Signalbox, clock: Clock) => Promise<Mounted>) | undefined;
 }
@@ -88,6 +96,7 @@ class App implements Server {
   readonly #hono = new Hono();
   readonly #stop = new AbortController();
   readonly #hub: EventHub;
+  readonly #figures: ServerFigures;
   readonly #rate: RateLimit;
   readonly #strangers: RateLimit;
   readonly #clock: Clock;
@@ -101,6 +110,7 @@ class App implements Server {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#hub = new EventHub(box, this.#stop.signal);
+    this.#figures = new ServerFigures({ box, lockManagers: options.lockManagers }, this.#hub, options.github);
     this.#rate = new RateLimit(this.#clock, options.perSecond ?? PER_SECOND);
     this.#strangers = new RateLimit(this.#clock, STRANGERS_PER_SECOND);
     this.#gate = { hosts: (options.hosts ?? []).map((host) => host.toLowerCase()) };
@@ -127,6 +137,7 @@ class App implements Server {
       response = await this.#hono.fetch(request);
     } catch (error) {
       response = responseOf(answerOf(error));
+      this.#note({ operation: 'none', status: response.status, ms: 0, caller: undefined, ...troubleOf(error) });
     }
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.headers.set(name, value);
     return response;
@@ -165,42 +176,48 @@ class App implements Server {
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
-  async #mounted({ req: { raw } }: Context): Promise<Response> {
+  #mounted({ req: { raw } }: Context): Promise<Response> {
+    return this.#noted('mcp', raw.headers, async (caller) => {
+      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
+      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
+      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    });
+  }
+
+  #answered(operation: Operation, context: Context): Promise<Response> {
+    const { raw } = context.req;
+    return this.#noted(operation.id, raw.headers, async (caller) => {
+      refuseUnlessRole(caller, operation);
+      const answer = await this.#run(operation, context, caller);
+      const response = answer instanceof Response ? answer : responseOf(answer);
+      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      if (raw.method === 'HEAD') await response.body?.cancel();
+      return response;
+    });
+  }
+
+  /** Answers a caller with a valid token, within its rate, and notes how that went. */
+  async #noted(operation: string, headers: Headers, answer: (caller: Caller) => Promise<Response>): Promise<Response> {
     const begun = this.#clock.monotonic();
     let caller: Caller | undefined;
     let response: Response;
+    let trouble: ReturnType<typeof troubleOf> = {};
     try {
-      caller = await this.#callerOf(raw.headers);
+      caller = await this.#callerOf(headers);
       this.#rate.take(caller.id);
-      const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
-      this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
-      response = await ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+      response = await answer(caller);
     } catch (error) {
       response = responseOf(answerOf(error));
+      trouble = troubleOf(error);
     }
     const ms = this.#clock.monotonic() - begun;
-    this.#options.onRequest?.({ operation: 'mcp', status: response.status, ms, caller: caller?.id });
+    this.#note({ operation, status: response.status, ms, caller: caller?.id, ...trouble });
     return response;
   }
 
-  async #answered(operation: Operation, context: Context): Promise<Response> {
-    const begun = this.#clock.monotonic();
-    let caller: Caller | undefined;
-    let response: Response;
-    try {
-      caller = await this.#callerOf(context.req.raw.headers);
-      this.#rate.take(caller.id);
-      refuseUnlessRole(caller, operation);
-      const answer = await this.#run(operation, context, caller);
-      response = answer instanceof Response ? answer : responseOf(answer);
-      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
-      if (context.req.raw.method === 'HEAD') await response.body?.cancel();
-    } catch (error) {
-      response = responseOf(answerOf(error));
-    }
-    const ms = this.#clock.monotonic() - begun;
-    this.#options.onRequest?.({ operation: operation.id, status: response.status, ms, caller: caller?.id });
-    return response;
+  #note(note: RequestNote): void {
+    this.#figures.answered(note.operation, note.status, note.ms);
+    this.#options.onRequest?.(note);
   }
 
   async #callerOf(headers: Headers): Promise<Caller> {
@@ -229,7 +246,8 @@ class App implements Server {
     const signal = AbortSignal.any([raw.signal, this.#stop.signal, ...limit]);
     const run = (): Promise<Answer | Response> =>
       operation.run({
-        ...{ box: this.#box, hub: this.#hub, caller, params, query, body, signal, headers: raw.headers },
+        ...{ box: this.#box, hub: this.#hub, figures: this.#figures, caller, params, query, body, signal },
+        headers: raw.headers,
         allowsCommands: this.#options.allowsCommands === true,
         store: this.#store,
         github: this.#options.github,
@@ -247,6 +265,13 @@ class App implements Server {
     }
     return readBody(request, this.#options.mostBytes ?? MOST_BYTES);
   }
+}
+
+function troubleOf(error: unknown): Pick<RequestNote, 'problem' | 'trouble'> {
+  const { code } = answerOf(error).body as { readonly code: string };
+  if (code !== 'internal' || !(error instanceof Error)) return { problem: code };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line));
+  return { problem: code, trouble: [error.name, ...frames.map((line) => line.trim())] };
 }
 
 function refuseUnlessRole(caller: Caller, { role: needed }: Operation): void {

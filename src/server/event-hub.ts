@@ -44,6 +44,8 @@ export class EventHub {
     records: { from: 0, latest: [], readers: new Set() },
     tasks: { from: 0, latest: [], readers: new Set() },
   };
+  /** How often each event was seen since the hub began to follow. */
+  readonly counts = new Map<string, number>();
   #started: Promise<void> | undefined;
 
   constructor(box: Signalbox, stop: AbortSignal) {
@@ -72,6 +74,7 @@ export class EventHub {
     const listener = {
       told: (revision: Revision, events: readonly SignalboxEvent[]) => {
         source.latest.push({ revision, events });
+        for (const { type } of events) this.counts.set(type, (this.counts.get(type) ?? 0) + 1);
         if (source.latest.length > MOST_REMEMBERED) source.from = (source.latest.shift() as Remembered).revision;
         for (const reader of source.readers) reader.told(name, revision, events);
       },

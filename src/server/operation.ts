@@ -6,6 +6,7 @@ import type { z } from 'zod';
 import type { Role } from '../core/index.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import type { EventHub } from './event-hub.ts';
+import type { ServerFigures } from './figures.ts';
 import type { GitHubBoard } from './github-board.ts';
 import type { Answer, ProblemCode } from './problem.ts';
 
@@ -37,6 +38,7 @@ export interface Call<Params, Query, Body> {
   /** The store that this server serves, as people are shown it. */
   readonly store: StoreName;
   readonly hub: EventHub;
+  readonly figures: ServerFigures;
   /** Undefined if the server follows no repository on GitHub. */
   readonly github: GitHubBoard | undefined;
 }

@@ -3,9 +3,14 @@ import { systemClock } from '../clock.ts';
 import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
 import { storeUrl } from '../runtime/location/location.ts';
+import { isRegistered } from '../opentelemetry/registered.ts';
+import type { LogLevel } from '../runtime/log.ts';
+import type { RecordKeeping } from '../runtime/witness/retention.ts';
 import { open } from '../runtime/open.ts';
 import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
+import { withoutPassword } from '../store/index.ts';
+import { logRequest, serverLog } from './log.ts';
 import { listen, type ListenOptions } from './listen.ts';
 
 export interface ServeOptions
@@ -14,6 +19,10 @@ export interface ServeOptions
   readonly store?: string | undefined;
   /** `owner/name`: lists the locks of this repository on GitHub too. */
   readonly github?: string | undefined;
+  /** How much is logged; as `SIGNALBOX_LOG` says, if not given, and otherwise only trouble. */
+  readonly logLevel?: LogLevel | undefined;
+  /** How this server keeps the record of the witness, if it is to do that. */
+  readonly keepsRecord?: RecordKeeping | undefined;
 }
 
 export interface Serving {
@@ -26,24 +35,32 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, github, hosts, allowsCommands, perSecond, mcp, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, mcp, logLevel, keepsRecord, ...address } = options;
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
-  const box = await open(url);
+  const log = serverLog('signalbox-serve', logLevel);
+  // Not `url`, which lacks what the given one says of the witness.
+  const box = await open(store, { log, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
   try {
+    // An SDK that the operator loaded with `--import` is there before anything of ours.
+    if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
       ...{ localToken, mcp, store: url },
+      onRequest: (note) => logRequest(log, note),
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),
       ...(perSecond !== undefined && { perSecond }),
       ...(board !== undefined && { github: board }),
     });
-    const listening = await listen(server, address);
+    const onTrouble = (message: string): void => log.warn({ trouble: message }, 'the certificate was not reloaded');
+    const listening = await listen(server, { onTrouble, ...address });
+    log.info({ url: listening.url, store: withoutPassword(url) }, 'serving');
     const close = async (): Promise<void> => {
       await listening.close();
       await box.close();
+      log.info({}, 'stopped');
     };
     return { url: listening.url, store: url, localToken, tokenFile: localTokenFile(url), close };
   } catch (error) {

@@ -26,7 +26,7 @@ const engines: readonly Engine[] = [
 ];
 
 function onEtcd(port: number): Store {
-  return openEtcd({ endpoints: [{ host: '127.0.0.1', port }], prefix: '' });
+  return openEtcd({ endpoints: [{ host: '127.0.0.1', port }], prefix: '', requestTimeoutMs: 20_000 });
 }
 
 describe.skipIf(isMissing('etcd'))(`${engines.map((engine) => engine.name).join(', ')}`, () => {

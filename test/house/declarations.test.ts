@@ -7,7 +7,15 @@ import { type Declaration, declarationsIn, exportedBy } from './declarations.ts'
 import { root } from './sources.ts';
 
 const dist = join(root, 'dist');
-const ENTRIES = ['index', 'testing/index', 'github/index', 'store/index', 'client/index'] as const;
+const ENTRIES = [
+  'index',
+  'testing/index',
+  'github/index',
+  'metrics/index',
+  'opentelemetry/index',
+  'store/index',
+  'client/index',
+] as const;
 
 function undocumented(entry: string): readonly string[] {
   return exportedBy(join(dist, `${entry}.d.ts`)).flatMap((declared) => [

@@ -34,10 +34,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[] | 'all'>> = {
     'json',
   ],
   json: ['core', 'runtime'],
-  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github'],
+  metrics: ['runtime'],
+  opentelemetry: ['runtime'],
+  server: ['failure', 'clock', 'core', 'host', 'store', 'runtime', 'json', 'github', 'metrics', 'opentelemetry'],
+  mcp: ['failure', 'clock', 'core', 'host', 'runtime', 'json', 'server'],
   // The page runs in a browser, and knows the server by its HTTP API alone.
   dashboard: [],
-  mcp: ['failure', 'clock', 'core', 'host', 'runtime', 'json', 'server'],
   testing: 'all',
   index: 'all',
 };

@@ -23,7 +23,7 @@ export async function coordinate(): Promise<void> {
 
 export async function deployThere(token: string): Promise<number> {
   await using box = connect('http://127.0.0.1:7300', { token });
-  return box.lock('deploy').run((hold: RemoteLockHold) => hold.token, { waitMs: 1000 });
+  return await box.lock('deploy').run((hold: RemoteLockHold) => hold.token, { waitMs: 1000 });
 }
 
 export const minute: number | undefined = durationMs('1m');

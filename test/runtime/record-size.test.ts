@@ -110,7 +110,7 @@ describe.each(engines)('on %s', (engine) => {
 });
 
 it.skipIf(isMissing('etcd'))('a transaction that etcd would not take is invalid, and the limit is named', async () => {
-  const store = await openEtcdUrl(`etcd://127.0.0.1:${etcd?.port}/raw`);
+  const store = await openEtcdUrl(`etcd://127.0.0.1:${etcd?.port}/raw`, { requestTimeoutMs: 20_000 });
   const value = Value.text('x'.repeat(800 * 1024));
   const puts = ['a', 'b'].map((key) => ({ do: 'put', key, value }) as const);
   await expect(store.transaction({ compare: [], success: puts, failure: [] })).rejects.toMatchObject({

@@ -9,6 +9,9 @@ import { onLock, onSemaphore } from './machines.ts';
 import { type Place, RuntimeWorld } from './runtimes.ts';
 import type { Setting } from './story.ts';
 
+/** A busy machine may keep an etcd waiting for seconds. */
+const PATIENT = { requestTimeoutMs: 20_000 };
+
 export const aLock: Setting = { onMachine: onLock, inPrograms: (place) => new RuntimeWorld(place) };
 
 export const aSemaphore = (capacity: number): Setting => ({
@@ -59,7 +62,7 @@ async function inFile(): Promise<Place & { close(): Promise<void> }> {
 async function onEtcd(): Promise<Place & { close(): Promise<void> }> {
   const { port } = await (etcd ??= startEtcd());
   const url = `etcd://127.0.0.1:${port}/story-${++told}`;
-  return severalHandles(() => openEtcdUrl(url));
+  return severalHandles(() => openEtcdUrl(url, PATIENT));
 }
 
 function severalHandles(open: () => Promise<Store>): Place & { close(): Promise<void> } {

@@ -3,12 +3,21 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LockMetrics } from 'signalbox';
+import type { LockedIssue } from 'signalbox/github';
+import { systemClock } from '../../src/clock.ts';
+import { GitHubBoard } from '../../src/server/github-board.ts';
 import { root } from '../house/sources.ts';
 import { TestServer } from '../support/server.ts';
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await TestServer.on();
+  const github = { totalAcquisitions: 4, totalConflicts: 3, averageAcquisitionTimeMs: 500 };
+  const getMetrics = (): LockMetrics => ({ ...github, failedAcquisitions: 2, staleLocksClaimed: 1 });
+  server = await TestServer.on('memory:', {
+    lockManagers: { 'acme/app': { getMetrics } },
+    github: new GitHubBoard('acme/app', { listLocks: () => Promise.resolve([{} as LockedIssue]) }, systemClock),
+  });
 });
 afterAll(() => server.close());
 
@@ -30,6 +39,7 @@ describe('GET /metrics', () => {
     const acquire = (holder: string, more: object = {}) =>
       server.post('/v1/locks/main/acquire', { holder, waitMs: 0, ...more });
     const before = await scraped();
+    const told = '{operation="lock.acquire",status="409"}';
     const one = await acquire('a');
     expect((await acquire('b', { wait: false })).status).toBe(409);
     const { ticket } = (await acquire('c')).body;
@@ -50,6 +60,28 @@ describe('GET /metrics', () => {
       1, 1,
     ]);
     expect(after.get('signalbox_queue_length{kind="lock"}')).toBe(0);
+    expect([
+      after.get(`signalbox_http_requests_total${told}`),
+      before.get(`signalbox_http_requests_total${told}`),
+    ]).toEqual([1, undefined]);
+  });
+
+  it('counts the events of the whole fleet, waits among them, and measures how late they come', async () => {
+    await scraped();
+    const hold = await server.box.lock('busy').acquire();
+    const waiting = server.box.lock('busy').acquire();
+    await hold.release();
+    await (await waiting).release();
+    await expect.poll(async () => (await scraped()).get('signalbox_events_total{type="lock:queued"}')).toBe(2);
+    expect((await scraped()).get('signalbox_watch_lag_seconds_count')).toBeGreaterThan(0);
+  });
+
+  it('shows the locks on GitHub of the managers that it was given', async () => {
+    const all = await scraped();
+    const of = (name: string): number | undefined => all.get(`signalbox_github_${name}{repository="acme/app"}`);
+    expect(of('locks')).toBe(1);
+    expect([of('acquisitions_total'), of('conflicts_total'), of('failed_acquisitions_total')]).toEqual([4, 3, 2]);
+    expect([of('stale_reclaims_total'), of('acquire_seconds_sum'), of('acquire_seconds_count')]).toEqual([1, 2, 4]);
   });
 
   it('prints exactly the metrics that docs/metrics.md lists, and each that the Grafana dashboard asks for', async () => {

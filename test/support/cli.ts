@@ -45,7 +45,13 @@ export function start(args: readonly string[], options: CliOptions = {}): Starte
 
 export function startProgram(program: string, args: readonly string[], options: CliOptions = {}): Started {
   const { env = {}, cwd, input = '' } = options;
-  const inherited = { ...process.env, SIGNALBOX_URL: undefined, SIGNALBOX_HOLDER: undefined, NO_COLOR: undefined };
+  const inherited = {
+    ...process.env,
+    SIGNALBOX_URL: undefined,
+    SIGNALBOX_HOLDER: undefined,
+    NO_COLOR: undefined,
+    SIGNALBOX_LOG: undefined,
+  };
   const child = spawn(program, args, { cwd, env: { ...inherited, ...env } });
   let stdout = '';
   let stderr = '';

@@ -31,7 +31,7 @@ describe.skipIf(isOut)('a worker that has nothing but etcdctl', () => {
 
   beforeAll(async () => {
     server = await startEtcd();
-    box = await open(`etcd://127.0.0.1:${server.port}`);
+    box = await open(`etcd://127.0.0.1:${server.port}`, { requestTimeoutMs: 20_000 });
     await box.on('task:*', (event) => void events.push(event));
     await box.tasks.subscribe(() => undefined);
   });

@@ -3,6 +3,7 @@
  * to (`NODE_USE_ENV_PROXY=1`); for earlier ones it takes the package `undici`, which few need, so it is not installed with
  * signalbox.
  */
+import type * as Undici from 'undici';
 import { Failure } from '../../failure.ts';
 
 type Fetch = typeof globalThis.fetch;
@@ -31,7 +32,7 @@ function named(env: NodeJS.ProcessEnv, name: string): string | undefined {
   return [env[name], env[name.toUpperCase()]].find((value) => value !== undefined && value !== '');
 }
 
-async function loaded(proxy: string): Promise<typeof import('undici')> {
+async function loaded(proxy: string): Promise<typeof Undici> {
   try {
     return await import('undici');
   } catch (cause) {

@@ -91,8 +91,8 @@ function noteOf({ status, owner, isLeased, blockedBy, reason, capabilities }: Ta
   return notes.filter((note) => note !== '').join(' · ');
 }
 
-function taskLines(task: TaskView): string[] {
-  const ago = (ms: number | undefined): string => (ms === undefined ? '' : ` (${spoken(Date.now() - ms)} ago)`);
+export function taskLines(task: TaskView, now = Date.now()): string[] {
+  const ago = (ms: number | undefined): string => (ms === undefined ? '' : ` (${spoken(now - ms)} ago)`);
   const by = task.publishedBy === undefined ? '' : ` by ${task.publishedBy}`;
   const facts: (readonly [string, string])[] = [
     ['task', task.id],
@@ -108,7 +108,7 @@ function taskLines(task: TaskView): string[] {
     ],
     ['attempts', `${task.attempts}${attemptsTold(task)}`],
     ['retries', retriesTold(task)],
-    ['next try', task.retryAt === undefined ? '' : `in ${spoken(Math.max(0, task.retryAt - Date.now()))}`],
+    ['next try', task.retryAt === undefined ? '' : `in ${spoken(Math.max(0, task.retryAt - now))}`],
     ['priority', task.priority === 0 ? '' : String(task.priority)],
     ['needs', task.capabilities.join(', ')],
     ['after', task.dependsOn.join(', ')],

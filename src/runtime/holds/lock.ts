@@ -19,7 +19,7 @@ import { type AnyCommand, type AnyOutcome, outcomeOf } from '../write/pending-co
 import { HoldLost } from '../refusal.ts';
 import { attemptOf, type LockAttempt } from './attempt.ts';
 import { acquireDetached, downgrade, upgrade } from './detached.ts';
-import { LockHold } from './public-hold.ts';
+import { LockHold, traceOf } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
 import { refused, requestFields, Resource } from './resource.ts';
 import { runUnder } from './run-under.ts';
@@ -100,7 +100,8 @@ export class Lock<Meta = Json> extends NamedResource {
   /** Waits for the lock, runs `work`, and always releases it; throws `HoldLost` if the hold was lost meanwhile. */
   async run<T>(work: (hold: LockHold) => T | Promise<T>, options?: LockOptions<Meta> & WaitOptions): Promise<T> {
     refuseUnlessFunction('the work', work);
-    return runUnder(await this.acquire(options), work);
+    const hold = await this.acquire(options);
+    return runUnder(hold, work, traceOf(hold));
   }
 
   /**

@@ -1,14 +1,23 @@
 /** Holds, as users have them: each shows a hold that the runtime keeps, and nothing else of it. */
 import type { LockMode, Token } from '../../core/index.ts';
 import type { HoldLost } from '../refusal.ts';
+import type { Trace } from '../tracer.ts';
 import type { WaitOptions } from './acquisition.ts';
 import type { KeptHold, ReleaseOutcome } from './hold.ts';
 import type { KeptLockHold } from './lock.ts';
 import type { KeptSemaphoreHold } from './semaphore.ts';
 
+/** The step that lasts as long as this hold, if somebody listens. */
+export let traceOf: (hold: Hold) => Trace | undefined;
+
 /** One grant of a lock or a semaphore, with its token and a signal that aborts when it is lost. */
 export abstract class Hold implements AsyncDisposable {
   readonly #kept: KeptHold;
+
+  static {
+    // No method: a hold shows its users only what they may call.
+    traceOf = (hold) => hold.#kept.trace;
+  }
 
   /** @internal */
   constructor(kept: KeptHold) {

@@ -1,5 +1,6 @@
 /** Work under a hold, here and over HTTP. */
 import { HoldLost } from '../refusal.ts';
+import type { Trace } from '../tracer.ts';
 import type { ReleaseOutcome } from './hold.ts';
 
 /** One hold or several, as `run` uses them. */
@@ -10,11 +11,18 @@ interface Releasable {
   release(): Promise<ReleaseOutcome | readonly ReleaseOutcome[]>;
 }
 
-/** Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. */
-export async function runUnder<H extends Releasable, T>(held: H, work: (held: H) => T | Promise<T>): Promise<T> {
+/**
+ * Runs `work` under a hold, and always releases it; throws `HoldLost` if it was lost meanwhile. `trace`: the step that lasts as
+ * long as the hold, if somebody listens.
+ */
+export async function runUnder<H extends Releasable, T>(
+  held: H,
+  work: (held: H) => T | Promise<T>,
+  trace?: Trace,
+): Promise<T> {
   let result: T;
   try {
-    result = await work(held);
+    result = await (trace === undefined ? work(held) : trace.within(() => work(held)));
   } catch (error) {
     // The error of the work matters more than one of the release: the hold ends with its lease at the latest.
     await held.release().catch(() => undefined);

@@ -17,7 +17,7 @@ import { abortSignal, millisecondsFromZero, refuseUnlessFunction, refuseWrongVal
 import type { AnyCommand, AnyOutcome } from '../write/pending-command.ts';
 import { acquireDetached } from './detached.ts';
 import { attemptOf, type SemaphoreAttempt } from './attempt.ts';
-import { SemaphoreHold } from './public-hold.ts';
+import { SemaphoreHold, traceOf } from './public-hold.ts';
 import { NamedResource } from './public-resource.ts';
 import { requestFields, Resource } from './resource.ts';
 import { runUnder } from './run-under.ts';
@@ -110,7 +110,8 @@ export class Semaphore<Meta = Json> extends NamedResource {
     options?: SemaphoreOptions<Meta> & WaitOptions,
   ): Promise<T> {
     refuseUnlessFunction('the work', work);
-    return runUnder(await this.acquire(options), work);
+    const hold = await this.acquire(options);
+    return runUnder(hold, work, traceOf(hold));
   }
 
   /** A hold with a lease of its own, kept by `renew`: for scripts and agents that do not stay connected. */

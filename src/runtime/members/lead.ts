@@ -10,6 +10,7 @@ import { type Json, LONGEST_NAME, type Token } from '../../core/index.ts';
 import { keepingAlive } from '../keep-alive.ts';
 import type { Lock } from '../holds/lock.ts';
 import type { LockHold } from '../holds/public-hold.ts';
+import { traceOf } from '../holds/public-hold.ts';
 import { runUnder } from '../holds/run-under.ts';
 import { NotAcquired } from '../refusal.ts';
 import { abortSignal, aFunction, aName, anything, refuseUnlessFunction, refuseWrongValues } from '../options.ts';
@@ -68,7 +69,7 @@ export function leadOn(runtime: Runtime, lockOf: (name: string) => Lock): Lead {
       for (;;) {
         const hold = await elected(runtime, lock, options);
         try {
-          return await runUnder(hold, () => work(termOf(name, hold, options.signal)));
+          return await runUnder(hold, () => work(termOf(name, hold, options.signal)), traceOf(hold));
         } catch (error) {
           // What the work threw after it lost the lead counts as its way to stop.
           if (hold.lost === undefined || runtime.isClosed || options.signal?.aborted === true) throw error;

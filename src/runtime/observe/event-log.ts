@@ -8,7 +8,7 @@ import { follow } from '../session/follow.ts';
 import { TaskEvents } from '../tasks/feed.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
 import type { SignalboxEvent } from './event-types.ts';
-import { type EventSource, publicEvents, readableEvents, RECORD_RANGE } from './events.ts';
+import { type EventSource, measureLag, publicEvents, readableEvents, RECORD_RANGE } from './events.ts';
 
 export const EVENT_SOURCES: readonly EventSource[] = ['records', 'tasks'];
 
@@ -51,7 +51,10 @@ export class EventLog {
             source === 'records'
               ? changes.changes.flatMap((change) => readableEvents(change, now))
               : [...tasks.of(changes, now)].map(([event, resource]) => ({ ...event, resource }));
-          if (events.length > 0) listener.told(changes.revision, publicEvents(changes.revision, events));
+          if (events.length === 0) return;
+          // What is read from history is late because it was asked for late.
+          if (since === 'now') measureLag(this.#runtime, changes.revision, events[0]?.at ?? now);
+          listener.told(changes.revision, publicEvents(changes.revision, events));
         },
         resync: async () => {
           const { revision } = await store.health(over);

@@ -52,7 +52,7 @@ export type EventSource = 'records' | 'tasks';
 /** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
 export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;
@@ -167,17 +167,9 @@ export class Events implements FeedListener, RuntimeObserver {
 
   #tellAll(source: EventSource, revision: Revision, events: readonly RecordEvent[]): void {
     if (events.length === 0) return;
-    this.#measureLag(revision, events[0]?.at ?? 0);
+    measureLag(this.#runtime, revision, events[0]?.at ?? 0);
     for (const listener of this.#listeners[source]) listener.told(events);
     for (const event of publicEvents(revision, events)) this.#tell(event);
-  }
-
-  /** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
-  #measureLag(revision: Revision, at: number): void {
-    const { measures, clock, store } = this.#runtime;
-    if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
-    const sentAt = measures.sentAt(revision);
-    if (sentAt !== undefined) measures.took('watchLag', clock.monotonic() - sentAt);
   }
 
   #tell(event: SignalboxEvent): void {
@@ -283,4 +275,10 @@ class Subscriber {
 
 function resyncAt(at: number): SignalboxEvent {
   return { type: 'resync', resource: '*', holder: '', at };
+}
+
+/** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
+export function measureLag({ measures, clock, store }: Runtime, revision: Revision, at: number): void {
+  if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
+  measures.arrived('watchLag', revision, clock.monotonic());
 }

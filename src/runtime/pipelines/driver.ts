@@ -28,6 +28,7 @@ import { refuseUnlessRunnable } from './functions.ts';
 import { PhaseGuards, type PhaseGuardsParts, type PhaseGuardsTerms } from './phase-guards.ts';
 import type { Answered, Ask, RecordStore } from './record-store.ts';
 import { MARGIN } from '../session/session.ts';
+import { traced } from '../tracer.ts';
 import { PhaseRun, type RunParts } from './phase-run.ts';
 import { FirstStop, Stop, type StopReason } from './stop.ts';
 
@@ -263,8 +264,7 @@ export class PipelineDriver {
       const fields = { pipeline: this.#records.id, phase: phase.name, attempt };
       const trace = this.#parts.runtime.measures.tracer?.begin('phase', fields);
       const work = (): ReturnType<PhaseRun['run']> => this.#run(run, phase.timeoutMs);
-      const result = await (trace === undefined ? work() : trace.within(work));
-      trace?.end(result.kind, result.kind !== 'succeeded');
+      const result = await traced(trace, work, ({ kind }) => kind === 'succeeded');
       if (this.#hold.lost !== undefined) return undefined;
       return (await this.#tell({ kind: 'ended', result })).effect;
     } finally {

@@ -35,9 +35,12 @@ export function logKey({ logs }: PipelineKeys, phase: number, run: number): stri
   return `${logs}${String(phase).padStart(3, '0')}/${String(run).padStart(6, '0')}`;
 }
 
+/** The locks of drivers begin with it. */
+export const DRIVERS = 'pipeline:';
+
 /** The name of the driver's lock: its holder drives the pipeline. */
 export function driverLock(id: string): string {
-  return `pipeline:${id}`;
+  return DRIVERS + id;
 }
 
 /** The name that people see, like `lock/main` and `task/42`. */

@@ -16,14 +16,16 @@ import {
   type Token,
 } from '../../core/index.ts';
 import { Failure } from '../../failure.ts';
-import type { LeaseId, Operation, Revision } from '../../store/index.ts';
+import type { Operation, Revision } from '../../store/index.ts';
 import type { Held } from '../holds/holdings.ts';
 import { encode, type Letter, mailboxKey, processOf } from '../layout.ts';
 import { flag, valuesProblem } from '../options.ts';
 import { ownCopy } from '../own-copy.ts';
 import { HoldLost } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
+import type { Trace } from '../tracer.ts';
 import { persistently, writeOnce } from '../write/write-once.ts';
+import { BackoffLease } from './backoff-lease.ts';
 import type { Claimed } from './claiming.ts';
 import { taskDeeds } from './deeds.ts';
 import { taskResource } from './keys.ts';
@@ -68,6 +70,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   readonly #task: Task;
   readonly #claim: string;
   readonly #wrote: (revision: Revision) => void;
+  readonly #trace: Trace | undefined;
   #controller: AbortController | undefined;
   #lost: HoldLost | undefined;
   /** Set once the worker ends the claim; what happens after that is not a loss. */
@@ -81,8 +84,15 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
   }
 
   /** @internal `wrote`: gets the revision of each write of this claim. */
-  constructor(runtime: Runtime, { task, token }: Claimed, process: string, wrote: (revision: Revision) => void) {
+  constructor(
+    runtime: Runtime,
+    { task, token }: Claimed,
+    process: string,
+    wrote: (revision: Revision) => void,
+    trace?: Trace,
+  ) {
     this.#runtime = runtime;
+    this.#trace = trace;
     this.#wrote = wrote;
     this.#task = task;
     this.#claim = task.bookkeeping?.entry.claim?.id as string;
@@ -191,6 +201,7 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     }
     this.#lost = new HoldLost(this.resource, loss);
     if (!this.#runtime.isClosed) this.#runtime.measures.lost(loss.why);
+    this.#trace?.end(loss.why, true);
     this.#controller?.abort(this.#lost);
   }
 
@@ -206,7 +217,10 @@ export class TaskClaim<Data = Json, Result = Json> implements AsyncDisposable {
     const sent = this.#send(ending);
     this.#ending = sent;
     sent.then(
-      () => this.#runtime.holdings.holds.delete(this.#claim),
+      ({ kind }) => {
+        this.#runtime.holdings.holds.delete(this.#claim);
+        this.#trace?.end(kind, kind === 'failed' || kind === 'retried' || kind === 'not-owner');
+      },
       () => {
         this.#ending = undefined;
         if (this.#heard !== undefined) this.#lose(this.#heard);
@@ -310,46 +324,6 @@ export async function endClaim(
     throw error;
   } finally {
     await backoff.drop();
-  }
-}
-
-/** The lease that lets a failed task pause. It is granted before the write that puts the task on it. */
-class BackoffLease {
-  readonly #runtime: Runtime;
-  #lease: { readonly id: LeaseId; readonly ms: number } | undefined;
-  /** A task may rest on it. Then it runs its time, even if no answer came. */
-  isSent = false;
-
-  constructor(runtime: Runtime) {
-    this.#runtime = runtime;
-  }
-
-  get id(): LeaseId | undefined {
-    return this.#lease?.id;
-  }
-
-  get ms(): number | undefined {
-    return this.#lease?.ms;
-  }
-
-  async adjust(ms: number | undefined): Promise<void> {
-    if (this.ms === ms) return;
-    await this.drop();
-    this.forget();
-    if (ms === undefined) return;
-    const { store, stopped } = this.#runtime;
-    this.#lease = { id: (await store.grantLease(ms, stopped)).id, ms };
-  }
-
-  forget(): void {
-    this.#lease = undefined;
-    this.isSent = false;
-  }
-
-  /** Revokes a lease that no task rests on. */
-  async drop(): Promise<void> {
-    if (this.#lease === undefined || this.isSent) return;
-    await this.#runtime.store.revokeLease(this.#lease.id).catch(() => undefined);
   }
 }
 

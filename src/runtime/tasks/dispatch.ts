@@ -20,6 +20,7 @@ import {
 } from '../../core/index.ts';
 import { ownCopy } from '../own-copy.ts';
 import { NotAcquired } from '../refusal.ts';
+import type { Revision } from '../../store/index.ts';
 import type { Runtime } from '../runtime.ts';
 import { hasPassed, isOfOneMachine, MARGIN } from '../session/session.ts';
 import { endClaim, TaskClaim } from './claim.ts';
@@ -131,8 +132,10 @@ export class Dispatch implements TaskCacheListener {
       this.#measureClaim(attempt, since);
       // The last step before the caller goes on: after a stall, this check may be the first to notice.
       if (!claimLease.isValid) throw new NotAcquired(taskResource(id), { kind: 'session-lost' });
-      const made = new TaskClaim(this.#runtime, attempt, session.id, (revision) => this.waiters.wrote(revision));
-      return { attempt, made };
+      const { task, token } = attempt;
+      const work = trace?.next('task', { resource: taskResource(id), holder: task.owner?.holder ?? '', token });
+      const wrote = (revision: Revision): void => this.waiters.wrote(revision);
+      return { attempt, made: new TaskClaim(this.#runtime, attempt, session.id, wrote, work) };
     }
   }
 
@@ -141,7 +144,7 @@ export class Dispatch implements TaskCacheListener {
     const { measures, clock } = this.#runtime;
     measures.took('claim', clock.monotonic() - since);
     const { publishedAt, attempts } = task.bookkeeping?.entry ?? {};
-    if (publishedAt !== undefined && attempts === 1) this.notifier.reached(publishedAt);
+    if (attempts === 1) this.notifier.reached(publishedAt, task);
   }
 
   // Detached claims

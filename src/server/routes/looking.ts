@@ -4,7 +4,7 @@ import { type Crew, crewJson, crewOf } from '../../json/member.ts';
 import { lookAtEverything, statusJson } from '../../json/status.ts';
 import { surveyJson } from '../../json/survey.ts';
 import { taskJson } from '../../json/task.ts';
-import { prometheusText, TEXT_TYPE } from '../prometheus.ts';
+import { PROMETHEUS_TYPE } from '../../metrics/index.ts';
 import { ok, type Operation, operation } from '../operation.ts';
 import { anyObject } from '../schemas.ts';
 
@@ -32,8 +32,8 @@ export const looking: readonly Operation[] = [
     summary: 'Metrics for Prometheus',
     description:
       'What this server has counted and measured, and what the whole store holds: docs/metrics.md lists them.',
-    answers: { 200: { description: 'The text format of Prometheus.', type: TEXT_TYPE } },
-    run: async ({ box }) => new Response(await prometheusText(box), { headers: { 'Content-Type': TEXT_TYPE } }),
+    answers: { 200: { description: 'The text format of Prometheus.', type: PROMETHEUS_TYPE } },
+    run: async ({ figures }) => new Response(await figures.text(), { headers: { 'Content-Type': PROMETHEUS_TYPE } }),
   }),
   operation({
     ...{ id: 'member.list', method: 'get', path: '/v1/members', tag: 'members', role: 'viewer' },

@@ -27,7 +27,8 @@ function service() {
 
 if (process.argv[2] === 'http') {
   const { fetch } = createMcpHandler(service);
-  const server = createServer(getRequestListener((request) => fetch(request)));
+  const answer = getRequestListener((request) => fetch(request));
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 } else {
   serveStdio(service);

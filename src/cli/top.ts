@@ -1,0 +1,234 @@
+/** `signalbox top`: the board on a terminal, live and driven by keys. */
+import type { Command } from 'commander';
+import { constants } from 'node:os';
+import { isatty } from 'node:tty';
+import { storeUrl } from '../runtime/location/location.ts';
+import type { Signalbox } from '../runtime/signalbox.ts';
+import { withoutPassword } from '../store/index.ts';
+import { lookAtEverything } from '../json/status.ts';
+import { breaker, nothingBroken } from './breaking.ts';
+import { CliExit, EXIT } from './exit-code.ts';
+import { paintFor, screen } from './output.ts';
+import type { GlobalOptions } from './program.ts';
+import { isJson, withBox } from './store.ts';
+import { emptyBoard, Heard } from './top/board.ts';
+import { type Frame, frameOf } from './top/frame.ts';
+import { FullScreen } from './full-screen.ts';
+import { keysIn } from './top/keys.ts';
+import { type Deed, FIRST_UI, pressed, type Ui } from './top/ui.ts';
+
+const EXAMPLES = `
+Examples:
+  signalbox top
+  signalbox top --store etcd://box.example.org
+
+What needs a person comes first, then locks and their queues, semaphores, tasks, pipelines and members. Keys: 1 to 7
+choose a view, j and k or the arrows a row, enter shows everything about it, / filters, b breaks a lock after a
+question, ? explains keys and signs, q ends it.
+
+It needs a terminal. Without one: signalbox status --watch, and for programs signalbox status --json.`;
+
+export function define(command: Command): void {
+  command.addHelpText('after', EXAMPLES).action(async () => {
+    refuseWithoutTerminal(command);
+    await withBox(command, (box, signal) => new Top(box, storeOf(command)).run(signal)).catch((error: unknown) => {
+      // Node aborts if it cannot restore the modes of a terminal that was closed. A signal ends it without a try.
+      if (error instanceof CliExit && error.exitCode === HUNG_UP) process.kill(process.pid, 'SIGHUP');
+      throw error;
+    });
+  });
+}
+
+function refuseWithoutTerminal(command: Command): void {
+  const what = isJson(command)
+    ? 'top has no JSON'
+    : isatty(0) && isatty(1) && process.env['TERM'] !== 'dumb'
+      ? undefined
+      : 'top needs a terminal, for its screen and its keys';
+  if (what === undefined) return;
+  throw new CliExit(
+    EXIT.usage,
+    `${what}\n  use: signalbox status --watch, or signalbox status --json for programs (with --watch, a line for each change)`,
+  );
+}
+
+function storeOf(command: Command): string {
+  return withoutPassword(storeUrl(command.optsWithGlobals<GlobalOptions>().store));
+}
+
+const HUNG_UP = 128 + constants.signals.SIGHUP;
+/** Ages go on. */
+const TICK_MS = 1_000;
+/** Changes within this time are shown together. */
+const GATHER_MS = 200;
+/** Renewals are no events, so the state is read again now and then. */
+const LOOK_AGAIN_MS = 5_000;
+/** A large store is read for at most a fifth of the time. */
+const REST = 4;
+/** What happened before `top` was started, as far as the store still has it. */
+const PAST_MS = 600_000;
+
+class Top {
+  readonly #box: Signalbox;
+  readonly #heard = new Heard();
+  readonly #paint = paintFor(screen());
+  readonly #ended = new AbortController();
+  #board;
+  #ui: Ui = FIRST_UI;
+  #frame: Frame | undefined;
+  #screen: FullScreen | undefined;
+  #wake = (): void => undefined;
+  #hasChanged = true;
+
+  constructor(box: Signalbox, store: string) {
+    this.#box = box;
+    this.#board = emptyBoard(store);
+  }
+
+  async run(interrupted: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([interrupted, this.#ended.signal]);
+    signal.addEventListener('abort', () => this.#wake(), { once: true });
+    this.#screen = new FullScreen(
+      () => this.#draw(),
+      (text) => this.#type(text),
+    );
+    const clock = setInterval(() => this.#draw(), TICK_MS);
+    try {
+      this.#draw();
+      void this.#listen(signal);
+      await this.#keepLooking(signal);
+    } finally {
+      clearInterval(clock);
+      this.#screen.over();
+    }
+    const { reason } = this.#ended.signal;
+    if (reason instanceof CliExit) throw reason;
+  }
+
+  /** A store that is away for a moment is asked again; what was last seen stays on the screen. */
+  async #keepLooking(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#hasChanged = false;
+      const begun = performance.now();
+      await this.#look();
+      this.#draw();
+      const took = performance.now() - begun;
+      await this.#pause(Math.max(GATHER_MS, took * REST), signal, false);
+      if (!this.#hasChanged) await this.#pause(LOOK_AGAIN_MS, signal, true);
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const everything = await lookAtEverything(this.#box);
+      this.#board = { ...this.#board, everything, trouble: undefined, ...this.#heard.told(Date.now()) };
+    } catch (error) {
+      const since = this.#board.trouble?.since ?? Date.now();
+      const trouble = { since, message: error instanceof Error ? error.message : String(error) };
+      this.#board = { ...this.#board, trouble };
+    }
+  }
+
+  async #listen(signal: AbortSignal): Promise<void> {
+    let isPast = true;
+    const listener = {
+      told: (event: Parameters<Heard['hear']>[0]): void => {
+        this.#heard.hear(event);
+        if (!isPast) this.#changed();
+      },
+      forgotten: (): void => undefined,
+      caughtUp: (): void => {
+        isPast = false;
+        this.#changed();
+      },
+    };
+    while (!signal.aborted) {
+      // If the store is away, the look tells so.
+      await this.#box.eventsSince('*', Date.now() - PAST_MS, listener, signal).catch(() => undefined);
+      await this.#pause(TICK_MS, signal, false);
+    }
+  }
+
+  #changed(): void {
+    this.#hasChanged = true;
+    this.#wake();
+  }
+
+  #draw(): void {
+    const target = this.#screen;
+    if (target === undefined) return;
+    const { trouble, everything } = this.#board;
+    // A time that the store does not confirm does not go on.
+    const now = trouble === undefined ? Date.now() : (everything?.survey.at ?? trouble.since);
+    const clock = new Date().toLocaleTimeString('en-GB');
+    const size = { width: target.width, height: target.height };
+    this.#frame = frameOf(this.#board, this.#ui, { ...size, now, clock, paint: this.#paint });
+    const { view, offsets } = this.#ui;
+    if (this.#ui.mode === 'list') this.#ui = { ...this.#ui, offsets: { ...offsets, [view]: this.#frame.offset } };
+    target.draw(this.#frame.lines);
+  }
+
+  #type(text: string): void {
+    for (const key of keysIn(text)) {
+      const { sections = [], page = 1, length = 0 } = this.#frame ?? {};
+      const { ui, deed } = pressed(this.#ui, key, { sections, page, length, tokenOf: (of) => this.#tokenOf(of) });
+      this.#ui = ui;
+      if (deed !== undefined) this.#do(deed);
+      if (this.#ended.signal.aborted) return;
+      this.#draw();
+    }
+  }
+
+  #do(deed: Deed): void {
+    switch (deed.kind) {
+      case 'quit':
+        return this.#ended.abort();
+      case 'interrupt':
+        return this.#ended.abort(new CliExit(130, ''));
+      case 'suspend':
+        return this.#screen?.suspend();
+      case 'redraw':
+        return this.#screen?.refresh();
+      case 'break':
+        return void this.#break(deed);
+    }
+  }
+
+  async #break({ resource, token, reason }: Extract<Deed, { kind: 'break' }>): Promise<void> {
+    const slash = resource.indexOf('/');
+    const name = resource.slice(slash + 1);
+    const one = resource.startsWith('lock/') ? this.#box.lock(name) : this.#box.semaphore(name);
+    let message: string;
+    try {
+      const { broken } = await one.break({ holder: breaker(), reason, token });
+      message = `${resource}: ${broken === 0 ? nothingBroken(token) : `ended ${broken} hold${broken === 1 ? '' : 's'}`}`;
+    } catch (error) {
+      message = `${resource}: ${(error as Error).message}`;
+    }
+    this.#ui = { ...this.#ui, message };
+    this.#changed();
+    this.#draw();
+  }
+
+  #tokenOf(resource: string): number | undefined {
+    const survey = this.#board.everything?.survey;
+    const found = [...(survey?.locks ?? []), ...(survey?.semaphores ?? [])].find((one) => one.resource === resource);
+    const tokens = found?.holds.map(({ token }) => token) ?? [];
+    return tokens.length === 0 ? undefined : Math.max(...tokens);
+  }
+
+  /** Resolves after this time, when the work is over, and, if `canWake`, when something has changed. */
+  #pause(ms: number, signal: AbortSignal, canWake: boolean): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const over = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', over);
+        resolve();
+      };
+      const timer = setTimeout(over, ms);
+      signal.addEventListener('abort', over, { once: true });
+      if (canWake) this.#wake = over;
+    });
+  }
+}
