@@ -26,7 +26,7 @@ export function useSteadyOrder(
   const last = useRef<Sorted>({ how: '', resources: undefined, at: 0, names: [], rows: [] });
   if (state === undefined) return [];
   const { resources } = state;
-  const { how: before, at, names, rows, resources: sorted } = last.current;
+  const { how: before, at, names, resources: sorted } = last.current;
   const how = `${order} ${key}`;
   const isSame = how === before && sorted === resources;
   const age = performance.now() - at;

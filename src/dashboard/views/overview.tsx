@@ -29,7 +29,7 @@ export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       <h1 class="unseen">Overview</h1>
       <NeedsYou snapshot={snapshot} />
       <div class="grid">
-        <HeldAndWaiting snapshot={snapshot} state={state} />
+        <HeldAndWaiting snapshot={snapshot} />
         <div class="w4 stack">
           <Traffic state={state} now={snapshot.now} />
           <SomeSemaphores state={state} />
@@ -129,7 +129,7 @@ function short(text: string): string {
   return text.length > 160 ? `${text.slice(0, 120)}…${text.slice(-24)}` : text;
 }
 
-function HeldAndWaiting({ snapshot, state }: { snapshot: Snapshot; state: State }): JSX.Element {
+function HeldAndWaiting({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'lock', text: '', is: '' }), 'need');
   const shown = rows.slice(0, MOST_ROWS);
   const names = shown.map(({ resource }) => resource).join('\n');
