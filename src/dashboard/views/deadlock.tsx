@@ -18,6 +18,7 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
   if (of === undefined) {
     return (
       <Panel title="Deadlock">
+        <h1 class="unseen">Deadlock</h1>
         <Nothing title="This deadlock is no longer known" command="signalbox events tail lock:deadlock --since 1h">
           The page keeps those of the last hour. The store may still remember it:
         </Nothing>
@@ -136,10 +137,11 @@ function CycleDrawing({ of }: { of: Deadlock }): JSX.Element {
               <text
                 {...{
                   x: (one.x + other.x) / 2,
-                  y: (one.y + other.y) / 2 - 8,
+                  y: (one.y + other.y) / 2 + (Math.abs(dy) > Math.abs(dx) ? 4 : -8),
                   'font-size': 12,
                   'text-anchor': 'middle',
                 }}
+                {...{ 'paint-order': 'stroke', stroke: 'var(--surface)', 'stroke-width': 5 }}
                 fill={isCut ? 'var(--red)' : 'var(--ink2)'}
                 font-weight={isCut ? 600 : 400}
               >

@@ -1,0 +1,109 @@
+// What the dashboard reads: its own files without a token, everything at once, some resources again, what happened.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { storeName } from '../../src/server/store-name.ts';
+import { eventsOf, TestServer } from '../support/server.ts';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.on();
+});
+afterAll(() => server.close());
+
+describe('the files of the dashboard', () => {
+  it('need no token, run nothing but their own script, and are kept by browsers as long as they are the same', async () => {
+    const page = await server.fetch('GET', '/', undefined, { token: '' });
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('cache-control')).toBe('no-cache');
+    expect(page.headers.get('content-security-policy')).toContain(
+      "default-src 'none'; script-src 'self'; style-src 'self'",
+    );
+    const html = await page.text();
+    // What the policy forbids, and what would ask another server.
+    expect(html).not.toMatch(/<style|style=|onload=|<script(?![^>]*src="\/?app-)|https?:\/\/(?!www\.w3\.org)/);
+    const files = [...html.matchAll(/(?:src|href)="\/?(app-[\w-]+\.(?:js|css))"/g)].map(([, name]) => `/${name ?? ''}`);
+    expect(files).toHaveLength(2);
+    let bytes = 0;
+    for (const file of files) {
+      const zipped = { 'Accept-Encoding': 'gzip' };
+      const answer = await server.fetch('GET', file, undefined, { token: '', headers: zipped });
+      expect([answer.status, answer.headers.get('content-encoding')]).toEqual([200, 'gzip']);
+      expect(answer.headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+      bytes += (await answer.arrayBuffer()).byteLength;
+      const known = { 'If-None-Match': answer.headers.get('etag') ?? '' };
+      expect((await server.fetch('GET', file, undefined, { token: '', headers: known })).status).toBe(304);
+    }
+    expect(bytes).toBeLessThan(150 * 1024);
+  });
+
+  it('are all that is handed out', async () => {
+    for (const path of ['/files.json', '/app.js', '/..%2fpackage.json', '/index.html']) {
+      expect((await server.fetch('GET', path, undefined, { token: '' })).status).toBe(404);
+    }
+  });
+});
+
+describe('the board', () => {
+  it('has everything, what the token allows, and the place from which events follow without a gap', async () => {
+    const token = await server.token('viewer');
+    await server.post('/v1/locks/main/acquire', { holder: 'a' });
+    await server.post('/v1/locks/main/acquire', { holder: 'b', waitMs: 0 });
+    await server.post('/v1/semaphores/gpu/acquire', { holder: 'a', weight: 2, capacity: 4 });
+    await server.post('/v1/tasks', { id: 't', data: { secret: 'not for the board' } });
+    const { status, body } = await server.get('/v1/board', { token });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      token: { name: 'a viewer', role: 'viewer', holders: null },
+      store: { engine: 'memory', name: 'in memory' },
+      counts: { pending: 1, running: 0, complete: 0, failed: 0 },
+      locks: [{ name: 'main', holds: [{ holder: 'a' }], waiting: [{ holder: 'b' }] }],
+      semaphores: [{ name: 'gpu', capacity: 4, usedSlots: 2 }],
+      tasks: [{ task: 't', status: 'pending', data: null }],
+      allowsCommands: false,
+    });
+    expect(body.since).toBeLessThanOrEqual(body.revision);
+    const stream = await server.fetch('GET', `/v1/events?since=${body.since}`, undefined, { token });
+    await server.post('/v1/locks/next/acquire', { holder: 'c' });
+    for await (const { event, data } of eventsOf(stream)) {
+      if (event === 'open') continue;
+      expect([event, data.resource]).toEqual(['lock:acquired', 'lock/next']);
+      break;
+    }
+  });
+
+  it('is asked again for some resources by name, each with its revision', async () => {
+    const { body } = await server.get('/v1/resources?resource=lock/main&resource=semaphore/gpu&resource=lock/never');
+    expect(body.locks).toMatchObject([{ name: 'main' }, { name: 'never', isFree: true }]);
+    expect(body.semaphores).toMatchObject([{ name: 'gpu', capacity: 4 }]);
+    for (const one of [...body.locks, ...body.semaphores]) expect(one.revision).toBeGreaterThan(0);
+    expect(await server.get('/v1/resources?resource=main')).toMatchObject({ status: 400 });
+    const many = Array.from({ length: 101 }, (_, place) => `resource=lock/${place}`).join('&');
+    expect(await server.get(`/v1/resources?${many}`)).toMatchObject({ status: 400 });
+  });
+
+  it('is followed by what happened to one resource', async () => {
+    const { body } = await server.get('/v1/history?resource=lock/main&pattern=lock:acquired&pattern=lock:queued');
+    expect(body.events.map(({ type, holder }: { type: string; holder: string }) => `${type} ${holder}`)).toEqual([
+      'lock:acquired a',
+      'lock:queued b',
+    ]);
+    expect(body.isWhole).toBe(true);
+    expect(await server.get('/v1/history?pattern=nonsense')).toMatchObject({ status: 400 });
+  });
+});
+
+describe('the name of a store', () => {
+  it('says what it is, and not where it lies or how to get in', () => {
+    expect(
+      ['file:/home/ann/shop/.git/signalbox', 'file:/var/lib/box', 'etcd://ann:secret@a:2379,b:2379', 'memory:'].map(
+        storeName,
+      ),
+    ).toEqual([
+      { engine: 'embedded', name: 'shop' },
+      { engine: 'embedded', name: 'box' },
+      { engine: 'etcd', name: 'a:2379,b:2379' },
+      { engine: 'memory', name: 'in memory' },
+    ]);
+  });
+});
