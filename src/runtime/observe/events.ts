@@ -52,7 +52,7 @@ export type EventSource = 'records' | 'tasks';
 /** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
 export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;
@@ -280,6 +280,5 @@ function resyncAt(at: number): SignalboxEvent {
 /** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
 export function measureLag({ measures, clock, store }: Runtime, revision: Revision, at: number): void {
   if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
-  const sentAt = measures.sentAt(revision);
-  if (sentAt !== undefined) measures.took('watchLag', clock.monotonic() - sentAt);
+  measures.arrived('watchLag', revision, clock.monotonic());
 }
