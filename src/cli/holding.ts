@@ -11,7 +11,7 @@ import type {
 import type { Want } from '../runtime/holds/wants.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { durationArgument, given, limitArgument, numberArgument } from './arguments.ts';
-import { type Json, spoken } from '../core/index.ts';
+import { type Json, spoken, TICKET_MS } from '../core/index.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { handOver, jsonText, print, printable, printJson, tell } from './output.ts';
 import { isJson } from './store.ts';
@@ -94,6 +94,7 @@ export function detachedOptions(
     ...(flags.ticket === undefined && waitOptions(taking === undefined && gaveUpAtOnce ? {} : flags, onWaiting)),
     ...given({
       pid,
+      ticketMs: ttl !== undefined && ttl > TICKET_MS ? TICKET_MS : undefined,
       ttlMs: ttl,
       strategy: taking ?? (gaveUpAtOnce ? ('fail-fast' as const) : undefined),
       priority,

@@ -173,6 +173,19 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])('a ticket on %s'
     expect(atOnce).toMatchObject({ kind: 'acquired', hold: { ttlMs: 3_600_000 } });
   });
 
+  it('is what a request without one waits on too, if it says so', async () => {
+    const [one, two] = [await another(), await another()];
+    const held = await one.lock('main').acquireDetached({ holder: 'a' });
+    let queued = (): void => undefined;
+    const isQueued = new Promise<void>((resolve) => (queued = resolve));
+    const waits = { holder: 'b', ttlMs: 3_600_000, ticketMs: 30_000, onWaiting: queued };
+    const waiting = two.lock('main').acquireDetached(waits);
+    await isQueued;
+    await one.lock('main').release(held);
+    expect(await waiting).toMatchObject({ holder: 'b', outcome: 'acquired', ttlMs: 3_600_000 });
+    expect(await two.lock('main').renew(await waiting)).toMatchObject({ kind: 'refreshed', ttlMs: 3_600_000 });
+  });
+
   it('that nobody asks for leaves the queue, and a grant that nobody collects goes to the next in line', async () => {
     const [one, two] = [await another(), await another()];
     const lock = one.lock('main');

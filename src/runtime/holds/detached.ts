@@ -72,8 +72,9 @@ async function acquired(
   const tie = tieOf(of, options.pid);
   const { session, options: left } = await sessionWithin(runtime, resource, options);
   const sent = sentNow(runtime.clock);
-  // A ticket is on a lease of its own time; once it is collected, the hold moves to one of the time of the hold.
-  const asked = (parks === undefined ? undefined : options.ticketMs) ?? options.ttlMs ?? DETACHED_TTL_MS;
+  // A request is on a lease of its own time, and once it is granted, the hold moves to one of the time of the hold: a process
+  // that is killed while it waits for a long hold must not stand in line, and then hold, for as long.
+  const asked = options.ticketMs ?? options.ttlMs ?? DETACHED_TTL_MS;
   const lease = await runtime.anchorLease(session, asked, tie);
   const renewing = renewWhileWaiting(of, lease, sent);
   try {

@@ -30,7 +30,10 @@ export interface DetachedOptions<Meta = Json> extends RequestOptions<Meta>, Wait
   readonly holder: string;
   /** Without a renewal for this long, the hold is stale: 60 s, or what the resource was configured to. */
   readonly ttlMs?: number;
-  /** Without a `collect` for this long, a ticket leaves the queue, and its grant goes back; `ttlMs`, if not given. */
+  /**
+   * Without a `collect` for this long, a ticket leaves the queue, and its grant goes back; likewise a request whose process was
+   * killed while it waited. `ttlMs`, if not given.
+   */
   readonly ticketMs?: number;
   /**
    * A process of this user and this machine: the request and the hold end as soon as it does. It is seen on a store in a file;
