@@ -33,6 +33,10 @@ def canonical(value):
     return json.dumps(value, ensure_ascii=False)
 
 
+def hash_of(line, *without):
+    return sha(canonical({name: value for name, value in line.items() if name not in without}))
+
+
 def merkle(level):
     while len(level) > 1:
         level = [sha("\x01" + "".join(level[i:i + 2])) if i + 1 < len(level) else level[i] for i in range(0, len(level), 2)]
@@ -44,74 +48,72 @@ def check(ok, what):
         sys.exit(print("bad record: " + what) or 65)
 
 
-def without(line, *names):
-    return {name: value for name, value in line.items() if name not in names}
-
-
 def verify(lines, anchors):
-    chains, said, last, number_of, end, count = {}, {}, ZEROS, None, None, 0
-    closed, current, hashes, entries, only = set(), None, {}, 0, None
-    for at, text in enumerate(lines, 1):
-        line = json.loads(text)
-        kind, where = line["kind"], "line %d" % at
-        check((kind == "header") == (at == 1) and end is None, where + " is out of place")
-        if kind in ("header", "end"):
-            check(sha(canonical(without(line, "hash"))) == line["hash"], where + " has been changed")
-            end, only = (line, only) if kind == "end" else (None, line.get("only"))
-        elif kind == "checkpoint":
-            check(current is None, where + " comes after entries")
-            body = without(line, "kind", "hash", "heads", "signature")
-            check(sha(canonical(body)) == line["hash"], "checkpoint %d has been changed" % line["number"])
-            check(number_of in (None, line["number"] - 1) and (count == 0 or line["previous"] == last), where + " does not follow")
-            check(line["number"] > 1 or line["previous"] == ZEROS, "checkpoint 1 follows another")
-            number_of, last, count = line["number"], line["hash"], count + 1
-            check(anchors.pop(number_of, last) == last, "checkpoint %d is not the one that was anchored" % number_of)
-            heads = line.get("heads")
-            if heads is not None:
-                check(merkle([sha("\0" + canonical(head)) for head in heads]) == line["root"], where + ": root and heads differ")
-                check((len(heads), sum(head["seq"] for head in heads)) == (line["chains"], line["entries"]), where + ": counts")
-                for head in heads:
-                    known = said.setdefault(head["resource"], {}).setdefault(head["seq"], head)
-                    check(known["hash"] == head["hash"], where + " contradicts another checkpoint")
-        else:
-            check(kind == "entry", where + " is of no known kind")
-            name, seq = line["resource"], line["seq"]
-            which = "entry %s of %s" % (seq, name)
-            check(sha(canonical(without(line, "kind", "hash"))) == line["hash"], which + " has been changed")
-            if name != current:
-                check(name not in closed, which + " comes after entries of other chains")
-                current, hashes = name, {}
-                closed.add(name)
-                chains[name] = {"first": seq, "before": line["previous"], "seq": seq - 1, "hash": line["previous"]}
-            chain = chains[name]
-            check((seq, line["previous"]) == (chain["seq"] + 1, chain["hash"]), which + " does not follow the one before it")
-            chain.update(seq=seq, hash=line["hash"])
-            hashes[seq], entries = line["hash"], entries + 1
-            head = said.get(name, {}).get(seq)
-            if head is not None:
-                check(head["hash"] == line["hash"], which + " is not what a checkpoint says")
-                if head.get("from", 0) in hashes:
-                    tree = merkle([hashes[i] for i in range(head["from"], seq + 1)])
-                    check(tree == head["tree"], which + " is not in the tree of its checkpoint")
-                hashes = {}
+    lines = (json.loads(text) for text in lines)
+    header = next(lines, {})
+    check(header.get("kind") == "header" and hash_of(header, "hash") == header["hash"], "the header is not the one that was written")
+    heads, shut, chains, hashes = {}, {}, {}, {}  # of checkpoints: by chain and number; closed chains; what the entries say
+    last, name, counts, end = {"number": 0, "hash": ZEROS}, None, {"checkpoint": 0, "entry": 0}, None
+    for line in lines:
+        kind = line["kind"]
+        check(end is None, "something follows the end")
+        if kind == "end":
+            check(hash_of(line, "hash") == line["hash"], "the end has been changed")
+            end = line
+            continue
+        counts[kind] += 1
+        if kind == "checkpoint":
+            which = "checkpoint %d" % line["number"]
+            check(name is None, which + " comes after entries")
+            check(hash_of(line, "kind", "hash", "heads", "signature") == line["hash"], which + " has been changed")
+            first = counts[kind] == 1 and line["number"] > 1
+            check(first or (line["number"], line["previous"]) == (last["number"] + 1, last["hash"]), which + " does not follow")
+            check(anchors.pop(line["number"], line["hash"]) == line["hash"], which + " is not the one that was anchored")
+            last = line
+            covered = line.get("heads", [])
+            sums = (merkle([sha("\0" + canonical(head)) for head in covered]), len(covered), sum(head["seq"] for head in covered))
+            check("heads" not in line or sums == (line["root"], line["chains"], line["entries"]), which + " has other heads")
+            for head in covered:
+                known = heads.setdefault(head["resource"], {}).setdefault(head["seq"], head)
+                check(known["hash"] == head["hash"], which + " contradicts another one")
+                if "closed" in head:
+                    heads[head["resource"]], shut[head["resource"]] = {}, head
+            continue
+        which = "entry %s of %s" % (line["seq"], line["resource"])
+        check(hash_of(line, "kind", "hash") == line["hash"], which + " has been changed")
+        if line["resource"] != name:
+            name, hashes = line["resource"], {}
+            check(name not in chains, which + " comes after entries of other chains")
+            chains[name] = {"first": line["seq"], "before": line["previous"], "seq": line["seq"] - 1, "hash": line["previous"]}
+        chain = chains[name]
+        check((line["seq"], line["previous"]) == (chain["seq"] + 1, chain["hash"]), which + " does not follow the one before it")
+        chain.update(seq=line["seq"], hash=line["hash"])
+        hashes[line["seq"]] = line["hash"]
+        head = heads.get(name, {}).get(line["seq"])
+        if head is not None:
+            check(head["hash"] == line["hash"], which + " is not what a checkpoint says")
+            tree = [hashes.get(seq) for seq in range(head.get("from", 0), line["seq"] + 1)]
+            check(None in tree or merkle(tree) == head["tree"], which + " is not in the tree of its checkpoint")
+            hashes = {}
     check(end is not None, "the record ends without its last line")
-    check((end["entries"], end["checkpoints"]) == (entries, count), "the counts of the last line are others")
-    check(end.get("checkpoint", {"number": 0, "hash": ZEROS})["hash"] == last, "the record ended with another checkpoint")
+    check((end["entries"], end["checkpoints"]) == (counts["entry"], counts["checkpoint"]), "the counts of the last line are others")
+    check(end.get("checkpoint", {"hash": ZEROS})["hash"] == last["hash"], "the record ended with another checkpoint")
     for head in end["heads"]:
         name, cut = head["resource"], head.get("trimmed", {"seq": 0, "hash": ZEROS})
         chain = chains.pop(name, {"first": cut["seq"] + 1, "before": cut["hash"], **cut})
+        covered, gone = heads.pop(name, {}), chain["first"] - 1
         check((chain["seq"], chain["hash"]) == (head["seq"], head["hash"]), name + " does not end where it should")
-        check(chain["first"] <= cut["seq"] + 1, "%s begins with %d" % (name, chain["first"]))
-        check(chain["first"] <= cut["seq"] or chain["before"] == cut["hash"], name + " follows another trimmed entry")
-        gone = chain["first"] - 1
-        exact = said.get(name, {}).get(gone, {"hash": chain["before"]})
-        check(exact["hash"] == chain["before"], name + ": a checkpoint has another trimmed entry")
-        check(gone == 0 or max(said.get(name, {0: 0})) >= gone, name + " was trimmed, and no checkpoint covers that")
-        check(max(said.pop(name, {0: 0})) <= head["seq"], name + " ends before what a checkpoint covers")
+        check(gone <= cut["seq"], "%s begins with %d" % (name, chain["first"]))
+        check(gone < cut["seq"] or chain["before"] == cut["hash"], name + " follows another trimmed entry")
+        covered.update({seq: one for seq, one in [(shut.get(name, {}).get("seq"), shut.get(name))] if seq == gone})
+        check(covered.get(gone, {"hash": chain["before"]})["hash"] == chain["before"], name + ": a checkpoint has another trimmed entry")
+        check(gone == 0 or max(covered, default=0) >= gone, name + " was trimmed, and no checkpoint covers that")
+        check(max(covered, default=0) <= head["seq"], name + " ends before what a checkpoint covers")
     check(not chains, "the last line does not know " + ", ".join(chains))
-    check(not [name for name in said if only is None or name in only], "a checkpoint covers chains that are not there")
-    check(not [n for n in anchors if n > (number_of or 0)], "an anchored checkpoint is not there")
-    return "good: %d entries of %d chains, %d checkpoints" % (entries, len(end["heads"]), count)
+    gone = [name for name in heads if heads[name] and name in header.get("only", heads)]
+    check(not gone, "a checkpoint covers chains that are not there: " + ", ".join(gone))
+    check(max(anchors, default=0) <= last["number"], "an anchored checkpoint is not there")
+    return "good: %d entries of %d chains, %d checkpoints" % (counts["entry"], len(end["heads"]), counts["checkpoint"])
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ import { given } from './arguments.ts';
 import { countArgument } from './events.ts';
 import { CliExit, EXIT } from './exit-code.ts';
 import { interruptible } from './interrupt.ts';
-import { print, printable, printJson, screen } from './output.ts';
+import { complain, print, printable, printJson, screen } from './output.ts';
 import type { GlobalOptions } from './program.ts';
 import { isJson } from './store.ts';
 import { all, none } from './task/arguments.ts';
 import { VERSION } from './version.ts';
+import type { KeeperFlags } from './witness/keeper.ts';
 
-interface Flags {
+interface Flags extends KeeperFlags {
   readonly port: number;
   readonly host: string;
   readonly cert?: string;
@@ -62,6 +63,9 @@ export function define(command: Command): void {
     .addOption(
       new Option('--log <level>', 'what is logged on stderr, as lines of JSON (default: warn)').choices(LOG_LEVELS),
     )
+    .option('--witness-sign <file>', 'seal the record of the witness with this private key')
+    .option('--witness-anchor <place>', 'keep its checkpoints in a file, git:REF or command:COMMAND too')
+    .option('--witness-archive <directory>', 'keep what is trimmed of it in files there')
     .addHelpText(
       'after',
       `
@@ -96,9 +100,12 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
   };
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const { port, host, cert, key, allowHost: hosts, allowCommands, rate, connections, github, log } = flags;
+  const onTrouble = (message: string): void => complain(`signalbox: ${printable(message)}`);
+  const { keeperOf } = await import('./witness/keeper.ts');
   const serving = await serve({
     ...{ port, host, hosts, mcp },
     ...given({
+      keepsRecord: keeperOf(flags, onTrouble),
       store,
       github,
       allowsCommands: allowCommands,

@@ -2,7 +2,8 @@
 import type { Command } from 'commander';
 import { addKey } from './witness/key.ts';
 import { addProof } from './witness/proof.ts';
-import { addCheckpoint, addExport, addRecord, addShow, addTail, addTrim } from './witness/recording.ts';
+import { addCheckpoint, addConfigure, addTrim } from './witness/keeping.ts';
+import { addExport, addRecord, addShow, addTail } from './witness/recording.ts';
 import { addVerify } from './witness/verify.ts';
 
 const EXAMPLES = `
@@ -23,6 +24,7 @@ export function define(command: Command): void {
   addExport(command.command('export'));
   addCheckpoint(command.command('checkpoint'));
   addTrim(command.command('trim'));
+  addConfigure(command.command('configure'));
   addVerify(command.command('verify'));
   addProof(command.command('proof'));
   addKey(command.command('key'));

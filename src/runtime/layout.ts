@@ -19,6 +19,8 @@
  *     witness.head/<kind>/<name>            the last entry of a resource that has no document, which else names it
  *     witness.trimmed/<kind>/<name>         the last entry that was trimmed
  *     witness.checkpoint/<seq>              checkpoint: the heads of all chains
+ *     witness.sealed                        number, hash and time of the newest checkpoint
+ *     witness.trims                         put by every write that trims or drops a part of the record
  *
  * When a process dies, its anchor, its mailbox and its tickets go in one revision. Records name the leases of their holds, so
  * a hold is stale if a key is gone: no clock decides it.
@@ -42,6 +44,8 @@ import { afterPrefix, type KeyValue, type LeaseId, prefixed, type Revision, Valu
 
 export const ANCHORS = 'a/';
 export const MAINTAINER = '!maintainer';
+/** The process that signs, anchors and archives the record of the witness, if there is one. */
+export const RECORD_KEEPER = '!maintainer.record';
 export const RECORDS = 'r/';
 /** Sorts right before the records, so that one watch can follow both, and is outside of their prefix. */
 export const HORIZON = 'r.horizon';
@@ -55,6 +59,8 @@ export const ENTRIES = 'witness/';
 export const HEADS = 'witness.head/';
 export const TRIMMED = 'witness.trimmed/';
 export const CHECKPOINTS = 'witness.checkpoint/';
+export const SEALED = 'witness.sealed';
+export const TRIMS = 'witness.trims';
 
 /** The digits of an entry's number in its key: enough for a thousand entries per second over thirty years. */
 const SEQ_DIGITS = 12;

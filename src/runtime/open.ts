@@ -32,6 +32,7 @@ import { Runtime } from './runtime.ts';
 import { Signalbox } from './signalbox.ts';
 import { lineLog, type Log, logLevelIn, logTracer } from './log.ts';
 import { traceFrom } from './trace.ts';
+import type { RecordKeeping } from './witness/retention.ts';
 
 /** How to open a store. */
 export interface OpenOptions {
@@ -56,6 +57,11 @@ export interface OpenOptions {
    * otherwise on where the store is kept, and off in memory. The first process that writes decides for the store.
    */
   readonly witness?: boolean;
+  /**
+   * Seals, signs, anchors and archives the record of the witness in this process, at the intervals that
+   * `box.witness.configure` sets. Without it the maintainer of the store seals and trims the record, unsigned.
+   */
+  readonly keepsRecord?: RecordKeeping;
   /** What the witness names as acting; the primitive, such as `lock` or `task`, if not given. */
   readonly component?: string;
   /** The trace that all of this belongs to, or a `traceparent`; `SIGNALBOX_TRACE_ID` or `TRACEPARENT`, if not given. */
@@ -78,6 +84,7 @@ const OPTIONS = {
   adapters: anObject,
   membership: anObject,
   witness: flag,
+  keepsRecord: anObject,
   component: shortText,
   traceId: shortText,
   log: anObject,
@@ -146,6 +153,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     given: options.adapters,
     url,
     membership: options.membership,
+    keepsRecord: options.keepsRecord,
   });
 }
 

@@ -2,9 +2,10 @@
 import { systemClock } from '../clock.ts';
 import { LockManager } from '../github/index.ts';
 import { ensureLocalToken, localTokenFile } from '../runtime/location/local-token.ts';
-import { storeUrl, witnessIn } from '../runtime/location/location.ts';
+import { storeUrl } from '../runtime/location/location.ts';
 import { isRegistered } from '../opentelemetry/registered.ts';
 import type { LogLevel } from '../runtime/log.ts';
+import type { RecordKeeping } from '../runtime/witness/retention.ts';
 import { open } from '../runtime/open.ts';
 import { GitHubBoard } from './github-board.ts';
 import { serverOf, type ServerOptions } from './app.ts';
@@ -20,6 +21,8 @@ export interface ServeOptions
   readonly github?: string | undefined;
   /** How much is logged; as `SIGNALBOX_LOG` says, if not given, and otherwise only trouble. */
   readonly logLevel?: LogLevel | undefined;
+  /** How this server keeps the record of the witness, if it is to do that. */
+  readonly keepsRecord?: RecordKeeping | undefined;
 }
 
 export interface Serving {
@@ -32,20 +35,19 @@ export interface Serving {
 }
 
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { store, github, hosts, allowsCommands, perSecond, mcp, logLevel, ...address } = options;
+  const { store, github, hosts, allowsCommands, perSecond, mcp, logLevel, keepsRecord, ...address } = options;
   const url = storeUrl(store);
   const board =
     github === undefined ? undefined : new GitHubBoard(github, new LockManager({ githubRepo: github }), systemClock);
   const log = serverLog('signalbox-serve', logLevel);
-  const witness = witnessIn(store);
-  const box = await open(url, { log, ...(witness !== undefined && { witness }) });
+  // Not `url`, which lacks what the given one says of the witness.
+  const box = await open(store, { log, component: 'server', ...(keepsRecord !== undefined && { keepsRecord }) });
   try {
     // An SDK that the operator loaded with `--import` is there before anything of ours.
     if (isRegistered()) (await import('../opentelemetry/index.ts')).instrument(box);
     const localToken = ensureLocalToken(url);
     const server = serverOf(box, {
-      ...{ localToken, mcp },
-      store: url,
+      ...{ localToken, mcp, store: url },
       onRequest: (note) => logRequest(log, note),
       ...(hosts !== undefined && { hosts }),
       ...(allowsCommands !== undefined && { allowsCommands }),

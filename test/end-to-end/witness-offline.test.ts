@@ -51,7 +51,7 @@ describe('the witness without a store', () => {
     const trust = ['--key', scratch.path('witness.key.pub'), '--anchor', scratch.path('anchors.jsonl')];
     expect(await scratch.json('witness', 'verify', packed, ...trust)).toEqual({
       ok: true,
-      ...{ entries: 60, chains: 6, checkpoints: 3, signed: 3, anchored: 3, covered: 60, trimmed: 0 },
+      ...{ entries: 60, chains: 6, checkpoints: 3, signed: 3, anchored: 3, covered: 60, vouched: 60, trimmed: 0 },
     });
     const plain = await scratch.run('witness', 'verify', scratch.path('good.jsonl'));
     expect(plain).toMatchObject({ code: 0, stdout: 'good: 60 entries in 6 chains\n3 checkpoints\n' });

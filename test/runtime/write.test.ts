@@ -28,6 +28,7 @@ class Desk implements WriteHost {
   readonly stopped = this.over.signal;
   fences = 0;
   readonly revision = 0;
+  readonly session = {};
   readonly witness = new Witness({ isOn: false, isDemanded: false }, this);
 
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void {

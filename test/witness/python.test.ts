@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { open } from 'signalbox';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   canonical,
@@ -68,6 +69,32 @@ describe('the verifier in Python', () => {
     const packed = join(dir, 'export.jsonl.gz');
     writeFileSync(packed, gzipSync(`${exported(history).join('\n')}\n`));
     expect(spawnSync('python3', [PROGRAM, packed]).status).toBe(0);
+  });
+
+  it('agrees about chains that were closed, dropped and begun again', async () => {
+    await using box = await open('memory:', { witness: true, maintains: false });
+    const told: (string | undefined)[] = [];
+    const look = async (): Promise<void> => {
+      const lines: string[] = [];
+      for await (const line of box.witness.export()) lines.push(line);
+      const { status, stdout } = verified(lines);
+      told.push(status === 0 ? undefined : stdout);
+      const without = lines.map((line) => line.replace('"closed":true,', ''));
+      if (without.join() !== lines.join()) expect(verified(without).status).toBe(65);
+    };
+    await box.tasks.publish('7', {});
+    await box.tasks.forget('7');
+    for (let round = 0; round < 2; round++) {
+      await box.witness.checkpoint();
+      await look();
+      await box.witness.trim();
+      await look();
+    }
+    await box.tasks.publish('7', {});
+    await look();
+    await box.witness.checkpoint();
+    await look();
+    expect(told).toEqual(Array(6).fill(undefined));
   });
 
   it('finds what was written anew by a checkpoint that was kept', () => {

@@ -55,6 +55,7 @@ describe('the verifier', () => {
       signed: 0,
       anchored: 0,
       covered: 320,
+      vouched: 320,
       trimmed: 0,
     });
     const without = exported(record({ entries: 50, resources: 20, every: 0 }));

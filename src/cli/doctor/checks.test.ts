@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { etcdServer } from './etcd-checks.ts';
 import { database, fileSystem } from './file-checks.ts';
 import { clocks, diskFree, inotify } from './host-checks.ts';
-import { history, wakes, writable } from './store-checks.ts';
+import { history, wakes, witness, writable } from './store-checks.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 
@@ -28,6 +28,15 @@ describe('the doctor', () => {
       advice: expect.stringContaining('sysctl'),
     });
     expect(inotify({ most: 128, used: 128 }).verdict).toBe('fail');
+  });
+
+  it('warns before the record of the witness is full, and says how to keep what goes', () => {
+    expect(witness({ entries: 10, bytes: 4000, filled: 0.5 }).verdict).toBe('ok');
+    expect(witness({ entries: 10, bytes: 4000, filled: 0.8 })).toMatchObject({
+      verdict: 'warn',
+      message: expect.stringContaining('80 % full'),
+      advice: expect.stringContaining('witness trim --to'),
+    });
   });
 
   it('warns of a disk that is nearly full', () => {

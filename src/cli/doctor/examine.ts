@@ -12,7 +12,7 @@ import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';
 import { fail, type Finding, ok } from './finding.ts';
 import { clocks, disk, inotify, readClocks, readInotify, versions } from './host-checks.ts';
-import { history, keys, leases, staleHolds, wakes, writable } from './store-checks.ts';
+import { history, keys, leases, staleHolds, wakes, witness, writable } from './store-checks.ts';
 
 export interface Examination {
   readonly store: string;
@@ -63,6 +63,7 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
       await box.pipelines.list({ onMalformed });
       const kept = history(await box.health(), isEtcdUrl(url));
       findings.push(writable(probe), wakes(probe), kept, keys(malformed), staleHolds(survey), leases(survey));
+      if (await box.witness.isOn()) findings.push(witness(await box.witness.size()));
     } finally {
       await other.close();
       await box.close();

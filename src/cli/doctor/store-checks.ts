@@ -2,6 +2,7 @@
 import type { Health } from '../../store/index.ts';
 import type { Probe } from '../../runtime/upkeep/probe.ts';
 import type { Malformed } from '../../runtime/stored.ts';
+import type { WitnessSize } from '../../runtime/witness/retention.ts';
 import type { Survey, SurveyedHold } from '../../runtime/observe/survey/index.ts';
 import { spoken } from '../../core/index.ts';
 import { stateOf } from '../who-table.ts';
@@ -26,6 +27,18 @@ export function wakes({ wakeMs }: Probe): Finding {
 
 /** Maintenance keeps this many revisions, and lets twice as many accumulate. */
 const MUCH_HISTORY = 50_000;
+
+/** From here on somebody should look at it: maintenance trims a record that is full. */
+const FULL_AT = 0.8;
+
+/** Of a store whose witness is on. */
+export function witness({ entries, bytes, filled }: WitnessSize): Finding {
+  const message = `the record has ${entries} entries, about ${bytes} bytes: ${Math.round(filled * 100)} % full`;
+  if (filled < FULL_AT) return ok('witness', message);
+  const advice =
+    'keep what is about to be trimmed: signalbox witness trim --to FILE; or allow more: signalbox witness configure';
+  return warn('witness', message, advice);
+}
 
 /** `isEtcd`: the operators of an etcd decide how much history it keeps. */
 export function history({ revision, compacted }: Health, isEtcd = false): Finding {

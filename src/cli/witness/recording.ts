@@ -1,19 +1,16 @@
-/** `signalbox witness tail|show|record|export|checkpoint|trim`: the record in the store. */
-import { createWriteStream, readFileSync } from 'node:fs';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
+/** `signalbox witness tail|show|record|export`: the record in the store. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Json, Signer, WitnessEntry } from '../../core/index.ts';
-import { anchorAt } from '../../adapters/index.ts';
-import { signerWith } from '../../host/index.ts';
+import type { Json, WitnessEntry } from '../../core/index.ts';
+import { Failure } from '../../failure.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import type { WitnessFilter } from '../../runtime/witness/filter.ts';
+import { WITNESS_IS_OFF } from '../../runtime/witness/log.ts';
 import { durationArgument, given, numberArgument } from '../arguments.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { print, printJson } from '../output.ts';
 import { isJson, withBox } from '../store.ts';
 import { VERSION } from '../version.ts';
+import { exportTo } from './segment.ts';
 import { storyOf } from './story.ts';
 
 interface FilterFlags {
@@ -61,6 +58,7 @@ export function addTail(command: Command): void {
     )
     .action((flags: FilterFlags & { readonly last: number; readonly follow: boolean }) =>
       withBox(command, async (box, signal) => {
+        await refuseIfOff(box);
         const filter = filterOf(flags);
         const last: WitnessEntry[] = [];
         for await (const entry of box.witness.entries(filter)) {
@@ -73,6 +71,11 @@ export function addTail(command: Command): void {
         for await (const entry of box.witness.watch(filter, { signal })) show(command, entry, true);
       }),
     );
+}
+
+/** Without it, a store that keeps no record looks like one in which nothing happened. */
+async function refuseIfOff(box: Signalbox): Promise<void> {
+  if (!(await box.witness.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
 }
 
 /** Entries of several chains have no common number: their times are what people compare. */
@@ -89,6 +92,7 @@ export function addShow(command: Command): void {
       withBox(command, async (box) => {
         if (!resource.includes('/'))
           throw new CliExit(EXIT.usage, `${resource} names no kind; expected a resource such as lock/${resource}`);
+        await refuseIfOff(box);
         let found = 0;
         for await (const entry of box.witness.entries({ ...filterOf(flags), resource })) {
           show(command, entry, false);
@@ -147,67 +151,6 @@ export function addExport(command: Command): void {
         else print(`wrote ${lines} lines to ${output}`);
       }),
     );
-}
-
-async function exportTo(box: Signalbox, file: string): Promise<number> {
-  let lines = 0;
-  const text = async function* (): AsyncGenerator<string, void> {
-    for await (const line of box.witness.export({ by: `signalbox ${VERSION}` })) {
-      lines += 1;
-      yield `${line}\n`;
-    }
-  };
-  const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
-  if (file.endsWith('.gz')) await pipeline(Readable.from(text()), createGzip(), target);
-  else await pipeline(Readable.from(text()), target);
-  return lines;
-}
-
-export function addCheckpoint(command: Command): void {
-  command
-    .description('check the record, and seal it up to now')
-    .option('--sign <file>', 'sign it with this private key, made by `witness key create`')
-    .option('--anchor <place>', 'keep it there too: a file, or git:REF')
-    .addHelpText('after', '\nExamples:\n  signalbox witness checkpoint --sign witness.key --anchor anchors.jsonl')
-    .action(({ sign, anchor }: { readonly sign?: string; readonly anchor?: string }) =>
-      withBox(command, async (box) => {
-        const signer = sign === undefined ? {} : { sign: signerFrom(sign) };
-        const { heads: _heads, ...made } = await box.witness.checkpoint(signer);
-        if (anchor !== undefined) await anchorAt(anchor, { cwd: process.cwd(), env: process.env }).keep(made);
-        if (isJson(command)) printJson(made);
-        else print(`checkpoint ${made.number}: ${made.entries} entries of ${made.chains} chains, ${made.hash}`);
-      }),
-    );
-}
-
-export function addTrim(command: Command): void {
-  command
-    .description('seal the record, export it, and delete what the new checkpoint covers')
-    .option('--to <file>', 'where to export it first; packed with gzip if it ends in .gz')
-    .option('--without-export', 'delete it although nobody has a copy')
-    .addHelpText('after', '\nExamples:\n  signalbox witness trim --to record-2026-11.jsonl.gz')
-    .action(({ to, withoutExport }: { readonly to?: string; readonly withoutExport?: boolean }) =>
-      withBox(command, async (box) => {
-        if ((to === undefined) !== (withoutExport === true))
-          throw new CliExit(EXIT.usage, 'expected either --to FILE, or --without-export');
-        const { number } = await box.witness.checkpoint();
-        if (to !== undefined) await exportTo(box, to);
-        const { trimmed } = await box.witness.trim();
-        if (isJson(command)) printJson({ checkpoint: number, trimmed, ...(to !== undefined && { file: to }) });
-        else print(`trimmed ${trimmed} entries behind checkpoint ${number}`);
-      }),
-    );
-}
-
-function signerFrom(file: string): Signer {
-  let signer: Signer | undefined;
-  try {
-    signer = signerWith(readFileSync(file, 'utf8'));
-  } catch (error) {
-    throw new CliExit(EXIT.usage, `the key cannot be read: ${(error as Error).message}`);
-  }
-  if (signer !== undefined) return signer;
-  throw new CliExit(EXIT.usage, `${file} holds no private Ed25519 key; create one: signalbox witness key create FILE`);
 }
 
 function countArgument(text: string): number {

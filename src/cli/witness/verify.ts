@@ -5,7 +5,7 @@ import { sha256 } from '../../host/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printable, printJson, tell } from '../output.ts';
-import { isJson } from '../store.ts';
+import { isJson, withBox } from '../store.ts';
 import { linesOf } from './record-file.ts';
 import { addTrustOptions, type TrustFlags, trustOf } from './trust.ts';
 
@@ -16,21 +16,43 @@ const PROGRESS_ENTRIES = 4096;
 
 export function addVerify(command: Command): void {
   addTrustOptions(command.description('check that a record is whole and unchanged'))
-    .argument('<file>', 'an export, packed with gzip or not; - is stdin')
+    .argument('[file]', 'an export, packed with gzip or not; - is stdin; without it, the record in the store')
     .addHelpText(
       'after',
       `
 Examples:
+  signalbox witness verify
   signalbox witness verify record.jsonl.gz
   signalbox witness verify record.jsonl --key witness.key.pub --anchor anchors.jsonl
   ssh build-1 signalbox witness export | signalbox witness verify - --json
 
-Opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or forked, and
-checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the record is
-compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
+With a file it opens no store. Names the first entry that is changed, missing, inserted, reordered, truncated or
+forked, and checkpoints with a bad signature or that do not cover what they should. Without --key and --anchor the
+record is compared with itself only: a person who wrote all of it anew, with all hashes, goes unseen.
 Exit code 0 if nothing is wrong, 65 if something is, 64 if the file, a key or an anchor cannot be read.`,
     )
-    .action((file: string, flags: TrustFlags) => verify(command, file, flags));
+    .action((file: string | undefined, flags: TrustFlags) =>
+      file === undefined ? verifyStore(command, flags) : verify(command, file, flags),
+    );
+}
+
+async function verifyStore(command: Command, flags: TrustFlags): Promise<void> {
+  const trust = await trustOf(flags);
+  const result = await withBox(command, (box, signal) => {
+    let next = Date.now() + PROGRESS_MS;
+    const onProgress = (entries: number): void => {
+      signal.throwIfAborted();
+      if (Date.now() < next) return;
+      tellProgress(entries);
+      next = Date.now() + PROGRESS_MS;
+    };
+    return box.witness.verify({ ...trust, onProgress });
+  });
+  tellResult(command, result);
+}
+
+function tellProgress(entries: number): void {
+  tell(`verified ${entries.toLocaleString('en')} entries so far`);
 }
 
 async function verify(command: Command, file: string, flags: TrustFlags): Promise<void> {
@@ -53,7 +75,7 @@ export async function readInto(
     seen?.(line);
     if (verifier.isDecided) break;
     if (verifier.entries % PROGRESS_ENTRIES !== 0 || Date.now() < next) continue;
-    tell(`verified ${verifier.entries.toLocaleString('en')} entries so far`);
+    tellProgress(verifier.entries);
     next = Date.now() + PROGRESS_MS;
   }
   return verifier.finish();
@@ -75,17 +97,20 @@ export function findingText({ kind, resource, seq, checkpoint, line, why }: Find
 }
 
 function resultLines(result: Verification): readonly string[] {
-  const { entries, chains, checkpoints, signed, anchored, covered, trimmed } = result;
+  const { entries, chains, checkpoints, signed, anchored, covered, vouched, trimmed } = result;
   const some = (count: number, what: string): string =>
     `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
-  const vouched = [...(signed > 0 ? [`${signed} signed`] : []), ...(anchored > 0 ? [`${anchored} anchored`] : [])];
+  const kept = [...(signed > 0 ? [`${signed} signed`] : []), ...(anchored > 0 ? [`${anchored} anchored`] : [])];
   const open = entries - covered;
   return [
     `good: ${some(entries, 'entry').replace('entrys', 'entries')} in ${some(chains, 'chain')}`,
-    `${some(checkpoints, 'checkpoint')}${vouched.length === 0 ? '' : ` (${vouched.join(', ')})`}`,
+    `${some(checkpoints, 'checkpoint')}${kept.length === 0 ? '' : ` (${kept.join(', ')})`}`,
     ...(trimmed > 0 ? [`${trimmed.toLocaleString('en')} older entries were trimmed; a checkpoint covers them`] : []),
     ...(open > 0
       ? [`${open.toLocaleString('en')} entries came after the last checkpoint that covers their chain`]
+      : []),
+    ...(vouched < covered
+      ? [`${(covered - vouched).toLocaleString('en')} entries came after the last checkpoint that is signed`]
       : []),
   ];
 }

@@ -27,6 +27,8 @@ export interface Wanted {
 export class CheckpointCheck {
   /** By resource, then by the number of the entry. */
   readonly wanted = new Map<string, Map<number, Wanted>>();
+  /** Where chains ended that a checkpoint has closed. */
+  readonly closed = new Map<string, Wanted & { readonly seq: number }>();
   readonly #digest: Digest;
   readonly #verifySignature: VerifySignature | undefined;
   readonly #anchors: ReadonlyMap<number, Checkpoint>;
@@ -36,6 +38,8 @@ export class CheckpointCheck {
   #anchored = 0;
   /** The first without a signature since one that has it: a later signature vouches for all before it. */
   #unsigned: number | undefined;
+  /** The first chain that a checkpoint without a vouching signature has closed. */
+  #closedUnsigned: Finding | undefined;
 
   constructor(digest: Digest, verifySignature: VerifySignature | undefined, anchors: readonly Checkpoint[]) {
     this.#digest = digest;
@@ -45,6 +49,11 @@ export class CheckpointCheck {
 
   get counts(): { readonly checkpoints: number; readonly signed: number; readonly anchored: number } {
     return { checkpoints: this.#count, signed: this.#signed, anchored: this.#anchored };
+  }
+
+  /** Whether a checkpoint can be relied on: one after the last signature cannot, if a key was given. */
+  isVouched(number: number): boolean {
+    return this.#verifySignature === undefined || this.#unsigned === undefined || number < this.#unsigned;
   }
 
   /** Whether the checkpoints that follow are only read to say what is wrong with one. */
@@ -98,9 +107,10 @@ export class CheckpointCheck {
         return { kind: 'not-covered', checkpoint: number, why: `it was anchored, and the record ends with ${seq}` };
     }
     if (this.#verifySignature === undefined) return undefined;
-    if (this.#unsigned !== undefined)
-      return { kind: 'bad-signature', checkpoint: this.#unsigned, why: 'neither it nor a later one is signed' };
-    return this.#count > 0 ? undefined : { kind: 'bad-signature', why: 'a key was given, and there is no checkpoint' };
+    if (this.#signed > 0) return this.#closedUnsigned;
+    if (this.#unsigned === undefined)
+      return { kind: 'bad-signature', why: 'a key was given, and there is no checkpoint' };
+    return { kind: 'bad-signature', checkpoint: this.#unsigned, why: 'neither it nor a later one is signed' };
   }
 
   #ownFinding(checkpoint: Checkpoint): Finding | undefined {
@@ -123,6 +133,7 @@ export class CheckpointCheck {
     if (why !== undefined) return { kind: 'bad-signature', why };
     this.#signed += 1;
     this.#unsigned = undefined;
+    this.#closedUnsigned = undefined;
     return undefined;
   }
 
@@ -139,7 +150,7 @@ export class CheckpointCheck {
   }
 
   #enter({ number, heads = [] }: Checkpoint): Finding | undefined {
-    for (const { resource, seq, hash, from, tree } of heads) {
+    for (const { resource, seq, hash, from, tree, closed } of heads) {
       const known = this.wanted.get(resource) ?? new Map<number, Wanted>();
       this.wanted.set(resource, known);
       const said = known.get(seq);
@@ -151,8 +162,19 @@ export class CheckpointCheck {
           checkpoint: number,
           why: `checkpoint ${said.number} has another hash for it`,
         };
-      if (said?.tree === undefined)
-        known.set(seq, { hash, number, ...(from !== undefined && tree !== undefined && { from, tree }) });
+      if (closed === true) {
+        // What follows may be another chain of the same name.
+        this.wanted.set(resource, new Map());
+        this.closed.set(resource, { seq, hash, number });
+        if (!this.isVouched(number))
+          this.#closedUnsigned ??= {
+            ...{ kind: 'not-covered', checkpoint: number, resource, seq },
+            why: `it closes ${resource}, and neither it nor a later one is signed`,
+          };
+      } else if (said?.tree === undefined) {
+        const whole = from !== undefined && tree !== undefined && { from, tree };
+        known.set(seq, { hash, number: said?.number ?? number, ...whole });
+      }
     }
     return undefined;
   }

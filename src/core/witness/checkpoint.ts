@@ -25,6 +25,11 @@ export interface CoveredHead {
   readonly from?: number;
   /** The Merkle root over the hashes of the entries `from` to `seq`: what proofs of single entries lead to. */
   readonly tree?: string;
+  /**
+   * All its entries were trimmed, and its resource is gone. The chain may be dropped: later checkpoints then do not list it, and
+   * a resource of the same name begins a chain of its own.
+   */
+  readonly closed?: true;
 }
 
 /** Who vouches for a checkpoint. */
@@ -115,8 +120,8 @@ export function headsRoot(heads: readonly CoveredHead[], digest: Digest): string
   );
 }
 
-export function headLeaf({ resource, seq, hash, from, tree }: CoveredHead, digest: Digest): string {
-  return digest(`\u0000${canonical({ resource, seq, hash, from, tree })}`);
+export function headLeaf({ resource, seq, hash, from, tree, closed }: CoveredHead, digest: Digest): string {
+  return digest(`\u0000${canonical({ resource, seq, hash, from, tree, closed })}`);
 }
 
 /** By UTF-16 code units, as canonical JSON sorts its keys. */
@@ -132,8 +137,10 @@ const FIELDS = new Set([
 export function checkpointProblem(value: unknown): string | undefined {
   if (!isRecord(value)) return `it is ${shown(value)}, not an object`;
   if (value['v'] !== 1) return `v is ${shown(value['v'])}; this signalbox reads 1`;
-  for (const field of ['number', 'time', 'chains', 'entries']) {
-    if (!Number.isSafeInteger(value[field]) || (value[field] as number) < (field === 'number' ? 1 : 0))
+  // A clock may be set to a time before 1970.
+  const least = { number: 1, time: Number.NEGATIVE_INFINITY, chains: 0, entries: 0 };
+  for (const [field, from] of Object.entries(least)) {
+    if (!Number.isSafeInteger(value[field]) || (value[field] as number) < from)
       return `${field} is ${shown(value[field])}; expected a whole number`;
   }
   for (const field of ['previous', 'root', 'hash']) {
@@ -152,7 +159,8 @@ export function checkpointProblem(value: unknown): string | undefined {
 export function coveredProblem(value: unknown): string | undefined {
   const problem = headProblem(value);
   if (problem !== undefined) return problem;
-  const { seq, from, tree } = value as Readonly<Record<string, unknown>>;
+  const { seq, from, tree, closed } = value as Readonly<Record<string, unknown>>;
+  if (closed !== undefined && closed !== true) return `closed is ${shown(closed)}; expected true`;
   if (from === undefined && tree === undefined) return undefined;
   const isWithin = Number.isSafeInteger(from) && (from as number) >= 1 && (from as number) <= (seq as number);
   if (!isWithin) return `from is ${shown(from)}; expected 1 to ${shown(seq)}`;

@@ -18,6 +18,8 @@ export interface VerifiedCounts {
   readonly anchored: number;
   /** Entries that a checkpoint covers; for the rest only their chain speaks. */
   readonly covered: number;
+  /** Entries that a signed checkpoint covers, if a key was given; otherwise as many as are covered. */
+  readonly vouched: number;
   /** Entries that had been trimmed, on the word of a checkpoint. */
   readonly trimmed: number;
 }
@@ -94,15 +96,21 @@ function headFinding(head: ChainHead, seen: Seen): Finding | undefined {
 function trimFinding(
   resource: string,
   last: { readonly seq: number; readonly hash: string },
-  { wanted }: CheckpointCheck,
+  checkpoints: CheckpointCheck,
 ): Finding | undefined {
-  const said = wanted.get(resource);
-  const exact = said?.get(last.seq);
+  const said = checkpoints.wanted.get(resource);
+  const closed = checkpoints.closed.get(resource);
+  const exact = said?.get(last.seq) ?? (closed?.seq === last.seq ? closed : undefined);
   if (exact !== undefined && exact.hash !== last.hash)
     return { kind: 'changed', resource, seq: last.seq, why: `checkpoint ${exact.number} has another hash for it` };
   // A later one has been compared with the entry itself, and the chain leads there from here.
-  if (exact !== undefined || [...(said?.keys() ?? [])].some((seq) => seq > last.seq)) return undefined;
-  const why = 'the entries up to it were trimmed, and no checkpoint covers them';
+  const later = [...(said ?? [])].filter(([seq]) => seq > last.seq).map(([, { number }]) => number);
+  const covering = exact === undefined ? later : [exact.number, ...later];
+  if (covering.some((number) => checkpoints.isVouched(number))) return undefined;
+  const why =
+    covering.length === 0
+      ? 'the entries up to it were trimmed, and no checkpoint covers them'
+      : `the entries up to it were trimmed, and neither checkpoint ${covering[0]} nor a later one is signed`;
   return { kind: 'not-covered', resource, seq: last.seq, why };
 }
 
@@ -126,13 +134,20 @@ function coverFinding(heads: ReadonlyMap<string, ChainHead>, { checkpoints, only
 
 export function countsOf({ chains, checkpoints, entries, end }: Seen): VerifiedCounts {
   let covered = 0;
+  let vouched = 0;
   let trimmed = 0;
   for (const [resource, { first, seq }] of chains) {
     trimmed += first - 1;
     let last = 0;
-    for (const at of checkpoints.wanted.get(resource)?.keys() ?? []) if (at <= seq) last = Math.max(last, at);
+    let lastVouched = 0;
+    for (const [at, { number }] of checkpoints.wanted.get(resource) ?? []) {
+      if (at > seq) continue;
+      last = Math.max(last, at);
+      if (checkpoints.isVouched(number)) lastVouched = Math.max(lastVouched, at);
+    }
     covered += Math.max(0, last - first + 1);
+    vouched += Math.max(0, lastVouched - first + 1);
   }
   for (const { resource, trimmed: gone } of end?.heads ?? []) if (!chains.has(resource)) trimmed += gone?.seq ?? 0;
-  return { entries, chains: chains.size, ...checkpoints.counts, covered, trimmed };
+  return { entries, chains: chains.size, ...checkpoints.counts, covered, vouched, trimmed };
 }

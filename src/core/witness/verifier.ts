@@ -30,7 +30,7 @@ export interface Finding {
 
 export interface VerifierOptions {
   readonly digest: Digest;
-  /** Whether a checkpoint is signed by the key that is trusted. If given, every checkpoint must be. */
+  /** Whether a checkpoint is signed by the key that is trusted. If given, one must be: it vouches for itself and all before it. */
   readonly verifySignature?: VerifySignature;
   /** Checkpoints that were kept elsewhere. */
   readonly anchors?: readonly Checkpoint[];
@@ -171,6 +171,11 @@ export class Verifier {
     if (finding !== undefined) return this.#found({ ...finding, resource });
     if (chain.check.isSuspect) this.#suspect();
     else if (chain.wanted !== undefined) this.#compare(chain, chain.wanted, seq, hash);
+  }
+
+  /** Something is where an entry should be, and is none. */
+  noEntry(place: Pick<Finding, 'resource' | 'seq'>, why: string): void {
+    this.#found({ kind: 'changed', ...place, why });
   }
 
   /** Where the chains should end. Nothing may follow. */

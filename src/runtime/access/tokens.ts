@@ -12,7 +12,8 @@ import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { checked, type Fields, readEach } from '../stored.ts';
-import { send } from '../write/write-once.ts';
+import type { Deed } from '../write/witnessed-commit.ts';
+import { sendWitnessed } from '../write/write-once.ts';
 
 /** The terms of a new token. */
 export interface TokenTerms {
@@ -56,7 +57,9 @@ export class AccessTokens {
       ...(ttlMs !== undefined && { expiresAt: now + ttlMs }),
     };
     const put = { do: 'put', key: TOKENS + id, value: encode({ ...token, hash: hashOf(secret) }) } as const;
-    await send(this.#runtime, { compare: [], success: [put], failure: [] });
+    const { createdAt: _at, id: _id, ...detail } = token;
+    const deed = this.#deed(id, 'create', 'created', detail);
+    await sendWitnessed(this.#runtime, { compare: [], success: [put], failure: [] }, [deed]);
     return { secret, token };
   }
 
@@ -69,13 +72,21 @@ export class AccessTokens {
   /** Ends a token at once, for every server on this store. Answers whether there was one. */
   async revoke(id: string): Promise<boolean> {
     if (!/^[0-9a-f]{16}$/.test(id)) return false;
-    const { results } = await send(this.#runtime, {
-      compare: [],
-      success: [{ do: 'delete', key: TOKENS + id }],
-      failure: [],
-    });
-    const [result] = results;
-    return result?.do === 'delete' && result.deleted > 0;
+    const key = TOKENS + id;
+    const { succeeded } = await sendWitnessed(
+      this.#runtime,
+      {
+        compare: [{ key, target: 'version', is: '>', than: 0 }],
+        success: [{ do: 'delete', key }],
+        failure: [],
+      },
+      [this.#deed(id, 'revoke', 'revoked')],
+    );
+    return succeeded;
+  }
+
+  #deed(id: string, command: string, outcome: string, detail: Deed['detail'] = {}): Deed {
+    return { resource: `token/${id}`, actor: this.#runtime.sender.id, command, outcome, detail };
   }
 
   /** The token with this secret, if it is valid now. Follows the store from the first call on, and then asks it no more. */

@@ -8,6 +8,7 @@ export const EVENT_KINDS = [
   'coordinator',
   'topology',
   'guard',
+  'witness',
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];

@@ -195,6 +195,34 @@ export interface GuardEvent extends EventFields<`guard:${'evaluating' | 'passed'
   readonly missing?: Json;
 }
 
+/** The record of the witness fills: maintenance trims it when it is full. `resource` is `witness/size`. */
+export interface WitnessFillingEvent extends EventFields<'witness:filling'> {
+  /** How many entries the record has. */
+  readonly entries: number;
+  /** About how many bytes it takes. */
+  readonly bytes: number;
+  /** How full it is, in percent. */
+  readonly filled: number;
+}
+
+/** The record of the witness was full, and maintenance has trimmed it. `resource` is `witness/size`. */
+export interface WitnessTrimmedEvent extends EventFields<'witness:trimmed'> {
+  /** How many entries went. */
+  readonly trimmed: number;
+  /** How many are left. */
+  readonly entries: number;
+  /** The checkpoint that covers what went. */
+  readonly checkpoint: number;
+}
+
+/** Maintenance found a part of the record that does not verify, and left it unsealed. `resource` is `witness/size`. */
+export interface WitnessDamagedEvent extends EventFields<'witness:damaged'> {
+  /** The chain that is damaged; empty if it is not one chain. */
+  readonly chain: string;
+  /** What is wrong, in a sentence. */
+  readonly why: string;
+}
+
 /** Something was missed: look at the state itself. A handler may get it, whatever its pattern. */
 export interface ResyncEvent extends EventFields<'resync'> {}
 
@@ -222,6 +250,9 @@ export type SignalboxEvent =
   | CoordinatorEvent
   | TopologyEvent
   | GuardEvent
+  | WitnessFillingEvent
+  | WitnessTrimmedEvent
+  | WitnessDamagedEvent
   | ResyncEvent;
 
 /** The name of an event. */

@@ -52,7 +52,7 @@ export type EventSource = 'records' | 'tasks';
 /** Tickets, records and states are neighbouring keys: one watch delivers them in one order. */
 export const RECORD_RANGE: KeyRange = { key: TICKETS, end: afterPrefix(STATES) };
 
-const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard):(\*|[a-z]+))$/;
+const PATTERN = /^(\*|resync|(lock|semaphore|task|pipeline|member|coordinator|topology|guard|witness):(\*|[a-z]+))$/;
 
 export class Events implements FeedListener, RuntimeObserver {
   readonly #runtime: Runtime;

@@ -5,13 +5,14 @@
 import type { Timer } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import { readRange } from '../../store/index.ts';
-import { anchorKey, decode, encode, MAINTAINER } from '../layout.ts';
+import { MAINTAINER } from '../layout.ts';
 import type { Deadlocks } from '../observe/deadlocks.ts';
 import type { Runtime } from '../runtime.ts';
-import { readEach } from '../stored.ts';
 import type { Dispatch } from '../tasks/dispatch.ts';
 import { ALL_TASKS } from '../tasks/keys.ts';
+import type { RecordKeeping } from '../witness/retention.ts';
 import type { RecordIndex } from './record-index.ts';
+import { takeRole } from '../session/role.ts';
 import { Sweep, type Swept } from './sweep.ts';
 
 /** How many revisions of history stay for processes that watch. */
@@ -22,6 +23,8 @@ export interface MaintenanceSettings {
   readonly reclaim: boolean;
   /** Whether this process takes its turn. */
   readonly maintains: boolean;
+  /** How this process keeps the record of the witness, if it is to do that. */
+  readonly keepsRecord?: RecordKeeping | undefined;
 }
 
 export class Maintenance {
@@ -57,32 +60,17 @@ export class Maintenance {
       // The back-stop of every wait: a watch that has fallen silent must not leave anyone waiting for ever.
       this.#runtime.askAgain();
       // The maintainer goes on every round, and all others only now and then, in case there is none any more.
-      if (!this.#settings.maintains || (this.#index === undefined && !this.#runtime.isOurTurn())) return;
-      this.#running ??= this.#round()
+      const isOurTurn = this.#settings.maintains && (this.#index !== undefined || this.#runtime.isOurTurn());
+      if (!isOurTurn && this.#settings.keepsRecord === undefined) return;
+      this.#running ??= (isOurTurn ? this.#round() : this.#keepRecord())
         .catch(() => undefined)
         .finally(() => (this.#running = undefined));
     });
   }
 
   async #round(): Promise<void> {
-    const { session } = this.#runtime;
-    if (session === undefined) return;
-    const key = anchorKey(MAINTAINER);
-    const result = await this.#runtime.store.transaction(
-      {
-        compare: [
-          { key, target: 'version', is: '=', than: 0 },
-          { key: anchorKey(session.id), target: 'version', is: '>', than: 0 },
-        ],
-        success: [{ do: 'put', key, value: encode(session.id), lease: session.leaseId }],
-        failure: [{ do: 'read', key }],
-      },
-      this.#runtime.stopped,
-    );
-    const [read] = result.results;
-    // A key that cannot be read names nobody, and must not keep everybody from it.
-    const [maintainer = session.id] = read?.do === 'read' ? readEach(read.pairs, (pair) => decode<unknown>(pair)) : [];
-    if (maintainer !== session.id) {
+    if (this.#runtime.session === undefined) return;
+    if (!(await takeRole(this.#runtime, MAINTAINER))) {
       this.#index = undefined;
       return;
     }
@@ -141,13 +129,22 @@ export class Maintenance {
 
   /** What nobody entered, and what there is too much of. Loaded only where it is needed. */
   async #witnessed(hasTasks: boolean): Promise<void> {
-    const [{ enterObserved }, { maintainRecord }, { checkpoint }] = await Promise.all([
+    const [{ enterObserved }, { maintainRecord }] = await Promise.all([
       import('../witness/observed.ts'),
-      import('../witness/retention.ts'),
-      import('../witness/proving.ts'),
+      import('../witness/upkeep.ts'),
     ]);
     await enterObserved(this.#runtime, hasTasks ? this.#tasks.cache.values() : []);
-    await maintainRecord(this.#runtime, (runtime) => checkpoint(runtime));
+    await maintainRecord(this.#runtime, this.#settings.keepsRecord);
+  }
+
+  /** A process that can sign, anchor or archive does it itself, whether it is the maintainer or not. */
+  async #keepRecord(): Promise<void> {
+    const { keepsRecord } = this.#settings;
+    if (keepsRecord === undefined) return;
+    await this.#runtime.witness.known();
+    if (!this.#runtime.witness.isOn) return;
+    const { maintainRecord } = await import('../witness/upkeep.ts');
+    await maintainRecord(this.#runtime, keepsRecord);
   }
 
   async #forgetHistory(): Promise<void> {

@@ -1,10 +1,16 @@
-/**
- * Reads the chains of the witness. Chains only grow at their ends, so a reader that reads the ends first, and then all entries
- * up to them, gets a whole record although processes write meanwhile.
- */
+/** Reads the chains of the witness: where they end, and their entries. */
 import type { ChainHead, WitnessEntry } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import { type KeyRange, type KeyValue, prefixed, readPages, readRange, type ReadResult } from '../../store/index.ts';
+import {
+  always,
+  type KeyRange,
+  type KeyValue,
+  prefixed,
+  type Read,
+  readPages,
+  readRange,
+  type ReadResult,
+} from '../../store/index.ts';
 import {
   chainPath,
   decode,
@@ -23,6 +29,9 @@ import { headIn } from '../write/witness.ts';
 
 const PAGE = 200;
 const PAGE_CHARACTERS = 512 * 1024;
+/** Chains that one transaction reads, and entries of each: most chains have grown by a few. */
+const CHAINS_AT_ONCE = 50;
+const ENTRIES_AT_ONCE = 20;
 
 /** The ends of all chains, by resource; where some were trimmed, up to where. */
 export async function readHeads(runtime: Runtime): Promise<ReadonlyMap<string, ChainHead>> {
@@ -32,26 +41,71 @@ export async function readHeads(runtime: Runtime): Promise<ReadonlyMap<string, C
   };
   // Records first: if one is deleted meanwhile, its end is in the key that is read afterwards.
   for await (const pair of pairsIn(runtime, prefixed(RECORDS))) {
-    const head = headIn(pair);
-    if (head !== undefined) saw(resourceOfRecord(pair.key), head);
+    const [resource, head] = named(() => [resourceOfRecord(pair.key), headIn(pair)]);
+    if (head !== undefined) saw(resource, head);
   }
   for await (const pair of pairsIn(runtime, prefixed(HEADS))) {
-    const head = headIn(pair, true);
-    if (head !== undefined) saw(resourceOfChain(pair.key, HEADS), head);
+    const [resource, head] = named(() => [resourceOfChain(pair.key, HEADS), headIn(pair, true)]);
+    if (head !== undefined) saw(resource, head);
   }
   for await (const pair of pairsIn(runtime, prefixed(TRIMMED))) {
-    const resource = resourceOfChain(pair.key, TRIMMED);
-    const trimmed = headIn(pair, true);
+    const [resource, trimmed] = named(() => [resourceOfChain(pair.key, TRIMMED), headIn(pair, true)]);
     const head = heads.get(resource);
     if (trimmed !== undefined && head !== undefined) heads.set(resource, { ...head, trimmed });
   }
   return heads;
 }
 
+/** A key that another program wrote ends no chain. If it was the end of one, the entries of that chain show it. */
+function named(read: () => readonly [string, Head | undefined]): readonly [string, Head | undefined] {
+  try {
+    return read();
+  } catch (error) {
+    if (Failure.is(error, 'corrupt')) return ['', undefined];
+    throw error;
+  }
+}
+
 /** The entries of one chain, or of all, chain by chain and each in order. */
 export async function* entriesIn(runtime: Runtime, resource?: string): AsyncGenerator<WitnessEntry, void> {
-  const range = prefixed(resource === undefined ? ENTRIES : `${ENTRIES}${chainPath(resource)}/`);
-  for await (const pair of pairsIn(runtime, range)) yield entryIn(pair);
+  for await (const pair of pairsIn(runtime, entryRange(resource))) yield entryIn(pair);
+}
+
+export function entryRange(resource?: string): KeyRange {
+  return prefixed(resource === undefined ? ENTRIES : `${ENTRIES}${chainPath(resource)}/`);
+}
+
+/** A part of one chain: the entries after `after`, up to `last`. */
+export interface Stretch {
+  readonly resource: string;
+  readonly after: number;
+  readonly last: number;
+}
+
+/** The entries of these stretches, in their order. Reads many chains at once, or a store with many would take a round trip for each. */
+export async function* entriesOf(runtime: Runtime, stretches: readonly Stretch[]): AsyncGenerator<KeyValue, void> {
+  for (let place = 0; place < stretches.length; place += CHAINS_AT_ONCE) {
+    const reads = stretches.slice(place, place + CHAINS_AT_ONCE).map(({ resource, after, last }): Read => {
+      const path = chainPath(resource);
+      return { do: 'read', key: entryKey(path, after + 1), end: entryKey(path, last + 1), limit: ENTRIES_AT_ONCE };
+    });
+    const { results } = await runtime.store.transaction(always(reads), runtime.stopped);
+    for (const [at, read] of reads.entries()) {
+      const { pairs, more } = results[at] as ReadResult;
+      yield* pairs;
+      if (more) yield* pairsIn(runtime, { key: `${pairs.at(-1)?.key}\0`, end: read.end });
+    }
+  }
+}
+
+/** The chain and the number that the key of an entry names; undefined if it names none. */
+export function placeOf(key: string): { readonly resource: string; readonly seq: number } | undefined {
+  const slash = key.lastIndexOf('/');
+  try {
+    return { resource: resourceOfChain(key.slice(0, slash), ENTRIES), seq: Number(key.slice(slash + 1)) };
+  } catch {
+    return undefined;
+  }
 }
 
 /** The entry as it is stored; `verify` says what is wrong with it, if anything is. */

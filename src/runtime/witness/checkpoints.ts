@@ -1,12 +1,21 @@
 /**
  * The checkpoints in the store: each in one key, or, where it has too many heads for one value, in parts that are written
- * first.
+ * first. `witness.sealed` names the newest, so that two processes cannot both follow the same one.
  */
 import { type Checkpoint, canonical, checkpointProblem } from '../../core/witness/index.ts';
-import { type KeyValue, prefixed, Value } from '../../store/index.ts';
-import { CHECKPOINTS, corrupt, decode, encode } from '../layout.ts';
+import {
+  always,
+  type KeyRange,
+  type KeyValue,
+  type Operation,
+  prefixed,
+  readRange,
+  type Revision,
+  Value,
+} from '../../store/index.ts';
+import { CHECKPOINTS, corrupt, decode, encode, SEALED, TRIMS } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
+import { isCount, isObject } from '../stored.ts';
 import { send } from '../write/write-once.ts';
 import { pairsIn } from './chains.ts';
 
@@ -18,17 +27,54 @@ interface Parts {
   readonly attempt: string;
 }
 
+/** The newest checkpoint, as its own key names it. */
+export interface Sealed {
+  /** 0 if there is none. */
+  readonly number: number;
+  readonly hash: string;
+  readonly time: number;
+  readonly isSigned: boolean;
+  /** What all checkpoints take together. */
+  readonly bytes: number;
+  readonly mod: Revision;
+}
+
 const keyOf = (number: number): string => CHECKPOINTS + String(number).padStart(12, '0');
 
 /** From the oldest to the newest. */
-export async function readCheckpoints(runtime: Runtime): Promise<readonly Checkpoint[]> {
+export async function readCheckpoints(
+  runtime: Runtime,
+  range: KeyRange = prefixed(CHECKPOINTS),
+): Promise<readonly Checkpoint[]> {
   const found = new Map<string, KeyValue>();
-  for await (const pair of pairsIn(runtime, prefixed(CHECKPOINTS))) found.set(pair.key, pair);
+  for await (const pair of pairsIn(runtime, range)) found.set(pair.key, pair);
   const checkpoints: Checkpoint[] = [];
   for (const [key, pair] of found) {
     if (key.indexOf('/', CHECKPOINTS.length) < 0) checkpoints.push(checkpointIn(pair, found));
   }
   return checkpoints;
+}
+
+export async function readCheckpoint(runtime: Runtime, number: number): Promise<Checkpoint | undefined> {
+  return (await readCheckpoints(runtime, { key: keyOf(number), end: keyOf(number + 1) }))[0];
+}
+
+export async function readSealed(runtime: Runtime): Promise<Sealed> {
+  const { pairs } = await readRange(runtime.store, { key: SEALED }, runtime.stopped);
+  const [pair] = pairs;
+  if (pair === undefined) return { number: 0, hash: '', time: 0, isSigned: false, bytes: 0, mod: 0 };
+  const document = decode<unknown>(pair);
+  const { number, hash, time, isSigned, bytes } = isObject(document) ? document : {};
+  if (!isCount(number) || typeof hash !== 'string' || typeof time !== 'number')
+    throw corrupt(SEALED, 'it names no checkpoint');
+  return {
+    number: number as number,
+    hash,
+    time,
+    isSigned: isSigned === true,
+    bytes: Number(bytes) || 0,
+    mod: pair.modRevision,
+  };
 }
 
 function checkpointIn(pair: KeyValue, found: ReadonlyMap<string, KeyValue>): Checkpoint {
@@ -52,37 +98,62 @@ function joined(key: string, { parts, attempt }: Parts, found: ReadonlyMap<strin
 const partKey = (key: string, attempt: string, part: number): string =>
   `${key}/${attempt}/${String(part).padStart(6, '0')}`;
 
-/** False if another process has made a checkpoint of this number. */
-export async function writeCheckpoint(runtime: Runtime, checkpoint: Checkpoint): Promise<boolean> {
-  const key = keyOf(checkpoint.number);
+/** False if another process has made a checkpoint since `before` was the newest, or has trimmed the record. */
+export async function writeCheckpoint(
+  runtime: Runtime,
+  checkpoint: Checkpoint,
+  before: Sealed,
+  trims: Revision,
+): Promise<boolean> {
+  const { number, hash, time, signature } = checkpoint;
+  const key = keyOf(number);
   const text = canonical(checkpoint);
   let value = Value.text(text);
   const attempt = runtime.options.newId();
   const parts = text.length <= PART_CHARACTERS ? 0 : Math.ceil(text.length / PART_CHARACTERS);
   for (let part = 0; part < parts; part++) {
     const slice = Value.text(text.slice(part * PART_CHARACTERS, (part + 1) * PART_CHARACTERS));
-    await put(runtime, partKey(key, attempt, part), slice);
+    await send(runtime, always([{ do: 'put', key: partKey(key, attempt, part), value: slice }]));
   }
   if (parts > 0) value = encode({ parts, attempt });
+  const newest = { number, hash, time, isSigned: signature !== undefined, bytes: before.bytes + text.length };
   const { succeeded } = await send(runtime, {
-    compare: [{ key, target: 'version', is: '=', than: 0 }],
-    success: [{ do: 'put', key, value }],
+    compare: [
+      { key: SEALED, target: 'mod', is: '=', than: before.mod },
+      { key: TRIMS, target: 'mod', is: '=', than: trims },
+    ],
+    success: [
+      { do: 'put', key, value },
+      { do: 'put', key: SEALED, value: encode(newest) },
+    ],
     failure: [],
   });
-  if (!succeeded && parts > 0) await deleteRange(runtime, `${key}/${attempt}/`);
+  if (!succeeded && parts > 0) await send(runtime, always([{ do: 'delete', ...prefixed(`${key}/${attempt}/`) }]));
   return succeeded;
 }
 
-/** Deletes the checkpoints before this one. */
-export async function forgetCheckpoints(runtime: Runtime, before: number): Promise<void> {
-  const range = { key: CHECKPOINTS, end: keyOf(before) };
-  await send(runtime, { compare: [], success: [{ do: 'delete', ...range }], failure: [] });
+/** Deletes the checkpoints before `first`, and the heads of those before `newest`: what these covered has been trimmed. */
+export async function forgetCheckpoints(runtime: Runtime, first: number, newest: number): Promise<void> {
+  await take(runtime, { do: 'delete', key: CHECKPOINTS, end: keyOf(first) });
+  for (const { heads, ...checkpoint } of await readCheckpoints(runtime, { key: keyOf(first), end: keyOf(newest) })) {
+    if (heads === undefined) continue;
+    const key = keyOf(checkpoint.number);
+    const put: Operation = { do: 'put', key, value: Value.text(canonical(checkpoint)) };
+    await take(runtime, put, { do: 'delete', ...prefixed(`${key}/`) });
+  }
+  const { mod, ...sealed } = await readSealed(runtime);
+  if (sealed.number !== newest) return;
+  const bytes = canonical(await readCheckpoint(runtime, newest)).length;
+  await send(runtime, {
+    compare: [{ key: SEALED, target: 'mod', is: '=', than: mod }],
+    success: [{ do: 'put', key: SEALED, value: encode({ ...sealed, bytes }) }],
+    failure: [],
+  });
 }
 
-async function put(runtime: Runtime, key: string, value: Value): Promise<void> {
-  await send(runtime, { compare: [], success: [{ do: 'put', key, value }], failure: [] });
-}
+/** A reader of the record begins again if something of it goes meanwhile, and this key shows it. */
+export const SAYS_TRIMMED: Operation = { do: 'put', key: TRIMS, value: encode({}) };
 
-async function deleteRange(runtime: Runtime, prefix: string): Promise<void> {
-  await send(runtime, { compare: [], success: [{ do: 'delete', ...prefixed(prefix) }], failure: [] });
+function take(runtime: Runtime, ...operations: readonly Operation[]): Promise<unknown> {
+  return send(runtime, always([...operations, SAYS_TRIMMED]));
 }

@@ -13,7 +13,7 @@ import { type KeyValue, prefixed, type Revision } from '../../store/index.ts';
 import { documentProblem, nameProblem } from '../../core/index.ts';
 import { keepingAlive, LISTEN, type ListenOptions } from '../keep-alive.ts';
 import { chainPath, ENTRIES } from '../layout.ts';
-import { abortSignal, anything, flag, refuseWrongValues, shortText } from '../options.ts';
+import { abortSignal, anything, flag, refuseWrongValues, shortText, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { follow } from '../session/follow.ts';
 import { iterated } from '../subscriber-iterator.ts';
@@ -21,7 +21,7 @@ import { SubscriberQueue } from '../subscriber-queue.ts';
 import { type Subscription, subscription } from '../subscription.ts';
 import { said } from '../write/witnessed.ts';
 import { sendWitnessed } from '../write/write-once.ts';
-import { entriesIn, entryIn, pairsIn, readEntry } from './chains.ts';
+import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
 import {
   configureRetention,
@@ -58,6 +58,11 @@ export interface VerifyOptions extends Omit<VerifierOptions, 'digest'> {
 const OWN = { event: shortText, component: shortText, traceId: shortText, actor: shortText, payload: anything };
 const LARGEST_PAYLOAD = 64 * 1024;
 
+/** What a caller reads who asks for a record that nobody keeps. */
+export const WITNESS_IS_OFF =
+  'the witness of this store is off, so there is no record of its changes. To switch it on, open the store with ?witness=on at ' +
+  "the end of its URL while no other process uses it, such as signalbox --store 'file:shared?witness=on' witness tail";
+
 /** The record of every change, which shows tampering. */
 export class WitnessLog {
   readonly #runtime: Runtime;
@@ -74,6 +79,11 @@ export class WitnessLog {
     return this.#runtime.witness.isOn;
   }
 
+  /** A record that was never kept has nothing wrong with it, and must not be called good. */
+  async #refuseIfOff(): Promise<void> {
+    if (!(await this.isOn())) throw new Failure('invalid', WITNESS_IS_OFF);
+  }
+
   /** Enters something of the user's own, in the chain of its component. Gives the entry. */
   async record(own: OwnEntry): Promise<WitnessEntry> {
     const runtime = this.#runtime;
@@ -85,15 +95,16 @@ export class WitnessLog {
       (typeof event === 'string' ? undefined : `event is ${shown(event)}; expected text`) ??
       (payload === undefined ? undefined : documentProblem(payload, 'payload', LARGEST_PAYLOAD));
     if (problem !== undefined) throw new Failure('invalid', problem);
-    if (!(await this.isOn()))
-      throw new Failure('invalid', 'the witness of this store is off, so nothing can be entered');
+    await this.#refuseIfOff();
     const detail: { [name: string]: Json } = {};
     said(detail, { ...(payload !== undefined && { data: payload }), ...(sensitive === true && { sensitive: true }) });
     const resource = `component/${component}`;
     await runtime.ready();
+    let made: WitnessEntry | undefined;
     await sendWitnessed(runtime, { compare: [], success: [], failure: [] }, [
       {
         resource,
+        entered: (entry) => (made = entry),
         actor: actor ?? runtime.sender.id,
         command: 'record',
         outcome: 'recorded',
@@ -103,8 +114,7 @@ export class WitnessLog {
         detail,
       },
     ]);
-    const { seq } = runtime.witness.ends.newer(chainPath(resource));
-    return (await readEntry(runtime, resource, seq)) as WitnessEntry;
+    return made as unknown as WitnessEntry;
   }
 
   /** The entries that fit, chain by chain, each chain in order. */
@@ -188,17 +198,17 @@ export class WitnessLog {
 
   /** Reads the whole record, and says what is wrong with it, if anything is; `finding` names the first. */
   async verify(options: VerifyOptions = {}): Promise<Verification> {
-    this.#runtime.refuseIfClosed();
+    await this.#refuseIfOff();
     const { onProgress, ...how } = options;
     const { verify } = await import('./proving.ts');
     return verify(this.#runtime, how, onProgress);
   }
 
-  /** Checks the record, and seals it up to now. Throws if the record does not verify. */
+  /** Checks what is new since the last checkpoint, and seals the record up to now. Throws if that does not verify. */
   async checkpoint(options: { readonly sign?: Signer } = {}): Promise<Checkpoint> {
-    this.#runtime.refuseIfClosed();
-    const { checkpoint } = await import('./proving.ts');
-    return checkpoint(this.#runtime, options.sign);
+    await this.#refuseIfOff();
+    const { checkpoint } = await import('./sealing.ts');
+    return checkpoint(this.#runtime, options);
   }
 
   /** The checkpoints that the store has, from the oldest to the newest. */
@@ -210,7 +220,7 @@ export class WitnessLog {
 
   /** Shows that an entry is in the record, to a reader who has neither the store nor the other entries. */
   async proof(entry: Pick<WitnessEntry, 'resource' | 'seq'>): Promise<InclusionProof> {
-    this.#runtime.refuseIfClosed();
+    await this.#refuseIfOff();
     const { proof } = await import('./proving.ts');
     const proven = await proof(this.#runtime, entry);
     if ('problem' in proven) throw new Failure('not-found', proven.problem);
@@ -219,15 +229,19 @@ export class WitnessLog {
 
   /** The lines of an export, as JSON Lines: another machine can verify it without the store. */
   async *export(about: { readonly by?: string; readonly store?: string } = {}): AsyncGenerator<string, void> {
-    this.#runtime.refuseIfClosed();
+    await this.#refuseIfOff();
     const { exportLines } = await import('./proving.ts');
     yield* exportLines(this.#runtime, { by: 'signalbox', ...about });
   }
 
-  /** Deletes what the newest checkpoint covers. Export it first: afterwards only the checkpoint tells of it. */
-  async trim(): Promise<{ readonly trimmed: number }> {
-    this.#runtime.refuseIfClosed();
-    return { trimmed: await trim(this.#runtime) };
+  /**
+   * Deletes what a checkpoint covers: the newest, if none is named. Export it first, after that checkpoint was made: afterwards
+   * only the checkpoint tells of it.
+   */
+  async trim(options: { readonly upTo?: number } = {}): Promise<{ readonly trimmed: number }> {
+    refuseWrongValues(options, { upTo: wholeNumber });
+    await this.#refuseIfOff();
+    return { trimmed: await trim(this.#runtime, options.upTo) };
   }
 
   /** How large the record is, and how much of what may be kept that is. */
@@ -246,6 +260,7 @@ export class WitnessLog {
   async configure(settings: Partial<WitnessRetention>): Promise<WitnessRetention> {
     this.#runtime.refuseIfClosed();
     refuseWrongValues(settings, RETENTION);
+    await this.#refuseIfOff();
     return configureRetention(this.#runtime, settings);
   }
 }

@@ -3,7 +3,7 @@
  * maintains the store does it, once: the entry compares what it saw.
  */
 import type { Task } from '../../core/index.ts';
-import { pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
+import { type Compare, type KeyValue, pairIn, prefixed, type Operation, type Transaction } from '../../store/index.ts';
 import { HEADS, headKey, chainPath, resourceOfChain, stateKey } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { isObject } from '../stored.ts';
@@ -27,7 +27,7 @@ async function enterMembers(runtime: Runtime): Promise<number> {
     const resource = resourceOfChain(pair.key, HEADS);
     const id = resource.slice('member/'.length);
     const isGone: Transaction = {
-      compare: [{ key: stateKey('member', id), target: 'version', is: '=', than: 0 }],
+      compare: [{ key: stateKey('member', id), target: 'version', is: '=', than: 0 }, unlessEntered(pair.key, pair)],
       success: [],
       failure: [],
     };
@@ -66,7 +66,10 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
   runtime.witness.ends.set(chainPath(resource), chainEnd(undefined, head));
   const keys = taskKeys(id);
   const asSeen: Transaction = {
-    compare: Object.values(keys).map((one) => ({ key: one, target: 'mod', is: '<', than: newest + 1 })),
+    compare: [
+      ...Object.values(keys).map((one): Compare => ({ key: one, target: 'mod', is: '<', than: newest + 1 })),
+      unlessEntered(key, head),
+    ],
     success: [],
     failure: [],
   };
@@ -74,6 +77,11 @@ async function enterTask(runtime: Runtime, { owner, status }: Task, newest: numb
     ...{ resource, actor: owner?.holder ?? '', outcome: 'changed-by-others', ...OBSERVED },
     detail: { status: status?.word ?? 'pending', owner: owner?.holder ?? '', revision: newest },
   });
+}
+
+/** Another maintainer may have seen the same. Its entry is the end of the chain then, and another one would say it twice. */
+function unlessEntered(key: string, end: KeyValue | undefined): Compare {
+  return { key, target: 'mod', is: '=', than: end?.modRevision ?? 0 };
 }
 
 async function observe(runtime: Runtime, transaction: Transaction, deed: Deed): Promise<number> {

@@ -2,32 +2,52 @@
  * Keeps the record of the witness from filling the store. The oldest entries go, chain by chain, up to what a checkpoint
  * covers: the checkpoint stays, so the rest still verifies, and what was exported before still shows what was there.
  */
-import type { Checkpoint } from '../../core/witness/index.ts';
-import { prefixed, readRange, type Revision } from '../../store/index.ts';
-import { chainPath, ENTRIES, encode, entryKey, stateKey, TRIMMED, WITNESS_SETTING } from '../layout.ts';
+import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
+import { Failure } from '../../failure.ts';
+import {
+  always,
+  type Compare,
+  type Operation,
+  Operations,
+  prefixed,
+  readRange,
+  type Revision,
+} from '../../store/index.ts';
+import { chainPath, ENTRIES, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';
 import { isCount, isObject } from '../stored.ts';
 import { persistently, send, sendWitnessed } from '../write/write-once.ts';
 import { headIn } from '../write/witness.ts';
-import { readHeads } from './chains.ts';
-import { forgetCheckpoints, readCheckpoints } from './checkpoints.ts';
+import { entryIn } from './chains.ts';
+import { forgetCheckpoints, readCheckpoint, readSealed, SAYS_TRIMMED, type Sealed } from './checkpoints.ts';
+import { documentsOf } from './sealing.ts';
 
 /** How much of the record is kept, and when it is sealed; for all processes that use the store. */
 export interface WitnessRetention {
-  /** The most bytes of entries; above it, the oldest go. */
+  /** The most bytes of entries and checkpoints; above it, maintenance trims what a checkpoint covers. */
   readonly mostBytes: number;
-  /** The most entries; above it, the oldest go. */
+  /** The most entries; above it, the same. */
   readonly mostEntries: number;
   /** The time between two checkpoints that maintenance makes; 0 if it makes none but to trim. */
   readonly checkpointMs: number;
+}
+
+/** What a process does with the record besides sealing and trimming it: what needs its keys, its disk or its network. */
+export interface RecordKeeping {
+  /** Signs the checkpoints that it makes. */
+  readonly sign?: Signer;
+  /** Keeps each checkpoint in another place, where those who write to the store cannot change it. */
+  readonly anchor?: (checkpoint: Checkpoint) => Promise<void>;
+  /** Keeps an export of the record, line by line, before what the checkpoint covers is trimmed. If it throws, nothing is. */
+  readonly archive?: (lines: AsyncIterable<string>, checkpoint: Checkpoint) => Promise<void>;
 }
 
 /** How large the record is. */
 export interface WitnessSize {
   /** How many entries the store has. */
   readonly entries: number;
-  /** About how many bytes they take, with their keys. */
+  /** About how many bytes they and the checkpoints take, with their keys. */
   readonly bytes: number;
   /** The part of what may be kept: 1 is full. */
   readonly filled: number;
@@ -39,6 +59,8 @@ const DEFAULTS: WitnessRetention = { mostBytes: 200 * 1024 * 1024, mostEntries: 
 export const WARNED_AT = 0.8;
 /** How many checkpoints stay. */
 const KEPT_CHECKPOINTS = 16;
+/** Chains that one transaction trims. */
+const AT_ONCE = 20;
 /** How many entries are looked at to estimate the size of all. */
 const SAMPLE = 100;
 
@@ -113,83 +135,98 @@ export async function sizeOf(runtime: Runtime, limits: WitnessRetention): Promis
   const { count: entries } = await readRange(store, { ...range, countOnly: true }, stopped);
   const { pairs } = await readRange(store, { ...range, limit: SAMPLE }, stopped);
   const sampled = pairs.reduce((sum, { key, value }) => sum + key.length + value.text.length, 0);
-  const bytes = pairs.length === 0 ? 0 : Math.round((sampled / pairs.length) * entries);
+  const ofEntries = pairs.length === 0 ? 0 : Math.round((sampled / pairs.length) * entries);
+  const bytes = ofEntries + (await readSealed(runtime)).bytes;
   return { entries, bytes, filled: Math.max(bytes / limits.mostBytes, entries / limits.mostEntries) };
 }
 
-/** Deletes what the newest checkpoint covers, and gives the number of entries that went. */
-export async function trim(runtime: Runtime): Promise<number> {
-  const checkpoints = await readCheckpoints(runtime);
-  const newest = checkpoints.at(-1);
-  if (newest?.heads === undefined) return 0;
+/** Deletes what this checkpoint covers, and gives the number of entries that went. Without a number: the newest. */
+export async function trim(runtime: Runtime, upTo?: number): Promise<number> {
+  const sealed = await readSealed(runtime);
+  const number = upTo ?? sealed.number;
+  const covering = number === 0 ? undefined : await readCheckpoint(runtime, number);
+  if (covering?.heads === undefined) {
+    if (upTo === undefined) return 0;
+    throw new Failure('not-found', `there is no checkpoint ${upTo} with its heads; it may be older than the last trim`);
+  }
+  const { heads } = covering;
   let trimmed = 0;
-  for (const { resource, seq, hash } of newest.heads) trimmed += await trimChain(runtime, resource, { seq, hash });
-  await forgetCheckpoints(runtime, Math.max(1, newest.number - KEPT_CHECKPOINTS + 1));
+  for (let at = 0; at < heads.length; at += AT_ONCE)
+    trimmed += await trimChains(runtime, heads.slice(at, at + AT_ONCE));
+  const closed = number === sealed.number ? heads.filter((head) => head.closed === true) : [];
+  for (let at = 0; at < closed.length; at += AT_ONCE) await dropChains(runtime, closed.slice(at, at + AT_ONCE), sealed);
+  await forgetCheckpoints(runtime, Math.max(1, number - KEPT_CHECKPOINTS + 1), number);
   return trimmed;
 }
 
-async function trimChain(runtime: Runtime, resource: string, last: { seq: number; hash: string }): Promise<number> {
-  const path = chainPath(resource);
-  const key = TRIMMED + path;
-  const range = { key: entryKey(path, 0), end: entryKey(path, last.seq + 1) };
-  const { pairs } = await readRange(runtime.store, { key }, runtime.stopped);
-  const before = pairs[0] === undefined ? undefined : headIn(pairs[0], true);
-  if ((before?.seq ?? 0) >= last.seq) return 0;
-  const { succeeded, results } = await send(runtime, {
-    compare: [{ key, target: 'mod', is: '=', than: pairs[0]?.modRevision ?? 0 }],
-    success: [
-      { do: 'put', key, value: encode(last) },
-      { do: 'delete', ...range },
-    ],
-    failure: [],
+/** Deletes the entries of these chains up to their heads. */
+async function trimChains(runtime: Runtime, heads: readonly CoveredHead[]): Promise<number> {
+  const looks = new Operations();
+  const found = heads.map(({ resource, seq }) => {
+    const path = chainPath(resource);
+    return { trimmed: looks.read({ key: TRIMMED + path }), last: looks.read({ key: entryKey(path, seq) }) };
   });
-  const [, deleted] = results;
-  return succeeded && deleted?.do === 'delete' ? deleted.deleted : 0;
-}
-
-/** One round of maintenance: seals when it is time, warns when the record fills, and trims when it is full. */
-export async function maintainRecord(
-  runtime: Runtime,
-  checkpoint: (runtime: Runtime) => Promise<Checkpoint>,
-): Promise<void> {
-  const limits = await retentionOf(runtime);
-  const size = await sizeOf(runtime, limits);
-  if (size.entries === 0) return;
-  const newest = (await readCheckpoints(runtime)).at(-1);
-  const isDue = limits.checkpointMs > 0 && runtime.clock.now() - (newest?.time ?? 0) >= limits.checkpointMs;
-  // A record that has not grown is sealed already.
-  if (isDue && (newest === undefined || (await hasGrown(runtime, newest)))) await checkpoint(runtime);
-  if (size.filled >= 1) {
-    await checkpoint(runtime);
-    const trimmed = await trim(runtime);
-    await announce(runtime, 'witness:trimmed', { trimmed, entries: size.entries - trimmed });
-  } else if (size.filled >= WARNED_AT) {
-    const { entries, bytes, filled } = size;
-    await announce(runtime, 'witness:filling', { entries, bytes, filled: Math.round(filled * 100) });
+  const { results } = await runtime.store.transaction(looks.always(), runtime.stopped);
+  const writes = new Operations();
+  for (const [at, { resource, seq, hash }] of heads.entries()) {
+    const last = found[at]?.last.in(results).pairs[0];
+    // Trimmed already; or the chain was dropped since, and this is the entry of another one of the same name.
+    if (last === undefined || entryIn(last).hash !== hash) continue;
+    const path = chainPath(resource);
+    const key = TRIMMED + path;
+    const marked = found[at]?.trimmed.in(results).pairs[0]?.modRevision ?? 0;
+    writes.nest({
+      compare: [
+        { key, target: 'mod', is: '=', than: marked },
+        { key: last.key, target: 'mod', is: '=', than: last.modRevision },
+      ],
+      success: [
+        { do: 'delete', key: entryKey(path, 0), end: entryKey(path, seq + 1) },
+        { do: 'put', key, value: encode({ seq, hash }) },
+      ],
+      failure: [],
+    });
   }
+  if (writes.list.length === 0) return 0;
+  const sent = await send(runtime, always([...writes.list, SAYS_TRIMMED]));
+  let deleted = 0;
+  for (const result of sent.results) {
+    const first = result.do === 'transaction' ? result.results[0] : undefined;
+    if (first?.do === 'delete') deleted += first.deleted;
+  }
+  return deleted;
 }
 
-async function hasGrown(runtime: Runtime, { heads = [] }: Checkpoint): Promise<boolean> {
-  const covered = new Map(heads.map(({ resource, seq }) => [resource, seq]));
-  for (const [resource, { seq }] of await readHeads(runtime)) if (seq > (covered.get(resource) ?? 0)) return true;
-  return false;
-}
-
-/** Tells every process, once for each level: the document says what was told last. */
-async function announce(
-  runtime: Runtime,
-  type: 'witness:trimmed' | 'witness:filling',
-  detail: Readonly<Record<string, number>>,
-): Promise<void> {
-  const key = stateKey('witness', 'size');
-  const { pairs } = await readRange(runtime.store, { key }, runtime.stopped);
-  const document = pairs[0]?.value.json;
-  const told = isObject(document) && isObject(document['record']) ? document['record']['told'] : undefined;
-  if (type === 'witness:filling' && told === type) return;
-  const event = { type, at: runtime.clock.now(), holder: runtime.sender.id, ...detail };
+/**
+ * Deletes the ends of chains that the newest checkpoint has closed. Only if nothing was entered since, and the resource is
+ * still gone. The horizon keeps a write of several locks from following the end, which such a write does not compare.
+ */
+async function dropChains(runtime: Runtime, heads: readonly CoveredHead[], { mod }: Sealed): Promise<void> {
+  const looks = new Operations();
+  const found = heads.map(({ resource }) => looks.read({ key: headKey(chainPath(resource)) }));
+  const { results } = await runtime.store.transaction(looks.always(), runtime.stopped);
+  const writes = new Operations();
+  for (const [at, { resource, seq }] of heads.entries()) {
+    const pair = found[at]?.in(results).pairs[0];
+    if (pair === undefined || headIn(pair, true)?.seq !== seq) continue;
+    const { key } = pair;
+    const isGone = documentsOf(resource).map((document): Compare => ({
+      ...{ key: document, target: 'version', is: '=', than: 0 },
+    }));
+    writes.nest({
+      compare: [{ key, target: 'mod', is: '=', than: pair.modRevision }, ...isGone],
+      success: [
+        { do: 'delete', key },
+        { do: 'delete', key: TRIMMED + chainPath(resource) },
+      ],
+      failure: [],
+    });
+  }
+  if (writes.list.length === 0) return;
+  const horizon: Operation = { do: 'put', key: HORIZON, value: encode({}) };
   await send(runtime, {
-    compare: [{ key, target: 'mod', is: '=', than: pairs[0]?.modRevision ?? 0 }],
-    success: [{ do: 'put', key, value: encode({ record: { told: type }, events: [event] }) }],
+    compare: [{ key: SEALED, target: 'mod', is: '=', than: mod }],
+    success: [...writes.list, horizon, SAYS_TRIMMED],
     failure: [],
   });
 }

@@ -225,9 +225,10 @@ export class ResourceWriter<
     const { asked } = this.#backlog;
     const { agedMs } = this.#cached;
     host.commit(
-      committed.transaction,
+      witness.unlessSwitchedOn(committed.transaction),
       (result) => {
         this.#recovery.answered();
+        witness.switchedOn(result);
         if (result.succeeded) this.#landed(batch, decision, committed, result, asked);
         else this.#overtaken(batch, committed, result, asked, agedMs);
       },

@@ -69,6 +69,8 @@ export interface WitnessSettings {
 
 interface Host {
   readonly clock: { now(): number };
+  /** While this process has a session, nobody can switch the witness on. */
+  readonly session: object | undefined;
   commit(transaction: Transaction, done: (result: TransactionResult) => void, failed: (error: unknown) => void): void;
 }
 
@@ -77,6 +79,8 @@ export class Witness {
   readonly ends = new ChainEnds();
   /** Undefined until the store was asked. */
   #isOn: boolean | undefined;
+  /** The mod revision of the setting, as it was read last. */
+  #settingMod: Revision = 0;
   readonly #settings: WitnessSettings;
   readonly #host: Host;
 
@@ -136,6 +140,7 @@ export class Witness {
       );
     }
     this.#isOn = stored;
+    this.#settingMod = found?.modRevision ?? 0;
   }
 
   /** Asks the store, unless that is known. */
@@ -159,6 +164,30 @@ export class Witness {
 
   known(): Promise<void> {
     return this.isKnown ? Promise.resolve() : new Promise((resolve, reject) => this.know(resolve, reject));
+  }
+
+  /**
+   * What a process sends that takes the witness to be off. Without a session it may be wrong: the write then compares that nobody
+   * has switched the witness on meanwhile, or the record would lack the write. `switchedOn` reads the answer.
+   */
+  unlessSwitchedOn(transaction: Transaction): Transaction {
+    if (this.#isOn === true || this.#host.session !== undefined) return transaction;
+    const { compare, success, failure } = transaction;
+    return {
+      compare: [...compare, { key: WITNESS_SETTING, target: 'mod', is: '=', than: this.#settingMod }],
+      success,
+      failure: [...failure, { do: 'read', key: WITNESS_SETTING }],
+    };
+  }
+
+  /** Whether a write failed that took the witness to be off, and shows that it is on by now. */
+  switchedOn({ succeeded, results }: TransactionResult): boolean {
+    if (succeeded || this.#isOn === true) return false;
+    const found = pairIn(results, WITNESS_SETTING);
+    if (found === undefined) return false;
+    this.#settingMod = found.modRevision;
+    this.#isOn = isStoredOn(found);
+    return true;
   }
 
   // Entries

@@ -10,7 +10,7 @@
  * the new end, and the same write is sent once more on top of it; only its own comparisons decide whether it lands then.
  */
 import type { Json } from '../../core/index.ts';
-import { enteredText, type WitnessedCommand } from '../../core/witness/index.ts';
+import { enteredText, type WitnessedCommand, type WitnessEntry } from '../../core/witness/index.ts';
 import type { Compare, Operation, Revision, Transaction, TransactionResult } from '../../store/index.ts';
 import { chainPath, encode, type Head, headKey } from '../layout.ts';
 import type { ChainEnd } from './chain-ends.ts';
@@ -36,6 +36,8 @@ export interface Deed {
   readonly carried?: ChainEnd | undefined;
   /** Something exists under this name from now on that its lease may end, which nobody would enter. */
   readonly isLeased?: boolean;
+  /** Takes the entry, once it is in the store. */
+  readonly entered?: (entry: WitnessEntry) => void;
 }
 
 interface Host {
@@ -55,8 +57,15 @@ export function commitWitnessed(
 ): void {
   if (deeds.length === 0) return host.commit(transaction, done, failed);
   host.witness.know(() => {
-    if (host.witness.isOn) attempt(host, transaction, deeds, done, failed);
-    else host.commit(transaction, done, failed);
+    if (host.witness.isOn) return attempt(host, transaction, deeds, done, failed);
+    host.commit(
+      host.witness.unlessSwitchedOn(transaction),
+      (result) => {
+        if (host.witness.switchedOn(result)) commitWitnessed(host, transaction, deeds, done, failed);
+        else done(result);
+      },
+      failed,
+    );
   }, failed);
 }
 
@@ -80,14 +89,17 @@ function attempt(
     if (deed.carrier !== undefined) carry(success, deed.carrier, link.head);
     success.push(link.put, keepHead(path, link.head, deed.isLeased));
     failure.push({ do: 'read', key: headKey(path) });
-    return { path, end, head: link.head };
+    return { path, end, head: link.head, put: link.put };
   });
   host.commit(
     { compare, success, failure },
     (result) => {
       const { results, revision } = result;
       if (result.succeeded) {
-        for (const { path, head } of chains) witness.ends.set(path, { ...head, keyMod: revision });
+        for (const [place, { path, head, put }] of chains.entries()) {
+          witness.ends.set(path, { ...head, keyMod: revision });
+          deeds[place]?.entered?.(put.value.json as WitnessEntry);
+        }
         return done({ ...result, results: results.slice(0, transaction.success.length) });
       }
       let isNew = false;

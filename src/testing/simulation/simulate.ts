@@ -234,7 +234,7 @@ class Simulation {
     const witness = new WitnessChecker((what) => this.#checker.fail(what));
     await this.#watch(EVERYTHING, (changes) => witness.stored(changes));
     // Loaded when it is needed, which would take real time.
-    await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/proving.ts')]);
+    await Promise.all([import('../../runtime/witness/observed.ts'), import('../../runtime/witness/upkeep.ts')]);
     const on: Operation = { do: 'put', key: WITNESS_SETTING, value: encode({ on: true }) };
     await this.#store.transaction(always([on]));
   }

@@ -46,6 +46,10 @@ export class WitnessChecker {
       if (isRecord && !changed.has(resource)) this.#fail(`the witness has an entry without a write of ${resource}`);
     }
     for (const pair of puts) this.#named(pair);
+    // A chain that was trimmed whole, and whose resource is gone, is dropped with its end.
+    for (const change of changes)
+      if (change.kind === 'delete' && change.key.startsWith(HEADS))
+        this.#ends.delete(resourceOfChain(change.key, HEADS));
   }
 
   #entered(pair: KeyValue): string {

@@ -1,0 +1,49 @@
+/** Writes exports of the record to files, packed with gzip if the name ends in `.gz`. */
+import { createWriteStream, rmSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { Failure } from '../../failure.ts';
+import type { Signalbox } from '../../runtime/signalbox.ts';
+import { CliExit, EXIT } from '../exit-code.ts';
+import { VERSION } from '../version.ts';
+
+/** How often an export is begun again because the record was trimmed meanwhile. */
+const ATTEMPTS = 5;
+
+/** Gives the number of lines. A file that is there already is not overwritten. */
+export async function exportTo(box: Signalbox, file: string): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await writeLines(box.witness.export({ by: `signalbox ${VERSION}` }), file);
+    } catch (error) {
+      if (!Failure.is(error, 'unavailable') || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** Leaves no part of a file behind if it fails. */
+export async function writeLines(lines: AsyncIterable<string>, file: string): Promise<number> {
+  let count = 0;
+  const text = async function* (): AsyncGenerator<string, void> {
+    for await (const line of lines) {
+      count += 1;
+      yield `${line}\n`;
+    }
+  };
+  let isOurs = false;
+  const target = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+  target.once('open', () => (isOurs = true));
+  try {
+    if (file.endsWith('.gz')) await pipeline(Readable.from(text()), createGzip(), target);
+    else await pipeline(Readable.from(text()), target);
+  } catch (error) {
+    if (isOurs) rmSync(file, { force: true });
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw new CliExit(EXIT.usage, `${file} is there already, and is not overwritten`);
+    if (code?.startsWith('E') === true && !isOurs)
+      throw new CliExit(EXIT.usage, `${file} cannot be written: ${message}`);
+    throw error;
+  }
+  return count;
+}

@@ -1,0 +1,90 @@
+/**
+ * Reads the whole record while processes write it. No engine reads at an old revision, so the order of the reads does it:
+ *
+ *     trims ──▶ checkpoints ──▶ ends of chains ──▶ entries ──▶ trims again
+ *
+ * Every chain reaches as far as its checkpoints say, because its end is read after them. Every entry up to the end is there,
+ * because it is read after the end. An entry past the end that is newer than the beginning belongs to the next reading. Only
+ * trims take something away. Each puts one key, and a reader that finds it changed has read parts of two records, and begins again.
+ */
+import type { ChainHead, Checkpoint, ExportEnd } from '../../core/witness/index.ts';
+import { Failure } from '../../failure.ts';
+import { type KeyValue, prefixed, readRange, type Revision } from '../../store/index.ts';
+import { ENTRIES, TRIMS } from '../layout.ts';
+import type { Runtime } from '../runtime.ts';
+import { pairsIn, placeOf, readHeads } from './chains.ts';
+import { readCheckpoints, readSealed } from './checkpoints.ts';
+
+/** How often a record is read that is trimmed each time meanwhile. */
+const ATTEMPTS = 10;
+
+/** A part of the record, in the order of an export. */
+export type Part = { readonly checkpoint: Checkpoint } | { readonly entry: KeyValue };
+
+class TrimmedMeanwhile extends Failure {
+  constructor() {
+    super('unavailable', 'the record of the witness was trimmed while it was read; try again');
+  }
+}
+
+/** Reads the record as often as it takes to read it whole. */
+export async function wholeRecord<T>(
+  runtime: Runtime,
+  read: (parts: AsyncGenerator<Part, ExportEnd>) => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await read(partsOfRecord(runtime));
+    } catch (error) {
+      if (!(error instanceof TrimmedMeanwhile) || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** Calls `see` for each part, and gives the end. */
+export async function eachPart(parts: AsyncGenerator<Part, ExportEnd>, see: (part: Part) => void): Promise<ExportEnd> {
+  for (;;) {
+    const { done, value } = await parts.next();
+    if (done === true) return value;
+    see(value);
+  }
+}
+
+/** Throws in the end if the record was trimmed meanwhile. */
+export async function* partsOfRecord(runtime: Runtime): AsyncGenerator<Part, ExportEnd> {
+  const began = await trimsOf(runtime);
+  const newest = await readSealed(runtime);
+  let checkpoints = 0;
+  for (const checkpoint of await readCheckpoints(runtime)) {
+    // Made since: the next reading has it.
+    if (checkpoint.number > newest.number) continue;
+    yield { checkpoint };
+    checkpoints += 1;
+  }
+  const heads = await readHeads(runtime);
+  let entries = 0;
+  for await (const entry of pairsIn(runtime, prefixed(ENTRIES))) {
+    if (entry.modRevision > began.revision && isPastEnd(entry.key, heads)) continue;
+    yield { entry };
+    entries += 1;
+  }
+  if ((await trimsOf(runtime)).mod !== began.mod) throw new TrimmedMeanwhile();
+  const { number, hash } = newest;
+  return {
+    heads: [...heads.values()].sort((one, other) => (one.resource < other.resource ? -1 : 1)),
+    entries,
+    checkpoints,
+    ...(number > 0 && { checkpoint: { number, hash } }),
+  };
+}
+
+function isPastEnd(key: string, heads: ReadonlyMap<string, ChainHead>): boolean {
+  const place = placeOf(key);
+  // Signalbox writes no other keys here, so the verifier has to see it.
+  return place !== undefined && place.seq > (heads.get(place.resource)?.seq ?? 0);
+}
+
+export async function trimsOf(runtime: Runtime): Promise<{ readonly mod: Revision; readonly revision: Revision }> {
+  const { pairs, revision } = await readRange(runtime.store, { key: TRIMS }, runtime.stopped);
+  return { mod: pairs[0]?.modRevision ?? 0, revision };
+}
