@@ -122,7 +122,7 @@ async function serveUntil(command: Command, flags: Flags, signal: AbortSignal): 
     else {
       print(`signalbox serves ${printable(place)} at ${url}`);
       // A log is no place for a secret.
-      if (screen().isTTY === true) print(`For you, as administrator: ${url}/docs#token=${localToken}`);
+      if (screen().isTTY === true) print(`For you, as administrator: ${url}/#token=${localToken}`);
       else print('Its local token: signalbox token local');
     }
     if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));

@@ -52,19 +52,25 @@ export function byName(one: Resource, other: Resource): number {
   return one.name < other.name ? -1 : 1;
 }
 
+/** What is free comes last, in the order in which it is known: to sort thousands of names again and again would be felt. */
 export function ordered(state: State, found: readonly Resource[], order: Order, now: number): readonly Resource[] {
   if (order === 'name') return [...found].sort(byName);
-  if (order === 'held') {
-    const since = ({ holds }: Resource): number => holds[0]?.acquiredAt ?? Infinity;
-    return [...found].sort((one, other) => since(one) - since(other) || byName(one, other));
+  const free: Resource[] = [];
+  const ranked: { readonly one: Resource; readonly rank: number; readonly since: number }[] = [];
+  for (const one of found) {
+    const [hold] = one.holds;
+    if (hold === undefined && one.waiting.length === 0) {
+      free.push(one);
+    } else if (order === 'held') {
+      ranked.push({ one, rank: 0, since: hold?.acquiredAt ?? Infinity });
+    } else {
+      const known = RANK[aspectOf(state, one, now)];
+      const rank = known > 2 && one.waiting.length > 0 ? 2 : known;
+      ranked.push({ one, rank, since: longest(one)?.since ?? hold?.acquiredAt ?? 0 });
+    }
   }
-  const ranked = found.map((one) => {
-    const aspect = aspectOf(state, one, now);
-    const rank = RANK[aspect] > 2 && one.waiting.length > 0 ? 2 : RANK[aspect];
-    return { one, rank, since: longest(one)?.since ?? one.holds[0]?.acquiredAt ?? Infinity };
-  });
   ranked.sort((a, b) => a.rank - b.rank || a.since - b.since || byName(a.one, b.one));
-  return ranked.map(({ one }) => one);
+  return [...ranked.map(({ one }) => one), ...free];
 }
 
 /**
@@ -104,9 +110,18 @@ export interface LockCounts {
   readonly waiters: number;
 }
 
-export function countsOf(state: State, kind: Kind): LockCounts {
+const counted = new WeakMap<State['resources'], Partial<Record<Kind, LockCounts>>>();
+
+/** Several parts of the page ask for it in one render. */
+export function countsOf({ resources }: Pick<State, 'resources'>, kind: Kind): LockCounts {
+  const known = counted.get(resources) ?? {};
+  counted.set(resources, known);
+  return (known[kind] ??= countAll(resources, kind));
+}
+
+function countAll(resources: State['resources'], kind: Kind): LockCounts {
   let [all, held, queued, lost, waiters] = [0, 0, 0, 0, 0];
-  for (const one of state.resources.values()) {
+  for (const one of resources.values()) {
     if (one.kind !== kind) continue;
     all++;
     if (one.holds.length > 0) held++;

@@ -6,6 +6,7 @@ import { Connection } from '../live/connection.ts';
 import { type Snapshot, Store } from '../live/store.ts';
 import { mattersOf, type Matter } from '../model/needs.ts';
 import type { Role } from '../model/types.ts';
+import type { Sign } from './signs.tsx';
 
 export const store = new Store();
 export const connection = new Connection(store);
@@ -15,10 +16,31 @@ export const address = new Address(store, () => {
 });
 
 /** A dialog for an action shows what will happen to whom, and asks before it is done. */
-export interface Asking {
-  readonly kind: 'break';
-  /** `lock/main`. */
-  readonly resource: string;
+export type Asking =
+  | {
+      readonly kind: 'break';
+      /** `lock/main`. */
+      readonly resource: string;
+    }
+  | { readonly kind: 'deed'; readonly deed: AskedDeed };
+
+/** Any other action: what it does to whom, and the request that does it. */
+export interface AskedDeed {
+  /** `Cancel pipeline/release-7?` */
+  readonly title: string;
+  readonly will: readonly { readonly sign: Sign; readonly text: string }[];
+  readonly role: Role;
+  readonly method: 'POST' | 'PUT' | 'DELETE';
+  readonly path: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The field of the body that gets the reason, which then must be given. */
+  readonly reason?: string;
+  /** A number that is asked for, and the field that gets it. */
+  readonly number?: { readonly field: string; readonly label: string; readonly now: number };
+  /** What the button says. */
+  readonly label: string;
+  /** What is said when it is done. */
+  readonly done: string;
 }
 
 export type Overlay =

@@ -28,6 +28,9 @@ export function MapLegend(): JSX.Element {
   );
 }
 
+/** The list below is always up to date; the map is for a glance. The clock that ticks every second draws what was left out. */
+const REDRAW_MS = 900;
+
 interface Layout {
   readonly cell: number;
   readonly columns: number;
@@ -54,9 +57,13 @@ export function BlockMap({ state }: { state: State }): JSX.Element {
     return () => observer.disconnect();
   }, []);
   const theme = document.documentElement.dataset['theme'];
+  const drawn = useRef({ at: 0, how: '' });
   useEffect(() => {
     const { current } = canvas;
     if (current === null || width === 0) return;
+    const how = `${width} ${theme}`;
+    if (drawn.current.how === how && performance.now() - drawn.current.at < REDRAW_MS) return;
+    drawn.current = { at: performance.now(), how };
     const locks = [...state.resources.values()].filter(({ kind }) => kind === 'lock');
     // Names come and go rarely: the order is kept as long as there are as many.
     const order = new Map(locks.map((one) => [one.resource, one]));
@@ -66,7 +73,7 @@ export function BlockMap({ state }: { state: State }): JSX.Element {
       ? sorted.current.map(({ resource }) => order.get(resource) as Resource)
       : locks.sort(byName);
     draw(current, sorted.current, width, state);
-  }, [state.resources, width, theme]);
+  });
   const at = (event: MouseEvent): Resource | undefined => {
     const { cell, columns } = layoutOf(sorted.current.length, width);
     const place = Math.floor(event.offsetY / cell) * columns + Math.floor(event.offsetX / cell);

@@ -7,6 +7,7 @@ import { searched } from '../model/search.ts';
 import { shortened } from '../model/text.ts';
 import { address, copy, currentOverlay, leave, show } from './app.ts';
 import { BreakDialog } from './break-dialog.tsx';
+import { DeedDialog } from './deed-dialog.tsx';
 import { toggleTheme } from './shell.tsx';
 
 export function Overlays({ snapshot }: { snapshot: Snapshot }): JSX.Element | null {
@@ -19,7 +20,11 @@ export function Overlays({ snapshot }: { snapshot: Snapshot }): JSX.Element | nu
     case 'keys':
       return <KeyMap />;
     case 'ask':
-      return <BreakDialog snapshot={snapshot} resource={overlay.asking.resource} />;
+      return overlay.asking.kind === 'break' ? (
+        <BreakDialog snapshot={snapshot} resource={overlay.asking.resource} />
+      ) : (
+        <DeedDialog snapshot={snapshot} deed={overlay.asking.deed} />
+      );
   }
 }
 

@@ -76,7 +76,12 @@ function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         </span>
       )}
       <LiveChip snapshot={snapshot} />
-      <button type="button" class="find" aria-label="Search and commands" onClick={() => show({ kind: 'palette' })}>
+      <button
+        type="button"
+        class="find"
+        aria-label="Find a lock, holder, token: search and commands"
+        onClick={() => show({ kind: 'palette' })}
+      >
         <svg
           width="15"
           height="15"
@@ -90,7 +95,7 @@ function TopBar({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <path d="M10.500 10.500L14 14" />
         </svg>
         <span class="grow">Find a lock, holder, token</span>
-        <kbd>/</kbd>
+        <kbd aria-hidden="true">/</kbd>
       </button>
       <button
         type="button"

@@ -2,25 +2,41 @@
 import { useRef } from 'preact/hooks';
 import type { Snapshot } from '../live/store.ts';
 import { inPlace, type Order, ordered } from '../model/rows.ts';
-import type { Resource } from '../model/types.ts';
+import type { Resource, State } from '../model/types.ts';
 
 const SORT_MS = 2_000;
+/** Waits become long by time alone. */
+const SORT_UNCHANGED_MS = 10_000;
+
+interface Sorted {
+  readonly how: string;
+  /** What was sorted: as long as it is the same, so are the rows. */
+  readonly resources: State['resources'] | undefined;
+  readonly at: number;
+  readonly names: readonly string[];
+  readonly rows: readonly Resource[];
+}
 
 export function useSteadyOrder(
   { state, now }: Snapshot,
-  found: readonly Resource[],
+  find: (state: State) => readonly Resource[],
   order: Order,
   key = '',
 ): readonly Resource[] {
-  const last = useRef<{ order: string; at: number; names: readonly string[] }>({ order: '', at: 0, names: [] });
-  if (state === undefined) return found;
-  const wanted = `${order} ${key}`;
-  const isNew = last.current.order !== wanted;
+  const last = useRef<Sorted>({ how: '', resources: undefined, at: 0, names: [], rows: [] });
+  if (state === undefined) return [];
+  const { resources } = state;
+  const { how: before, at, names, rows, resources: sorted } = last.current;
+  const how = `${order} ${key}`;
+  const isSame = how === before && sorted === resources;
+  const age = performance.now() - at;
   const isUsed = document.querySelector('main a[data-row]:hover, main a[data-row]:focus-visible') !== null;
-  if (isNew || (!isUsed && performance.now() - last.current.at > SORT_MS)) {
-    const rows = ordered(state, found, order, now);
-    last.current = { order: wanted, at: performance.now(), names: rows.map(({ resource }) => resource) };
-    return rows;
+  if (how !== before || (!isUsed && age > (isSame ? SORT_UNCHANGED_MS : SORT_MS))) {
+    const fresh = ordered(state, find(state), order, now);
+    const placed = fresh.map(({ resource }) => resource);
+    last.current = { how, resources, at: performance.now(), names: placed, rows: fresh };
+  } else if (!isSame) {
+    last.current = { how, resources, at, names, rows: inPlace(names, find(state)) };
   }
-  return inPlace(last.current.names, found);
+  return last.current.rows;
 }

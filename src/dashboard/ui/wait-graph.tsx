@@ -26,7 +26,7 @@ export function WaitGraph({ graph }: { graph: Graph }): JSX.Element {
         class="drawing"
         viewBox={`0 0 ${width} ${height}`}
         style={{ maxWidth: `${width}px`, minWidth: `${Math.min(width, 560)}px`, margin: '0 auto' }}
-        role="img"
+        role="group"
         aria-label={told}
       >
         <defs>

@@ -18,6 +18,7 @@ export function OneDeadlock({ snapshot, name }: { snapshot: Snapshot; name: stri
   if (of === undefined) {
     return (
       <Panel title="Deadlock">
+        <h1 class="unseen">Deadlock</h1>
         <Nothing title="This deadlock is no longer known" command="signalbox events tail lock:deadlock --since 1h">
           The page keeps those of the last hour. The store may still remember it:
         </Nothing>

@@ -31,8 +31,7 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { q = '', is = '', sort = 'need' } = route.filters;
   const order = ORDERS.includes(sort as Order) ? (sort as Order) : 'need';
   const filter: Filter = { kind: 'lock', text: q, is };
-  const found = state === undefined ? [] : matching(state, filter);
-  const rows = useSteadyOrder(snapshot, found, order, `${q} ${is}`);
+  const rows = useSteadyOrder(snapshot, (of) => matching(of, filter), order, `${q} ${is}`);
   useEffect(() => () => connection.see([]), []);
   if (state === undefined) return <Blank />;
   const { all, held, queued, lost } = countsOf(state, 'lock');

@@ -16,6 +16,7 @@ import { FirstRun } from './first-run.tsx';
 import { SlotStrip } from './slots.tsx';
 
 const MOST_ROWS = 14;
+const MOST_MATTERS = 12;
 
 export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state } = snapshot;
@@ -25,6 +26,7 @@ export function Overview({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   if (isEmpty) return <FirstRun />;
   return (
     <div class="stack">
+      <h1 class="unseen">Overview</h1>
       <NeedsYou snapshot={snapshot} />
       <div class="grid">
         <HeldAndWaiting snapshot={snapshot} state={state} />
@@ -81,11 +83,11 @@ function NeedsYou({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         </span>
       </header>
       <ol>
-        {all.slice(0, 8).map((matter) => (
+        {all.slice(0, MOST_MATTERS).map((matter) => (
           <MatterRow key={matter.key} matter={matter} snapshot={snapshot} />
         ))}
       </ol>
-      {all.length > 8 && <p class="foot">and {count(all.length - 8)} more, less pressing</p>}
+      {all.length > MOST_MATTERS && <p class="foot">and {count(all.length - MOST_MATTERS)} more, less pressing</p>}
     </section>
   );
 }
@@ -128,8 +130,7 @@ function short(text: string): string {
 }
 
 function HeldAndWaiting({ snapshot, state }: { snapshot: Snapshot; state: State }): JSX.Element {
-  const found = matching(state, { kind: 'lock', text: '', is: '' });
-  const rows = useSteadyOrder(snapshot, found, 'need');
+  const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'lock', text: '', is: '' }), 'need');
   const shown = rows.slice(0, MOST_ROWS);
   const names = shown.map(({ resource }) => resource).join('\n');
   useEffect(() => connection.see(shown.map(({ resource }) => resource)), [names]);
@@ -142,11 +143,11 @@ function HeldAndWaiting({ snapshot, state }: { snapshot: Snapshot; state: State 
       aside="longest wait first"
       more={
         <a class="more" href="#/locks">
-          All {plural(found.length, 'lock')}
+          All {plural(rows.length, 'lock')}
         </a>
       }
     >
-      {found.length === 0 ? (
+      {rows.length === 0 ? (
         <p class="inside soft">No lock was ever held here.</p>
       ) : (
         <>

@@ -8,7 +8,7 @@ import { fits, letterOf, rangesOf, runsOf } from '../model/slots.ts';
 import { shortened } from '../model/text.ts';
 import { count, duration, plural } from '../model/time.ts';
 import type { Resource } from '../model/types.ts';
-import { address, connection, copy, show, whyNot } from '../ui/app.ts';
+import { type AskedDeed, address, connection, copy, show, whyNot } from '../ui/app.ts';
 import { CommandLine, Deed, Name, Panel, Since } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { leaseLeft, shellWord } from './lock.tsx';
@@ -62,6 +62,11 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
             Copy link
           </button>
           <Deed
+            label="Resize…"
+            not={whyNot(snapshot, 'administrator')}
+            onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
+          />
+          <Deed
             class="danger"
             label="Break…"
             not={not}
@@ -90,6 +95,19 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
       </div>
     </>
   );
+}
+
+function resizing(of: Resource): AskedDeed {
+  return {
+    title: `Resize ${of.resource}?`,
+    will: [
+      { sign: 'held', text: 'Nobody loses a slot: a capacity below what is in use takes effect as holders leave.' },
+      { sign: 'clear', text: 'An event records the new capacity; so does the witness, where it is on.' },
+    ],
+    ...{ role: 'administrator', method: 'PUT', path: `/v1/semaphores/${encodeURIComponent(of.name)}/settings` },
+    ...{ body: {}, number: { field: 'capacity', label: 'Slots from now on', now: of.capacity } },
+    ...{ label: 'Resize', done: `${of.resource} was resized` },
+  };
 }
 
 function Slots({ of }: { of: Resource }): JSX.Element {

@@ -20,8 +20,7 @@ export function Semaphores({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { q = '' } = route.filters;
   const isNarrow = useNarrow();
   const all = state === undefined ? [] : matching(state, { kind: 'semaphore', text: '', is: '' });
-  const found = state === undefined || q === '' ? all : matching(state, { kind: 'semaphore', text: q, is: '' });
-  const rows = useSteadyOrder(snapshot, found, 'need', q);
+  const rows = useSteadyOrder(snapshot, (of) => matching(of, { kind: 'semaphore', text: q, is: '' }), 'need', q);
   useEffect(() => () => connection.see([]), []);
   if (state === undefined) return <Blank />;
   const used = all.reduce((sum, one) => sum + usedOf(one), 0);

@@ -1,0 +1,99 @@
+/** Asks before an action is done: cancel, resume, retry, resize. Shows what will happen to whom. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import { Refused, send } from '../live/api.ts';
+import type { Snapshot } from '../live/store.ts';
+import { visible } from '../model/text.ts';
+import { type AskedDeed, say, show, whyNot } from './app.ts';
+import { Dialog } from './overlay.tsx';
+import { SignalSign } from './signs.tsx';
+
+export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
+  const { title, will, role, method, path, body, reason: reasonField, number, label, done } = deed;
+  const [reason, setReason] = useState('');
+  const [typed, setTyped] = useState(number === undefined ? '' : String(number.now));
+  const [trouble, setTrouble] = useState('');
+  const [isSent, setSent] = useState(false);
+  const not = whyNot(snapshot, role);
+  const hasReason = reasonField === undefined || reason.trim() !== '';
+  const hasNumber = number === undefined || /^[1-9]\d{0,8}$/.test(typed.trim());
+  const isReady = not === undefined && hasReason && hasNumber && !isSent;
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!isReady) return;
+    setSent(true);
+    setTrouble('');
+    try {
+      await send(method, path, {
+        ...body,
+        ...(reasonField !== undefined && { [reasonField]: reason.trim() }),
+        ...(number !== undefined && { [number.field]: Number(typed) }),
+      });
+      show({ kind: 'none' });
+      say(done);
+    } catch (error) {
+      setSent(false);
+      const why = error instanceof Refused ? error.message : `nothing is known to have happened: ${String(error)}`;
+      setTrouble(why);
+    }
+  };
+  return (
+    <Dialog title={title}>
+      <form class="body" onSubmit={(event) => void submit(event)}>
+        <h2>
+          <bdi>{visible(title)}</bdi>
+        </h2>
+        <ul class="will">
+          {will.map(({ sign, text }) => (
+            <li key={text}>
+              <SignalSign is={sign} label="" />
+              <bdi>{visible(text)}</bdi>
+            </li>
+          ))}
+        </ul>
+        {number !== undefined && (
+          <label>
+            {number.label}
+            <input
+              data-first
+              class="field short mono"
+              type="text"
+              inputMode="numeric"
+              autocomplete="off"
+              value={typed}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        {reasonField !== undefined && (
+          <label>
+            Reason
+            <input
+              data-first
+              class="field"
+              type="text"
+              autocomplete="off"
+              placeholder="Others get to see it"
+              value={reason}
+              onInput={(event) => setReason(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        {trouble !== '' && (
+          <p class="trouble" role="alert">
+            {visible(trouble)}
+          </p>
+        )}
+        {not !== undefined && <p class="trouble">{not}.</p>}
+        <div class="answers">
+          <button type="button" class="button" onClick={() => show({ kind: 'none' })}>
+            Leave it <kbd>Esc</kbd>
+          </button>
+          <button type="submit" class="button do" disabled={!isReady}>
+            {label}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

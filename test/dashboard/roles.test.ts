@@ -1,0 +1,121 @@
+// Breaking a lock on the dashboard, with each role; and what the page does while the server is away.
+
+import type { Browser, Page } from 'playwright-core';
+import type { Role } from 'signalbox';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launch, Site, visit } from './browser.ts';
+
+let browser: Browser;
+let site: Site;
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  browser = await launch();
+  site = await Site.on();
+});
+afterAll(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+async function visitAs(role: Role, path: string): Promise<{ page: Page; complaints: string[] }> {
+  const { secret } = await site.box.tokens.create({ name: `a ${role}`, role });
+  return visit(browser, site, { token: secret, path });
+}
+
+describe.skipIf(!hasBrowser)('breaking a lock', () => {
+  it.each(['viewer', 'worker'] as const)('is not for a %s, who sees why', async (role) => {
+    await site.hold(`not-for-${role}`, 'agent:1');
+    const { page } = await visitAs(role, `/locks/not-for-${role}`);
+    const button = page.getByRole('button', { name: /^Break lock…/ });
+    await button.waitFor();
+    await expect
+      .poll(() => button.getAttribute('title'))
+      .toBe(`Needs the role administrator; your token is of a ${role}`);
+    await button.click({ force: true });
+    await page.keyboard.press('b');
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    await page.context().close();
+  });
+
+  it('needs a reason and the token, says who loses it and who gets it, and is recorded', async () => {
+    await site.hold('to-break', 'agent:1');
+    await site.hold('to-break', 'agent:2');
+    const { page, complaints } = await visitAs('administrator', '/locks/to-break');
+    await page.locator('.big', { hasText: 'agent:1' }).waitFor();
+    await page.keyboard.press('b');
+    const dialog = page.getByRole('dialog', { name: 'Break lock/to-break?' });
+    await dialog.getByText('loses the hold').waitFor();
+    await dialog.getByText('gets it at once').waitFor();
+    const confirm = dialog.getByRole('button', { name: /^Break token/ });
+    expect(await confirm.isDisabled()).toBe(true);
+    // The reason has the focus.
+    await page.keyboard.type('agent:1 was switched off');
+    const token = /\d+/.exec((await confirm.textContent()) ?? '')?.[0] ?? '';
+    await dialog.getByLabel(/^Type the token/).fill('0');
+    expect(await confirm.isDisabled()).toBe(true);
+    await dialog.getByLabel(/^Type the token/).fill(token);
+    await confirm.click();
+    await page.locator('.big', { hasText: 'agent:2' }).waitFor();
+    expect(await page.getByRole('dialog').count()).toBe(0);
+    const { events } = (await site.ask('GET', '/v1/history?resource=lock/to-break&pattern=lock:forced')) as {
+      events: object[];
+    };
+    expect(events).toMatchObject([
+      { holder: 'agent:1', by: 'token:a administrator', reason: 'agent:1 was switched off' },
+    ]);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('breaks nothing that has changed hands meanwhile, and says so', async () => {
+    const held = await site.hold('changes-hands', 'agent:1');
+    const { page } = await visitAs('administrator', '/locks/changes-hands');
+    await page.locator('.big', { hasText: 'agent:1' }).waitFor();
+    await page.getByRole('button', { name: 'Break lock…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Reason').fill('too slow');
+    await dialog.getByLabel(/^Type the token/).fill(String(held['token']));
+    await site.release('changes-hands', 'agent:1', held['token']);
+    const next = await site.hold('changes-hands', 'agent:2');
+    await dialog.getByText('It has changed hands since you opened this').waitFor();
+    expect(await dialog.getByRole('button', { name: /^Break token/ }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    // A request that was under way is refused by the server in the same way.
+    await expect(
+      site.ask('POST', '/v1/locks/changes-hands/break', { reason: 'late', token: held['token'] }),
+    ).rejects.toThrow('nothing was broken');
+    expect(await site.ask('GET', '/v1/locks/changes-hands')).toMatchObject({ holds: [{ token: next['token'] }] });
+    await page.context().close();
+  });
+});
+
+describe.skipIf(!hasBrowser)('while the server is away', () => {
+  it('the page stands still, offers no actions, and goes on without a gap or a repeat when it is back', async () => {
+    const own = await Site.on();
+    try {
+      const first = await own.hold('away', 'agent:1');
+      const { page } = await visit(browser, own, { path: '/locks/away' });
+      await page.locator('.big', { hasText: 'agent:1' }).waitFor();
+      await page.getByText('live', { exact: true }).waitFor();
+      await own.stop();
+      await page.getByText('Reconnecting.').waitFor();
+      const button = page.getByRole('button', { name: /^Break lock…/ });
+      expect(await button.getAttribute('aria-disabled')).toBe('true');
+      // What happens meanwhile, each of which leaves an event.
+      const lock = own.box.lock('away');
+      await lock.release({ holder: 'agent:1', token: first['token'] as number });
+      for (const holder of ['agent:2', 'agent:3', 'agent:4']) await (await lock.acquire({ holder })).release();
+      await using _last = await lock.acquire({ holder: 'agent:5' });
+      await own.start();
+      await page.locator('.big', { hasText: 'agent:5' }).waitFor();
+      await expect.poll(() => page.getByText('Reconnecting.').count()).toBe(0);
+      // The history is drawn from the events: each hold is in it once.
+      await expect.poll(() => page.locator('.drawing rect title').allTextContents()).toHaveLength(5);
+      const told = (await page.locator('.drawing rect title').allTextContents()).map((text) => text.split(',')[0]);
+      expect(told).toEqual(['agent:1', 'agent:2', 'agent:3', 'agent:4', 'agent:5']);
+      await page.context().close();
+    } finally {
+      await own.close();
+    }
+  });
+});
