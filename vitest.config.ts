@@ -49,7 +49,10 @@ export default defineConfig({
     // Tests and printed examples import the package by its own name and get the source, not the last build.
     alias: [
       { find: /^signalbox$/, replacement: source('index.ts') },
-      { find: /^signalbox\/(core|store|client|github|metrics|opentelemetry|testing)$/, replacement: source('$1/index.ts') },
+      {
+        find: /^signalbox\/(core|store|client|github|metrics|opentelemetry|testing)$/,
+        replacement: source('$1/index.ts'),
+      },
     ],
   },
   test: {

@@ -68,7 +68,11 @@ const apart = {
 const READABLE = {
   comments: false,
   // The names of functions, classes and members stay, so that a stack trace can be read.
-  minify: { compress: true, mangle: { toplevel: true, keepNames: { function: false, class: true } }, codegen: { removeWhitespace: true } },
+  minify: {
+    compress: true,
+    mangle: { toplevel: true, keepNames: { function: false, class: true } },
+    codegen: { removeWhitespace: true },
+  },
 };
 
 await bundleLibrary();

@@ -39,5 +39,6 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'doctor', summary: 'check the store and this machine', load: () => import('./doctor.ts') },
   { name: 'export', summary: 'write everything in the store to JSON files', load: () => import('./export.ts') },
   { name: 'import', summary: 'restore what export wrote', load: () => import('./import.ts') },
+  { name: 'agents', summary: 'teach coding agents to take turns in a repository', load: () => import('./agents.ts') },
   { name: 'completion', summary: 'print completion for bash, zsh or fish', load: () => import('./completion.ts') },
 ];

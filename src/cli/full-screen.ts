@@ -27,6 +27,7 @@ export class FullScreen {
 
   readonly #restore = (): void => this.#leave();
   readonly #resized = (): void => {
+    if (!this.#isEntered) return;
     // A terminal may have moved or cut what was on it.
     this.#drawn = [];
     this.#write('\x1b[2J');
@@ -58,6 +59,8 @@ export class FullScreen {
   }
 
   draw(lines: readonly string[]): void {
+    // Stopped, or about to be: the terminal is the shell's.
+    if (!this.#isEntered) return;
     const shown = lines.slice(0, this.height).map(harmless);
     const changes = changesBetween(this.#drawn, shown);
     this.#drawn = shown;

@@ -1,10 +1,11 @@
 /** Opens a store for commands that only read: they do not create one where there is none yet. */
 import type { Command } from 'commander';
 import { statSync } from 'node:fs';
-import { parseFileUrl, storeUrl } from '../runtime/location/location.ts';
+import { refuseCheckedOut } from '../runtime/location/checked-out.ts';
+import { parseFileUrl, storeUrl, trustedOwnerOf } from '../runtime/location/location.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
-import { storeFile } from '../store/embedded/index.ts';
+import { isReadOnly, openToRead, storeFile } from '../store/embedded/index.ts';
 import { withoutPassword } from '../store/index.ts';
 import { interruptible } from './interrupt.ts';
 import type { GlobalOptions } from './program.ts';
@@ -23,11 +24,36 @@ type Work<T> = (box: Signalbox, signal: AbortSignal, url: string) => Promise<T>;
 export async function look<T>(command: Command, work: Work<T>): Promise<Looked<T>> {
   const url = storeUrl(command.optsWithGlobals<GlobalOptions>().store);
   if (isThere(url)) {
-    const found = await withBox(command, (box, signal) => work(box, signal, url));
+    const found = isReadOnlyStore(url)
+      ? await interruptible((signal) => onCopy(url, (box) => work(box, signal, url)))
+      : await withBox(command, (box, signal) => work(box, signal, url));
     return { found, url: withoutPassword(url), missing: undefined };
   }
   const missing = `There is no store at ${url} yet.`;
   return { found: await interruptible((signal) => onNothing((box) => work(box, signal, url))), url, missing };
+}
+
+/** Whether this process may read the store, and not write it: in a sandbox, or on a read-only file system. */
+export function isReadOnlyStore(url: string): boolean {
+  return url.startsWith('file:') && isReadOnly(parseFileUrl(url).directory);
+}
+
+/** Makes no session, and nothing beside the store. */
+export async function openToLook(url: string): Promise<Signalbox> {
+  const options = { maintains: false, component: 'cli' };
+  if (!isReadOnlyStore(url)) return open(url, options);
+  const { directory, share } = parseFileUrl(url);
+  refuseCheckedOut(directory);
+  return open(await openToRead(directory, { share, trustedOwner: () => trustedOwnerOf(directory) }), options);
+}
+
+async function onCopy<T>(url: string, work: (box: Signalbox) => Promise<T>): Promise<T> {
+  const box = await openToLook(url);
+  try {
+    return await work(box);
+  } finally {
+    await box.close();
+  }
 }
 
 /** An empty store in memory answers like a newly created one. */

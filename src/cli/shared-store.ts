@@ -9,8 +9,8 @@ const ACCEPTED = 'expected file:DIRECTORY, etcd://HOST:PORT or etcds://HOST:PORT
 
 /** With a store in memory every command would have its own, and would protect nothing without any sign of it. */
 export function refuseUnshared(command: Command): void {
-  // It prints a script and opens no store.
-  if (command.name() === 'completion') return;
+  // They print a script or write files, and open no store; or they must not fail because of one.
+  if (command.name() === 'completion' || command.parent?.name() === 'agents') return;
   const { store } = command.optsWithGlobals<GlobalOptions>();
   const url = store ?? process.env['SIGNALBOX_URL'] ?? '';
   if (url === '' && store === undefined) return;

@@ -36,7 +36,7 @@ const MAIN = 'HASH-OF-MAIN';
 const OLD_MS = 30 * 86_400_000;
 
 /** The commands with cached code of their own, which contains what that command needed. */
-const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events']);
+const COMMANDS = new Set(['run', 'lock', 'sem', 'task', 'pipeline', 'guard', 'who', 'events', 'agents']);
 
 /** Parts of Node that only some commands use; each takes time to load, so it is loaded when it is used. */
 const RARELY_USED = new Set([

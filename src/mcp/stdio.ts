@@ -8,6 +8,7 @@ import { serveStdio, StdioServerTransport } from '@modelcontextprotocol/server/s
 import { type Clock, systemClock } from '../clock.ts';
 import { open } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
+import { serverLog } from '../server/log.ts';
 import { AttachedSeat } from './attached-seat.ts';
 import { LIMITS, type McpLimits } from './limits.ts';
 import { mcpServer } from './server.ts';
@@ -25,7 +26,7 @@ export interface StdioOptions {
 
 /** Serves the client at the other end of stdin and stdout until it is gone. */
 export async function serveOverStdio({ store, ...options }: StdioOptions): Promise<void> {
-  const box = await open(store, { component: 'mcp' });
+  const box = await open(store, { component: 'mcp', log: serverLog('signalbox-mcp') });
   try {
     await serveStreams(box, process.stdin, process.stdout, options);
   } finally {

@@ -200,7 +200,7 @@ export async function storeAt(given: unknown, clock: Clock, requestTimeoutMs: nu
       throw error;
     const wayOut =
       'name a place that you may write with SIGNALBOX_URL=file:DIRECTORY (all who are to meet must name the same), or ' +
-      'have signalbox serve run outside, and use its HTTP API';
+      'have signalbox serve run outside, and use its HTTP API, or give your agent signalbox mcp, which its client runs outside';
     if (error.message.includes('SIGNALBOX_URL')) throw error;
     throw new Failure(
       'forbidden',

@@ -251,7 +251,7 @@ export class Runtime implements WriterHost {
       store.transaction(transaction, this.stopped).then(
         (result) => {
           this.saw(result.revision);
-          this.measures.answered(result.revision, sentAt, this.clock.monotonic());
+          this.measures.answered(result.revision, sentAt, this.clock.monotonic(), result.succeeded);
           done(result);
         },
         (error: unknown) => {

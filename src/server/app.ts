@@ -176,43 +176,42 @@ class App implements Server {
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
-  async #mounted({ req: { raw } }: Context): Promise<Response> {
-    const begun = this.#clock.monotonic();
-    let caller: Caller | undefined;
-    let response: Response;
-    try {
-      caller = await this.#callerOf(raw.headers);
-      this.#rate.take(caller.id);
+  #mounted({ req: { raw } }: Context): Promise<Response> {
+    return this.#noted('mcp', raw.headers, async (caller) => {
       const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
-      response = await ((await this.#mcp) as Mounted).fetch(raw, caller, body);
-    } catch (error) {
-      response = responseOf(answerOf(error));
-    }
-    const ms = this.#clock.monotonic() - begun;
-    this.#options.onRequest?.({ operation: 'mcp', status: response.status, ms, caller: caller?.id });
-    return response;
+      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+    });
   }
 
-  async #answered(operation: Operation, context: Context): Promise<Response> {
+  #answered(operation: Operation, context: Context): Promise<Response> {
+    const { raw } = context.req;
+    return this.#noted(operation.id, raw.headers, async (caller) => {
+      refuseUnlessRole(caller, operation);
+      const answer = await this.#run(operation, context, caller);
+      const response = answer instanceof Response ? answer : responseOf(answer);
+      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
+      if (raw.method === 'HEAD') await response.body?.cancel();
+      return response;
+    });
+  }
+
+  /** Answers a caller with a valid token, within its rate, and notes how that went. */
+  async #noted(operation: string, headers: Headers, answer: (caller: Caller) => Promise<Response>): Promise<Response> {
     const begun = this.#clock.monotonic();
     let caller: Caller | undefined;
     let response: Response;
     let trouble: ReturnType<typeof troubleOf> = {};
     try {
-      caller = await this.#callerOf(context.req.raw.headers);
+      caller = await this.#callerOf(headers);
       this.#rate.take(caller.id);
-      refuseUnlessRole(caller, operation);
-      const answer = await this.#run(operation, context, caller);
-      response = answer instanceof Response ? answer : responseOf(answer);
-      // Nobody reads the body of an answer to HEAD, nor cancels it: a stream would go on for ever.
-      if (context.req.raw.method === 'HEAD') await response.body?.cancel();
+      response = await answer(caller);
     } catch (error) {
       response = responseOf(answerOf(error));
       trouble = troubleOf(error);
     }
     const ms = this.#clock.monotonic() - begun;
-    this.#note({ operation: operation.id, status: response.status, ms, caller: caller?.id, ...trouble });
+    this.#note({ operation, status: response.status, ms, caller: caller?.id, ...trouble });
     return response;
   }
 

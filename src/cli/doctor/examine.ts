@@ -4,9 +4,11 @@ import { pause, systemClock } from '../../clock.ts';
 import { Failure } from '../../failure.ts';
 import type { Malformed } from '../../runtime/stored.ts';
 import { parseFileUrl, storeUrl } from '../../runtime/location/location.ts';
+import { isReadOnly } from '../../store/embedded/index.ts';
 import { isEtcdUrl, withoutPassword } from '../../store/index.ts';
 import { exitCodeByFailure, EXIT } from '../exit-code.ts';
 import type { GlobalOptions } from '../program.ts';
+import { isReadOnlyStore, openToLook } from '../looking.ts';
 import { openBox } from '../store.ts';
 import { etcdAdvice, etcdServer, serverStatus } from './etcd-checks.ts';
 import { access, database, type DatabaseFacts, databaseFacts, fileSystem, sqliteAdvice } from './file-checks.ts';
@@ -47,6 +49,7 @@ function exitCodeOf({ code }: Failure): number {
 /** Returns the failure if the store cannot be used at all. */
 async function examineStore(command: Command, url: string, findings: Finding[]): Promise<Failure | undefined> {
   try {
+    if (isReadOnlyStore(url)) return await examineCopy(url, findings);
     const begun = systemClock.monotonic();
     const box = await openBox(command);
     const took = systemClock.monotonic() - begun;
@@ -80,12 +83,28 @@ async function examineStore(command: Command, url: string, findings: Finding[]):
   return undefined;
 }
 
+/** Of a store that can only be read from here: looks, and says what does not work. */
+async function examineCopy(url: string, findings: Finding[]): Promise<undefined> {
+  const box = await openToLook(url);
+  try {
+    findings.push(ok('store', `${withoutPassword(url)} can be read`));
+    const advice =
+      'who, status, list and show work; to take locks, use a place that you may write, signalbox serve or signalbox mcp';
+    findings.push(fail('write', 'the store cannot be written from here', advice));
+    const survey = await box.survey();
+    const kept = history(await box.health(), false);
+    findings.push(kept, keys(survey.malformed), staleHolds(survey), leases(survey));
+  } finally {
+    await box.close();
+  }
+}
+
 function examineFile(directory: string, findings: Finding[], isRefused: boolean): DatabaseFacts | undefined {
   try {
     const who = access(directory);
     findings.push(...(who === undefined ? [] : [who]), fileSystem(directory), disk(directory));
-    // A store that signalbox refuses to open must not be opened in another way.
-    if (isRefused) return undefined;
+    // A store that signalbox refuses to open must not be opened in another way; one that it cannot write, not for writing.
+    if (isRefused || isReadOnly(directory)) return undefined;
     const facts = databaseFacts(directory);
     if (facts !== undefined) findings.push(database(facts));
     return facts;

@@ -28,7 +28,7 @@ export function mattersOf(board: Board, seen: Seen): Section {
     ...pipelines.flatMap((one) => stuck(one, seen.now)),
     ...used.flatMap((one) => longWaits(one, seen.now, board.usualWaits.get(one.resource) ?? 0)),
     ...failures(seen),
-    ...board.deadlocks.map(resolved),
+    ...resolved(board.deadlocks),
   ];
   return {
     title: 'Needs you',
@@ -136,13 +136,21 @@ function failures({ everything: { pipelines, tasks }, now }: Seen): readonly Row
   ];
 }
 
-function resolved({ cycle, resource, holder, at, id }: Deadlock): Row {
-  const circle = [...cycle, ...cycle.slice(0, 1)].map((one) => one.holder).join(' → ');
-  return {
-    id: `matter/deadlock/${id ?? at}`,
-    about: resource,
-    mark: '↻',
-    cells: ['deadlock', `resolved: ${holder} gave way at ${resource}${circle === '' ? '' : ` (${circle})`}`],
-    since: at,
-  };
+/** The newest of each circle: a program that runs into one usually does so again. */
+function resolved(deadlocks: readonly Deadlock[]): readonly Row[] {
+  const circleOf = ({ cycle }: Deadlock): string =>
+    cycle
+      .map(({ resource }) => resource)
+      .sort()
+      .join('\n');
+  const circles = new Map<string, Deadlock[]>();
+  for (const one of deadlocks) circles.set(circleOf(one), [...(circles.get(circleOf(one)) ?? []), one]);
+  return [...circles].flatMap(([key, [newest, ...more]]) => {
+    if (newest === undefined) return [];
+    const { cycle, resource, holder, at } = newest;
+    const circle = [...cycle, ...cycle.slice(0, 1)].map((one) => one.holder).join(' → ');
+    const times = more.length === 0 ? '' : `, ${more.length + 1} times in an hour`;
+    const text = `resolved${times}: ${holder} gave way at ${resource} (${circle})`;
+    return [{ id: `matter/deadlock/${key}`, about: resource, mark: '↻', cells: ['deadlock', text], since: at }];
+  });
 }

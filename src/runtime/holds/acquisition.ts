@@ -17,6 +17,7 @@ import {
   ticketOf,
   BackgroundCommand,
 } from '../write/pending-command.ts';
+import { Again } from './again.ts';
 import { tellHolders } from './holders-now.ts';
 import { NotAcquired, type Refusal } from '../refusal.ts';
 import type { Runtime } from '../runtime.ts';
@@ -265,7 +266,8 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     trace.end(kind, false, fields);
     const { id } = this.command;
     // A re-entry and a detached hold have no hold of their own here.
-    if (this.command.kind !== 'acquire' || hold?.id !== id) return;
+    const isDetached = (this.command as { readonly detached?: true }).detached === true;
+    if (this.command.kind !== 'acquire' || isDetached || hold?.id !== id) return;
     const next = trace.next('hold', { resource: this.writer.resource, holder: this.holder, ...fields });
     this.#runtime.holdings.traced(hold?.id ?? '', next);
   }
@@ -365,34 +367,6 @@ export class Acquisition<T, Options extends WaitOptions | undefined> extends Pen
     const { ticket } = this;
     this.writer.submit(new BackgroundCommand({ kind: 'cancel', id: ticket.id, ticket }));
   }
-}
-
-/**
- * Sends a request again, in case its answer was missed; it is over as soon as the first one is. It has no time limit of its
- * own: if it gave up on a store that is away, the first one would go on waiting for a grant that it has already.
- */
-class Again extends PendingCommand {
-  readonly #first: PendingCommand;
-
-  constructor(first: PendingCommand) {
-    super(first.command, Number.POSITIVE_INFINITY);
-    this.#first = first;
-    this.doubt();
-  }
-
-  override get isOver(): boolean {
-    return this.#first.isOver || this.#first.isDelegated;
-  }
-
-  override get isAgain(): boolean {
-    return true;
-  }
-
-  override settled(outcome: AnyOutcome): void {
-    this.#first.settled(outcome);
-  }
-
-  override failed(): void {}
 }
 
 /** A reader that wants to become the writer waits under a request of its own. */

@@ -280,6 +280,5 @@ function resyncAt(at: number): SignalboxEvent {
 /** On one machine, by the time in the event; across machines, only writes of this process, whose clock is ours. */
 export function measureLag({ measures, clock, store }: Runtime, revision: Revision, at: number): void {
   if (sharesOneClock(store)) return measures.took('watchLag', clock.now() - at);
-  const sentAt = measures.sentAt(revision);
-  if (sentAt !== undefined) measures.took('watchLag', clock.monotonic() - sentAt);
+  measures.arrived('watchLag', revision, clock.monotonic());
 }

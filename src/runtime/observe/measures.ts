@@ -21,6 +21,25 @@ const LOCK = 'l'.charCodeAt(0);
 /** Measured once for the process, not by kind. */
 type Timed = Exclude<Measured, 'wait' | 'hold'>;
 
+/** What a write is followed to: its delivery by the watch, and the callback for its task. */
+type Arrival = 'watchLag' | 'publishToCallback';
+const ARRIVALS: readonly Arrival[] = ['watchLag', 'publishToCallback'];
+
+/** A time for each of the last revisions. */
+class LastRevisions {
+  readonly #revisions: number[] = Array.from({ length: REMEMBERED }, () => 0);
+  readonly #times: number[] = Array.from({ length: REMEMBERED }, () => 0);
+
+  set(revision: number, time: number): void {
+    this.#revisions[revision % REMEMBERED] = revision;
+    this.#times[revision % REMEMBERED] = time;
+  }
+
+  get(revision: number): number | undefined {
+    return this.#revisions[revision % REMEMBERED] === revision ? this.#times[revision % REMEMBERED] : undefined;
+  }
+}
+
 export class Histogram {
   readonly #counts = BOUNDS_MS.map(() => 0);
   count = 0;
@@ -116,9 +135,13 @@ export class Measures {
   #notRenewed = 0;
   #resyncs = 0;
   #failedTransactions = 0;
-  /** The last writes of this process, each in the place of its revision: when it was sent. */
-  readonly #writes: number[] = Array.from({ length: REMEMBERED }, () => 0);
-  readonly #sentAt: number[] = Array.from({ length: REMEMBERED }, () => 0);
+  /** When the last writes of this process were sent. */
+  readonly #sent = new LastRevisions();
+  /** When the last revisions arrived here whose writer is not known yet: the watch may be faster than the answer. */
+  readonly #arrived: Readonly<Record<Arrival, LastRevisions>> = {
+    watchLag: new LastRevisions(),
+    publishToCallback: new LastRevisions(),
+  };
 
   /** By the full name of a resource, such as `lock/main`. */
   of(resource: string): ResourceMeasures {
@@ -158,11 +181,22 @@ export class Measures {
     this.tracer?.measured?.(what, atLeastNone);
   }
 
-  /** The store answered a transaction that was sent at this time. */
-  answered(revision: number, sentAt: number, now: number): void {
+  /** The store answered a transaction that was sent at this time; `isOwn`: it made this revision. */
+  answered(revision: number, sentAt: number, now: number, isOwn: boolean): void {
     this.took('transactions', now - sentAt);
-    this.#writes[revision % REMEMBERED] = revision;
-    this.#sentAt[revision % REMEMBERED] = sentAt;
+    if (!isOwn) return;
+    this.#sent.set(revision, sentAt);
+    for (const what of ARRIVALS) {
+      const arrivedAt = this.#arrived[what].get(revision);
+      if (arrivedAt !== undefined) this.took(what, arrivedAt - sentAt);
+    }
+  }
+
+  /** A write has arrived here. Only if this process sent it, it is known how long ago, whatever other machines' clocks say. */
+  arrived(what: Arrival, revision: number, now: number): void {
+    const sentAt = this.#sent.get(revision);
+    if (sentAt !== undefined) this.took(what, now - sentAt);
+    else this.#arrived[what].set(revision, now);
   }
 
   transactionFailed(error: unknown): void {
@@ -170,11 +204,6 @@ export class Measures {
     if (this.tracer === undefined) return;
     const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
     this.tracer.happened?.('transaction-failed', { code: String(code), message: String(message) });
-  }
-
-  /** When this process sent the write of this revision, if it did and still knows. */
-  sentAt(revision: number): number | undefined {
-    return this.#writes[revision % REMEMBERED] === revision ? this.#sentAt[revision % REMEMBERED] : undefined;
   }
 
   view(): Metrics {

@@ -144,7 +144,7 @@ export class Dispatch implements TaskCacheListener {
     const { measures, clock } = this.#runtime;
     measures.took('claim', clock.monotonic() - since);
     const { publishedAt, attempts } = task.bookkeeping?.entry ?? {};
-    if (publishedAt !== undefined && attempts === 1) this.notifier.reached(publishedAt);
+    if (attempts === 1) this.notifier.reached(publishedAt, task);
   }
 
   // Detached claims

@@ -33,7 +33,7 @@ export class Notifier {
   async subscribe(handler: TaskHandler, pending: boolean): Promise<Subscription> {
     await this.#cache.start();
     const called: TaskHandler = (notice) => {
-      if (notice.why === 'published' && notice.task.publishedAt !== undefined) this.reached(notice.task.publishedAt);
+      if (notice.why === 'published') this.reached(notice.task.publishedAt, this.#cache.get(notice.task.id));
       return handler(notice);
     };
     const subscriber = new SubscriberQueue(called, () => this.#resync());
@@ -45,10 +45,12 @@ export class Notifier {
     });
   }
 
-  /** A task that was published at this time has reached its worker. Two machines have two clocks, so only one machine is measured. */
-  reached(publishedAt: number): void {
+  /** A task has reached its worker. Two machines have two clocks: across machines, only tasks of this process are measured. */
+  reached(publishedAt: number | undefined, task: Task | undefined): void {
     const { measures, clock, store } = this.#runtime;
-    if (sharesOneClock(store)) measures.took('publishToCallback', clock.now() - publishedAt);
+    if (publishedAt === undefined) return;
+    if (sharesOneClock(store)) return measures.took('publishToCallback', clock.now() - publishedAt);
+    measures.arrived('publishToCallback', task?.data?.published ?? 0, clock.monotonic());
   }
 
   turned(turn: Turn): void {

@@ -36,6 +36,28 @@ export function secure(
   asked: Share | undefined,
   trust: Trust = isTrustedOwner,
 ): Access {
+  const { stat, parts, isOurs, access } = examined(directory, file, asked, trust);
+  if (isOurs) settle(directory, file, stat, parts, access);
+  else makeFile(file, access);
+  return access;
+}
+
+/** The same for a process that only reads: refuses what `secure` refuses, and changes nothing. */
+export function refuseUntrusted(
+  directory: string,
+  file: string,
+  asked: Share | undefined,
+  trust: Trust = isTrustedOwner,
+): void {
+  examined(directory, file, asked, trust);
+}
+
+function examined(
+  directory: string,
+  file: string,
+  asked: Share | undefined,
+  trust: Trust,
+): { readonly stat: Stats; readonly parts: readonly Part[]; readonly isOurs: boolean; readonly access: Access } {
   const stat = lstatSync(directory);
   if (!stat.isDirectory()) throw refused(`${directory} is ${kindOf(stat)}, and no directory`);
   const isOurs = trust(stat.uid);
@@ -48,9 +70,7 @@ export function secure(
   refuseOddKinds(parts);
   // In a directory that all members write, whose file it is says nothing.
   if (share === 'none' || !isSharedDirectory(stat)) refuseForeign(parts, trust);
-  if (isOurs) settle(directory, file, stat, parts, access);
-  else makeFile(file, access);
-  return access;
+  return { stat, parts, isOurs, access };
 }
 
 function partsOf(directory: string): Part[] {

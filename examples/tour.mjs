@@ -1,5 +1,4 @@
-// The demonstration that `npm start` shows: workers that share a lock, jobs that share a semaphore, and a holder that
-// stays too long. It is made of the public interface only; the table is what any subscriber of events can print.
+// A tour in one process: workers that share a lock, jobs that share a semaphore, and a holder that stays too long. It is made of the public interface only; the table is what any subscriber of events can print.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { agentHolder, jobHolder, open, workerHolder } from 'signalbox';
@@ -176,6 +175,8 @@ ${bold('What to try next')}
    signalbox who                               who holds what, since when, why, and who waits
    docs/agents.md                              three agents, three worktrees, merges one after the other
    README.md                                   the same in a few lines each, to copy from
+   npm start                                   the page that shows all of it, on the store of this clone
+   npm run demo                                the same with a fleet of processes, some of which crash
    node examples/fenced-writes.mjs             stories that check themselves; there are more beside it
    npm run simulate -- --seed 42 --trace       processes that crash and stall, step by step, again the same
    ARCHITECTURE.md                             what happens between acquire and the hold`);

@@ -1,0 +1,164 @@
+/**
+ * A store that this process may read and not write: on a read-only file system, or in a sandbox. It works on a private copy of
+ * one moment, because even reading a live file takes writes (locks, and the ends of leases that are over): so the engine is the
+ * same as everywhere, and nothing is left beside the original.
+ *
+ *     store.db ── a read transaction, copied by SQLite ──▶ DIRECTORY OF ITS OWN/store.db ── opened as usual, and removed
+ *
+ * Without `-wal` and `-shm` nobody has the store open, and SQLite would have to make them to read it. Then the file alone is
+ * whole, and it is copied as it is.
+ */
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Failure } from '../../failure.ts';
+import { sqliteDriver } from '../../sqlite/index.ts';
+import { refuseUntrusted } from './access.ts';
+import type { Health, KeyRange, Lease, LeaseId, LeaseState, Revision, Store, Transaction } from '../contract.ts';
+import type { TransactionResult, Watch } from '../contract.ts';
+import { readsOnly } from '../reads-only.ts';
+import { type EmbeddedOptions, openEmbedded, storeFile } from './open.ts';
+import { asFailure } from './sqlite-failure.ts';
+import { trustIn } from './trust.ts';
+
+const MOST_ATTEMPTS = 20;
+const BUSY_MS = 1000;
+
+/** Whether the store is there, and can be read, but not written. */
+export function isReadOnly(directory: string): boolean {
+  const file = storeFile(directory);
+  try {
+    accessSync(directory, constants.R_OK | constants.X_OK);
+    accessSync(file, constants.R_OK);
+  } catch {
+    return false;
+  }
+  try {
+    accessSync(directory, constants.W_OK);
+    accessSync(file, constants.W_OK);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Opens a copy of the store as it is now. Writes and watches are refused. */
+export async function openToRead(named: string, options: EmbeddedOptions = {}): Promise<Store> {
+  const directory = realpathSync(named);
+  const file = storeFile(directory);
+  refuseUntrusted(directory, file, options.share, trustIn(options.trustedOwner));
+  const copy = mkdtempSync(join(tmpdir(), 'signalbox-look-'));
+  const remove = (): void => rmSync(copy, { recursive: true, force: true });
+  try {
+    copyTo(file, storeFile(copy));
+    return new CopiedStore(await openEmbedded(copy, { clock: options.clock }), file, remove);
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+function copyTo(file: string, to: string): void {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      if (existsSync(`${file}-wal`)) return copyLive(file, to);
+      if (copyClosed(file, to)) return;
+    } catch (error) {
+      rmSync(to, { force: true });
+      // Its last user may close it, or another one open it, at any time.
+      if (attempt === MOST_ATTEMPTS) throw asFailure(error, file);
+    }
+    if (attempt === MOST_ATTEMPTS) throw new Failure('unavailable', `${file} changes all the time; try again`);
+  }
+}
+
+function copyLive(file: string, to: string): void {
+  const database = sqliteDriver().open(file, { isReadOnly: true, busyTimeoutMs: BUSY_MS });
+  try {
+    database.exec(`VACUUM INTO '${to.replaceAll("'", "''")}'`);
+  } finally {
+    database.close();
+  }
+}
+
+/** False if it was opened meanwhile: then the copy may be torn. */
+function copyClosed(file: string, to: string): boolean {
+  const before = statSync(file, { bigint: true });
+  copyFileSync(file, to);
+  // The copy has the mode of the original.
+  chmodSync(to, 0o600);
+  const after = statSync(file, { bigint: true });
+  if (before.mtimeNs === after.mtimeNs && before.ino === after.ino && !existsSync(`${file}-wal`)) return true;
+  rmSync(to, { force: true });
+  return false;
+}
+
+class CopiedStore implements Store {
+  readonly #store: Store;
+  readonly #file: string;
+  readonly #remove: () => void;
+
+  constructor(store: Store, file: string, remove: () => void) {
+    this.#store = store;
+    this.#file = file;
+    this.#remove = remove;
+  }
+
+  async transaction(transaction: Transaction, signal?: AbortSignal): Promise<TransactionResult> {
+    if (!readsOnly(transaction)) throw this.#refusal();
+    return this.#store.transaction(transaction, signal);
+  }
+
+  async watch(_range: KeyRange, _since: Revision | 'now'): Promise<Watch> {
+    throw this.#refusal();
+  }
+
+  async grantLease(): Promise<Lease> {
+    throw this.#refusal();
+  }
+
+  async keepLeaseAlive(): Promise<Lease | null> {
+    throw this.#refusal();
+  }
+
+  async revokeLease(): Promise<void> {
+    throw this.#refusal();
+  }
+
+  leaseState(id: LeaseId, signal?: AbortSignal): Promise<LeaseState | null> {
+    return this.#store.leaseState(id, signal);
+  }
+
+  async compact(): Promise<void> {
+    throw this.#refusal();
+  }
+
+  health(signal?: AbortSignal): Promise<Health> {
+    return this.#store.health(signal);
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#store.close();
+    } finally {
+      this.#remove();
+    }
+  }
+
+  #refusal(): Failure {
+    return new Failure(
+      'forbidden',
+      `${this.#file} can only be read from here; to change or to follow it takes writing`,
+    );
+  }
+}
