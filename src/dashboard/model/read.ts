@@ -147,10 +147,17 @@ function phaseIn(value: unknown): Phase {
   return {
     name: text(json['name'], text(json['phase'])),
     state: text(json['state'], text(json['status'], 'pending')),
-    attempt: number(json['attempt'], number(json['attempts'])),
+    attempt: number(json['runs']),
     startedAt: timeIn(json['startedAt']),
     endedAt: timeIn(json['endedAt']),
   };
+}
+
+/** Every guard has reasons of its own; a wait for holds names them, and any other says why. */
+function reasonsIn(blocked: Json): readonly string[] {
+  const ofGuards = items(blocked['guards']).flatMap((guard) => texts(object(guard)['reasons']));
+  const why = textOrNull(blocked['why']);
+  return [...ofGuards, ...texts(blocked['resources']), ...(why === null ? [] : [why])];
 }
 
 const STATES: readonly string[] = ['pending', 'running', 'blocked', 'done', 'failed', 'cancelled'];
@@ -171,7 +178,7 @@ export function pipelineIn(value: unknown): Pipeline {
         ? null
         : {
             on: text(blocked['on'], 'guard'),
-            reasons: texts(blocked['reasons']),
+            reasons: reasonsIn(blocked),
             since: timeIn(blocked['since']),
             question: numberOrNull(blocked['question']),
           },

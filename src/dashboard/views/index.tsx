@@ -9,6 +9,8 @@ import { NotYet } from './not-yet.tsx';
 import { Overview } from './overview.tsx';
 import { OneSemaphore } from './semaphore.tsx';
 import { Semaphores } from './semaphores.tsx';
+import { OneTask } from './task.tsx';
+import { Tasks } from './tasks.tsx';
 
 export interface Route {
   readonly list: FunctionComponent<{ snapshot: Snapshot }>;
@@ -19,7 +21,7 @@ export const ROUTES: Readonly<Record<View, Route>> = {
   overview: { list: Overview },
   locks: { list: Locks, one: OneLock },
   semaphores: { list: Semaphores, one: OneSemaphore },
-  tasks: { list: NotYet },
+  tasks: { list: Tasks, one: OneTask },
   pipelines: { list: NotYet },
   members: { list: NotYet },
   timeline: { list: NotYet },

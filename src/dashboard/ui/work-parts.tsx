@@ -1,0 +1,90 @@
+/** What pages of tasks, pipelines and members have in common. */
+import type { JSX } from 'preact';
+import { shortened, visible } from '../model/text.ts';
+import { clock, exact } from '../model/time.ts';
+import type { Happening, Task } from '../model/types.ts';
+import { shownText } from '../model/work.ts';
+import { routeOf } from '../model/needs.ts';
+import { type AskedDeed, show } from './app.ts';
+import { Name, Panel } from './parts.tsx';
+import { type Sign, SignalSign } from './signs.tsx';
+
+/** Any JSON, or what a command printed, as text. */
+export function Printed({ of, label }: { of: unknown; label: string }): JSX.Element {
+  const text = typeof of === 'string' ? of : (JSON.stringify(of, null, 2) ?? '');
+  return (
+    <pre class="printed" tabIndex={0} role="region" aria-label={label}>
+      {shownText(text)}
+    </pre>
+  );
+}
+
+const MOST = 50;
+
+/** The newest first. */
+export function Events({ of }: { of: readonly Happening[] }): JSX.Element {
+  const shown = of.slice(-MOST).toReversed();
+  return (
+    <Panel class="w12" title="Events" aside={of.length > MOST ? `the last ${MOST} of ${of.length}` : 'newest first'}>
+      {shown.length === 0 && <p class="inside soft">None in the last hour, or the store has forgotten them.</p>}
+      <ul>
+        {shown.map((event) => (
+          <li class="row happenings" key={event.id}>
+            <time class="soft num" title={exact(event.at)}>
+              {clock(event.at)}
+            </time>
+            <code class="cut">{visible(event.type)}</code>
+            <span class="cut">{event.holder === '' ? '' : <Name of={event.holder} />}</span>
+            <span class="cut soft spare">{told(event)}</span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+const TOLD = ['phase', 'attempt', 'attempts', 'on', 'why', 'reason', 'by'];
+
+function told(event: Happening): string {
+  const words = TOLD.filter((field) => ['string', 'number'].includes(typeof event[field])).map(
+    (field) => `${field} ${String(event[field])}`,
+  );
+  const reasons = Array.isArray(event['reasons']) ? (event['reasons'] as readonly unknown[]).map(String) : [];
+  return shortened([...words, ...reasons].join(' · '), 300);
+}
+
+export function ask(deed: AskedDeed): void {
+  show({ kind: 'ask', asking: { kind: 'deed', deed } });
+}
+
+export function askToRetry({ id, failures, losses, reason }: Task): void {
+  const why = reason === null ? '' : ` It failed last because: ${shortened(reason, 200)}.`;
+  ask({
+    title: `Retry task/${id}?`,
+    will: [
+      { sign: 'pending', text: `It becomes pending again, with all its retries.${why}` },
+      { sign: 'held', text: 'The next worker that can do it gets it, perhaps at once.' },
+      { sign: 'clear', text: `An event records it. So far: failed ${failures} times, ${losses} workers lost.` },
+    ],
+    ...{ role: 'worker', method: 'POST', path: `/v1${routeOf(`task/${id}`)}/retry`, body: {} },
+    ...{ label: 'Retry', done: `task/${id} is pending again` },
+  });
+}
+
+export const TASK_SIGN: Readonly<Record<Task['status'], Sign>> = {
+  pending: 'pending',
+  running: 'held',
+  complete: 'clear',
+  failed: 'danger',
+};
+
+/** A task by its name, with its status in words. */
+export function TaskRow({ id, task }: { id: string; task: Task | undefined }): JSX.Element {
+  return (
+    <a class="row named" href={`#${routeOf(`task/${id}`)}`} data-row={`task/${id}`}>
+      <SignalSign is={task === undefined ? 'unknown' : TASK_SIGN[task.status]} label="" />
+      <Name of={id} />
+      <span class="right soft">{task?.status ?? 'not in sight'}</span>
+    </a>
+  );
+}

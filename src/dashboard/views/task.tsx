@@ -1,0 +1,205 @@
+/** One task: who has it, what it waits for, what it was given and what came of it. */
+import type { JSX } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import { routeOf } from '../model/needs.ts';
+import { visible } from '../model/text.ts';
+import { count, duration } from '../model/time.ts';
+import type { State, Task } from '../model/types.ts';
+import { ageOf, columnOf, dependentsOf, waitsOn } from '../model/work.ts';
+import { address, copy, whyNot } from '../ui/app.ts';
+import { At, Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { usePast } from '../ui/past.ts';
+import { useRead } from '../ui/reading.ts';
+import { SignalSign } from '../ui/signs.tsx';
+import { ask, askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
+import { Blank } from './overview.tsx';
+
+export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+  const { state, now } = snapshot;
+  const resource = `task/${name}`;
+  const past = usePast(state, resource, now);
+  const task = state?.tasks.get(name);
+  const read = useRead(
+    `/v1${routeOf(resource)}`,
+    `${task?.status} ${task?.attempts} ${task?.endedAt} ${state === undefined}`,
+  );
+  if (state === undefined) return <Blank />;
+  if (task === undefined) {
+    return (
+      <>
+        <h1 class="unseen">{visible(name)}</h1>
+        <Panel title="Task">
+          <Nothing title="There is no such task" command="signalbox task list">
+            It was forgotten, or it is among more than the board shows. The command line lists all:
+          </Nothing>
+        </Panel>
+        {past.length > 0 && <Events of={past} />}
+      </>
+    );
+  }
+  const waits = waitsOn(state, task);
+  const followers = dependentsOf(state, name);
+  const shown = followers.slice(0, 20);
+  return (
+    <>
+      <Head task={task} snapshot={snapshot} state={state} />
+      <div class="grid">
+        <Facts task={task} now={now} />
+        <div class="w7 stack">
+          <Panel title="Data" aside="what the worker is given">
+            {read === undefined ? <p class="inside soft">…</p> : <Printed of={read['data']} label="Data" />}
+          </Panel>
+          {task.status !== 'pending' && task.status !== 'running' && (
+            <Panel title="Result">
+              {task.status === 'failed' ? (
+                <Printed of={task.reason ?? 'No reason was given.'} label="Why it failed" />
+              ) : (
+                <Printed of={read?.['result'] ?? null} label="Result" />
+              )}
+            </Panel>
+          )}
+        </div>
+        <Panel
+          class="w6"
+          title="Depends on"
+          aside={
+            task.dependsOn.length === 0
+              ? 'nothing'
+              : waits.length === 0
+                ? 'all are complete'
+                : `${count(waits.length)} to go`
+          }
+        >
+          {task.dependsOn.length === 0 && <p class="inside soft">It waits for no other task.</p>}
+          {task.dependsOn.map((id) => (
+            <TaskRow key={id} id={id} task={state.tasks.get(id)} />
+          ))}
+        </Panel>
+        <Panel class="w6" title="Wait for it" aside={count(followers.length)}>
+          {shown.length === 0 && <p class="inside soft">No other task waits for this one.</p>}
+          {shown.map((one) => (
+            <TaskRow key={one.id} id={one.id} task={one} />
+          ))}
+          {followers.length > shown.length && <p class="foot">and {count(followers.length - shown.length)} more</p>}
+        </Panel>
+        <Events of={past} />
+      </div>
+    </>
+  );
+}
+
+const WORDS = { waiting: 'Waiting', ready: 'Ready to be claimed', running: 'Running', done: 'Done', failed: 'Failed' };
+
+function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state: State }): JSX.Element {
+  const column = columnOf(state, task, snapshot.now);
+  const since = ageOf(task);
+  const path = `/v1${routeOf(`task/${task.id}`)}`;
+  return (
+    <div class="head">
+      <SignalSign is={TASK_SIGN[task.status]} size={22} label={WORDS[column]} />
+      <div class="grow">
+        <h1>
+          <Name of={task.id} kind="task" />
+        </h1>
+        <div class="under">
+          <span class={column === 'failed' ? 'red strong' : ''}>{WORDS[column]}</span>
+          {since !== null && (
+            <span>
+              for <Since at={since} />
+            </span>
+          )}
+          {task.owner !== null && (
+            <>
+              <span class="faint">·</span>
+              <span class="line">
+                by <Name of={task.owner} />
+              </span>
+            </>
+          )}
+        </div>
+      </div>
+      <div class="deeds">
+        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+          Copy link
+        </button>
+        {task.status === 'failed' && (
+          <Deed label="Retry…" not={whyNot(snapshot, 'worker')} onClick={() => askToRetry(task)} />
+        )}
+        {task.status === 'complete' && (
+          <Deed label="Do it again…" not={whyNot(snapshot, 'worker')} onClick={() => askAgain(task, path)} />
+        )}
+        {task.status === 'running' && (
+          <Deed
+            class="danger"
+            label="Take it back…"
+            not={whyNot(snapshot, 'administrator')}
+            onClick={() => askToTake(task, path)}
+          />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function askAgain({ id }: Task, path: string): void {
+  ask({
+    title: `Do task/${id} again?`,
+    will: [
+      { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
+      { sign: 'held', text: 'The next worker that can do it gets it.' },
+    ],
+    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: {} },
+    ...{ label: 'Do it again', done: `task/${id} is pending again` },
+  });
+}
+
+function askToTake({ id, owner, claimedAt }: Task, path: string): void {
+  const had = claimedAt === null ? '' : `, which has had it since ${new Date(claimedAt).toLocaleTimeString()},`;
+  ask({
+    title: `Take task/${id} from its worker?`,
+    will: [
+      { sign: 'danger', text: `${owner ?? 'Its owner'}${had} loses it: whatever it hands in later is refused.` },
+      { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
+      { sign: 'clear', text: 'An event records it with your reason.' },
+    ],
+    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, body: { force: true }, reason: 'reason' },
+    ...{ label: 'Take it back', done: `task/${id} was taken back` },
+  });
+}
+
+function Facts({ task, now }: { task: Task; now: number }): JSX.Element {
+  const { publishedAt, publishedBy, claimedAt, endedAt, retryAt, capabilities, token } = task;
+  const took = claimedAt === null ? null : (endedAt ?? (task.status === 'running' ? now : claimedAt)) - claimedAt;
+  return (
+    <Panel class="w5" title="The task">
+      <dl class="facts inside">
+        <dt>Published</dt>
+        <dd>{publishedAt === null ? '–' : <At at={publishedAt} />}</dd>
+        {publishedBy !== null && [<dt key="t">Published by</dt>, <dd key="d">{<Name of={publishedBy} />}</dd>]}
+        <dt>Claimed</dt>
+        <dd>{claimedAt === null ? 'not yet' : <At at={claimedAt} />}</dd>
+        {took !== null && took > 0 && [<dt key="t">Took</dt>, <dd key="d">{duration(took)}</dd>]}
+        {token !== null && [
+          <dt key="t">Token</dt>,
+          <dd key="d" class="num">
+            {count(token)}
+          </dd>,
+        ]}
+        <dt>Priority</dt>
+        <dd class="num">{task.priority}</dd>
+        <dt>Attempts</dt>
+        <dd class="num">{count(task.attempts)}</dd>
+        <dt>Failures</dt>
+        <dd class="num">
+          {count(task.failures)} of {count(task.retries + 1)} allowed
+        </dd>
+        <dt>Workers lost</dt>
+        <dd class="num">{count(task.losses)}</dd>
+        {retryAt !== null &&
+          retryAt > now && [<dt key="t">Tried again in</dt>, <dd key="d">{duration(retryAt - now)}</dd>]}
+        <dt>Needs</dt>
+        <dd class="whole">{capabilities.length === 0 ? 'any worker' : capabilities.map(visible).join(', ')}</dd>
+      </dl>
+    </Panel>
+  );
+}
