@@ -11,6 +11,7 @@ import { OneSemaphore } from './semaphore.tsx';
 import { Semaphores } from './semaphores.tsx';
 import { OneTask } from './task.tsx';
 import { Tasks } from './tasks.tsx';
+import { Timeline } from './timeline.tsx';
 
 export interface Route {
   readonly list: FunctionComponent<{ snapshot: Snapshot }>;
@@ -24,6 +25,6 @@ export const ROUTES: Readonly<Record<View, Route>> = {
   tasks: { list: Tasks, one: OneTask },
   pipelines: { list: NotYet },
   members: { list: NotYet },
-  timeline: { list: NotYet },
+  timeline: { list: Timeline },
   deadlocks: { list: Overview, one: OneDeadlock },
 };

@@ -185,7 +185,7 @@ function Figure(props: {
   );
 }
 
-function Traffic({ state, now }: { state: State; now: number }): JSX.Element {
+export function Traffic({ state, now }: { state: State; now: number }): JSX.Element {
   const { seconds, waits, held } = state;
   const time = (ms: number | undefined): readonly [string, string] => {
     if (ms === undefined) return ['–', ''];

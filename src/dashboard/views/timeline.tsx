@@ -1,0 +1,261 @@
+/** What happened, the newest first, and the record that vouches for it. */
+import type { JSX } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { get } from '../live/api.ts';
+import type { Snapshot } from '../live/store.ts';
+import { routeOf } from '../model/needs.ts';
+import { items, object } from '../model/read.ts';
+import { shortened } from '../model/text.ts';
+import { clock, count, plural } from '../model/time.ts';
+import {
+  EVENT_KINDS,
+  newerThan,
+  newestRecorded,
+  type Recorded,
+  saidOf,
+  standingOf,
+  timelineOf,
+  type Verified,
+} from '../model/timeline.ts';
+import type { Happening } from '../model/types.ts';
+import { address } from '../ui/app.ts';
+import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
+import { SignalSign } from '../ui/signs.tsx';
+import { Choices } from './locks.tsx';
+import { Blank, Traffic } from './overview.tsx';
+
+const KINDS: readonly (readonly [string, string])[] = [
+  ['', 'All'],
+  ...EVENT_KINDS.map((kind) => [kind, `${kind[0]?.toUpperCase()}${kind.slice(1)}s`] as const),
+];
+const ROW_HEIGHT = 36;
+const NARROW_ROW_HEIGHT = 56;
+const MOST_RECORDED = 12;
+const RECENT_MS = 900_000;
+
+export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state, now, route } = snapshot;
+  const isNarrow = useNarrow();
+  const past = useAnswer('/v1/history');
+  const { resource = '', holder = '', kind = '' } = route.filters;
+  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}`;
+  const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
+  if (state === undefined) return <Blank />;
+  const older = items(object(past)['events']) as readonly Happening[];
+  const all = timelineOf(state.entries, older, { resource, holder, kind });
+  // Rows stay where they are while somebody reads them.
+  const isRead =
+    (document.getElementById('main')?.scrollTop ?? 0) > 0 ||
+    document.querySelector('main a[data-row]:hover, main a[data-row]:focus-visible') !== null;
+  if (!isRead || kept.current.key !== key || kept.current.rows.length === 0) kept.current = { key, rows: all };
+  const { rows } = kept.current;
+  const newer = newerThan(rows, all);
+  const showNewer = (): void => {
+    kept.current = { key, rows: all };
+    document.getElementById('main')?.scrollTo(0, 0);
+    address.filter({});
+  };
+  const isFiltered = resource !== '' || holder !== '' || kind !== '';
+  return (
+    <>
+      <div class="head">
+        <div class="grow">
+          <h1>Timeline</h1>
+          <div class="under num">the newest first, at most 500</div>
+        </div>
+      </div>
+      <div class="tools">
+        <Field
+          label="Resource"
+          hint="Resource (F)"
+          now={resource}
+          set={(value) => address.filter({ resource: value })}
+        />
+        <Field label="Holder" hint="Holder" now={holder} set={(value) => address.filter({ holder: value })} />
+        <Choices of={KINDS} now={kind} set={(one) => address.filter({ kind: one })} />
+      </div>
+      <div class="grid">
+        <Panel
+          class="w8"
+          title="Events"
+          aside={`${count(rows.length)} shown`}
+          more={
+            newer > 0 && (
+              <button type="button" class="button small newer" onClick={showNewer}>
+                {count(newer)} newer
+              </button>
+            )
+          }
+        >
+          <WindowedList
+            rows={rows}
+            height={isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT}
+            keyOf={({ id }: Happening) => id}
+            draw={(one: Happening) => <EventRow of={one} />}
+            label="Events"
+          />
+          {rows.length === 0 &&
+            (isFiltered ? (
+              <p class="inside soft">
+                No event {kind !== '' && `of a ${shortened(kind, 60)} `}
+                {resource !== '' && `of “${shortened(resource, 60)}” `}
+                {holder !== '' && `by “${shortened(holder, 60)}” `}is remembered.{' '}
+                <button
+                  type="button"
+                  class="button small"
+                  onClick={() => address.filter({ resource: '', holder: '', kind: '' })}
+                >
+                  Show all
+                </button>
+              </p>
+            ) : (
+              <Nothing title="Nothing has happened yet" command="signalbox run --lock main-branch -- sleep 60">
+                Every grant, wait and release is listed here as it happens. Make the first:
+              </Nothing>
+            ))}
+        </Panel>
+        <div class="w4 stack">
+          <Traffic state={state} now={now} />
+          <Record now={now} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** Asked for once; undefined until it is there, and where the server refuses it. */
+function useAnswer(path: string): unknown {
+  const [answer, setAnswer] = useState<unknown>();
+  useEffect(() => {
+    const over = new AbortController();
+    get(path, over.signal).then(setAnswer, () => undefined);
+    return () => over.abort();
+  }, [path]);
+  return answer;
+}
+
+function Field(props: { label: string; hint: string; now: string; set: (value: string) => void }): JSX.Element {
+  const { label, hint, now, set } = props;
+  return (
+    <input
+      class="field"
+      type="text"
+      {...(label === 'Resource' && { 'data-filter': true })}
+      aria-label={`Filter by ${label.toLowerCase()}`}
+      placeholder={hint}
+      value={now}
+      onInput={(event) => set(event.currentTarget.value)}
+    />
+  );
+}
+
+function EventRow({ of }: { of: Happening }): JSX.Element {
+  const { sign, words, tail } = saidOf(of);
+  const slash = of.resource.indexOf('/');
+  const kind = of.resource.slice(0, Math.max(0, slash));
+  const inside = (
+    <>
+      <span class="faint num">
+        <At at={of.at} />
+      </span>
+      <SignalSign is={sign} label="" />
+      <span class="said">
+        {of.holder !== '' && <Name of={of.holder} />}
+        <span class="soft">{words}</span>
+        <Name of={of.resource.slice(slash + 1)} kind={kind} />
+        {tail !== '' && <bdi class="faint cut">{shortened(tail, 160)}</bdi>}
+      </span>
+    </>
+  );
+  // What has no page of its own is no link.
+  return EVENT_KINDS.includes(kind as 'lock') ? (
+    <a class="row events" href={`#${routeOf(of.resource)}`} data-row={of.resource}>
+      {inside}
+    </a>
+  ) : (
+    <div class="row events">{inside}</div>
+  );
+}
+
+function Record({ now }: { now: number }): JSX.Element {
+  const witness = object(useAnswer('/v1/witness'));
+  const isOn = witness['isOn'] === true;
+  return (
+    <Panel
+      title="Record"
+      aside={isOn ? plural(Number(object(witness['size'])['entries'] ?? 0), 'entry', 'entries') : ''}
+    >
+      {isOn && <RecordOn now={now} />}
+      {witness['isOn'] === false && (
+        <div class="inside soft">
+          The witness of this store is off. Switch it on with the store's URL:
+          <CommandLine>{"signalbox --store 'file:shared?witness=on' witness tail"}</CommandLine>
+        </div>
+      )}
+    </Panel>
+  );
+}
+
+function RecordOn({ now }: { now: number }): JSX.Element {
+  const [since] = useState(Math.floor(now - RECENT_MS));
+  const page = useAnswer(`/v1/witness/entries?limit=1000&since=${since}`);
+  const [verified, setVerified] = useState<Verified>();
+  const [state, setState] = useState<'idle' | 'busy' | { readonly failed: string }>('idle');
+  const verify = (): void => {
+    if (state === 'busy') return;
+    setState('busy');
+    get('/v1/witness/verify').then(
+      (answer) => {
+        setVerified({ ...(answer as Omit<Verified, 'at'>), at: now });
+        setState('idle');
+      },
+      (error: unknown) => setState({ failed: (error as Error).message }),
+    );
+  };
+  const finding = verified?.finding;
+  return (
+    <>
+      <div class="note record">
+        <SignalSign is={verified === undefined ? 'unknown' : finding === undefined ? 'clear' : 'danger'} label="" />
+        <span class="grow" role="status">
+          {typeof state === 'object'
+            ? `Could not be verified: ${shortened(state.failed, 200)}`
+            : verified === undefined
+              ? 'Not verified since this page was opened'
+              : finding === undefined
+                ? `${plural(verified.entries, 'entry verifies', 'entries verify')} in ${plural(verified.chains, 'chain')}, ${plural(verified.checkpoints, 'checkpoint')}, at ${clock(verified.at)}`
+                : `Does not verify: ${shortened(finding.why, 300)}`}
+        </span>
+        <button type="button" class="button small" aria-disabled={state === 'busy'} onClick={verify}>
+          {state === 'busy' ? 'Verifying' : 'Verify'}
+        </button>
+      </div>
+      {newestRecorded(page, MOST_RECORDED).map((one) => (
+        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} verified={verified} />
+      ))}
+      {typeof object(page)['next'] === 'string' && (
+        <p class="foot">Of the first 1,000 entries of the last 15 minutes</p>
+      )}
+    </>
+  );
+}
+
+const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not verified' } as const;
+
+function RecordedRow({ of, verified }: { of: Recorded; verified: Verified | undefined }): JSX.Element {
+  const standing = standingOf(of, verified);
+  return (
+    <div class="row recorded">
+      <span class="faint num">
+        <At at={of.time} />
+      </span>
+      <Name of={of.resource} />
+      <span class="right faint num">{count(of.seq)}</span>
+      <code class="faint" title={of.hash}>
+        {of.hash.slice(0, 8)}
+      </code>
+      <SignalSign is={standing} label={STANDING[standing]} />
+    </div>
+  );
+}
