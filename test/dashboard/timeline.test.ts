@@ -1,0 +1,99 @@
+// The timeline in a real browser: live, filtered by the address, with the record on and off.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+let browser: Browser;
+let site: Site;
+beforeAll(async () => {
+  if (!hasBrowser) return;
+  browser = await launch();
+  site = await Site.on('memory:?witness=on');
+  const { token } = await site.hold('main-branch', 'agent:7', { reason: 'rebase' });
+  await site.hold('main-branch', 'worker:3');
+  await site.release('main-branch', 'agent:7', token);
+  await site.hold(HOSTILE, 'agent:8', { reason: '<script>alert(2)</script>' });
+  await site.ask('POST', '/v1/tasks', { id: 'build-7' });
+});
+afterAll(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+describe.skipIf(!hasBrowser)('the timeline', () => {
+  it('lists what happened before and what happens now, filters by the address, and leads to the resource', async () => {
+    const { page, complaints } = await visit(browser, site, { path: '/timeline' });
+    const rows = page.locator('.row.events');
+    await rows.filter({ hasText: 'agent:7' }).filter({ hasText: 'released' }).waitFor();
+    await rows.filter({ hasText: HOSTILE }).waitFor();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    await site.hold('later', 'agent:9');
+    await rows.filter({ hasText: 'agent:9' }).waitFor();
+    await page.keyboard.press('f');
+    await page.keyboard.type('main-');
+    await page.getByLabel('Filter by holder').fill('worker');
+    await page.getByRole('button', { name: 'Locks', exact: true }).click();
+    await expect.poll(() => page.url()).toBe(`${site.url}/#/timeline?resource=main-&holder=worker&kind=lock`);
+    await expect.poll(() => rows.filter({ hasNotText: 'worker:3' }).count()).toBe(0);
+    await page.getByLabel('Filter by holder').fill('nobody');
+    await page.getByText('by “nobody”').waitFor();
+    await page.getByRole('button', { name: 'Show all' }).click();
+    await rows.filter({ hasText: 'main-branch' }).first().click();
+    await page.getByRole('heading', { name: 'lock/main-branch' }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('keeps its rows while one has the focus, and counts what is newer', async () => {
+    const { page } = await visit(browser, site, { path: '/timeline' });
+    await page.locator('.row.events', { hasText: 'agent:7' }).first().waitFor();
+    await page.keyboard.press('j');
+    await site.hold('unseen', 'agent:10');
+    await page.getByRole('button', { name: '1 newer' }).click();
+    await page.locator('.row.events', { hasText: 'agent:10' }).waitFor();
+    await page.context().close();
+  });
+
+  it('verifies the record, and says how to switch it on where it is off', async () => {
+    const { page } = await visit(browser, site, { path: '/timeline' });
+    const first = page.locator('.row.recorded').first();
+    await first.getByRole('img', { name: 'not verified' }).waitFor();
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByText(/entries verify in \d+ chains/).waitFor();
+    await first.getByRole('img', { name: 'verified', exact: true }).waitFor();
+    await page.context().close();
+    const off = await Site.on();
+    try {
+      const { page: without } = await visit(browser, off, { path: '/timeline' });
+      await without.getByText('The witness of this store is off').waitFor();
+      await without.getByText('Nothing has happened yet').waitFor();
+      await without.context().close();
+    } finally {
+      await off.close();
+    }
+  });
+
+  it.each([
+    ['dark', WIDE],
+    ['light', PHONE],
+  ] as const)('has nothing that axe finds, in %s at %o', async (theme, viewport) => {
+    const { page } = await visit(browser, site, { path: '/timeline', theme, viewport });
+    await page.locator('.row.recorded').first().waitFor();
+    await page.locator('.row.events').first().waitFor();
+    await page.evaluate(AXE);
+    const found = await page.evaluate(async () => {
+      type Axe = { run(): Promise<{ violations: readonly { id: string; nodes: readonly { html: string }[] }[] }> };
+      const { violations } = await (window as unknown as { axe: Axe }).axe.run();
+      return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+    });
+    expect(found).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    await page.context().close();
+  });
+});
