@@ -34,8 +34,8 @@ export function Members({ snapshot }: { snapshot: Snapshot }): JSX.Element {
       </div>
       {crew.length === 0 && leads.length === 0 ? (
         <Panel title="Members">
-          <Nothing title="No member yet" command="signalbox member join worker-1">
-            Members see each other come and go, and share assets among them. Join from this shell:
+          <Nothing title="No member yet" command="signalbox members join worker-1 -- sleep 600">
+            Members see each other come and go, and share assets among them. Join for as long as a command runs:
           </Nothing>
         </Panel>
       ) : (
