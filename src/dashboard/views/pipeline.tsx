@@ -137,7 +137,7 @@ function Line({ of, read, now }: LineProps): JSX.Element {
           return (
             <li key={phase.name} class={look} aria-current={phase.name === of.phase ? 'step' : undefined}>
               <SignalSign is={SIGNS[look]} size={look === 'stopped' ? 22 : 16} label="" />
-              <div class="station cut">{shortened(phase.name, 60)}</div>
+              <div class="phase-box cut">{shortened(phase.name, 60)}</div>
               <div class="below">
                 <span class={look === 'stopped' ? 'red' : ''}>{said(of, phase, now)}</span>
                 <span>{more(details[place])}</span>
