@@ -26,7 +26,7 @@ const src = join(root, 'src');
 /** What package.json exports, the processes of a `TestCluster`, and the simulator. */
 const IMPORTED = [
   ...['index', 'core/index', 'store/index', 'github/index', 'metrics/index', 'opentelemetry/index', 'server/index'],
-  ...['mcp/index', 'testing/index'],
+  ...['mcp/index', 'testing/index', 'github/local/serve'],
   ...['testing/cluster-member', 'testing/simulation/main'],
 ];
 
@@ -34,17 +34,19 @@ const IMPORTED = [
 const FOR_BROWSERS = 'client/index';
 
 /** Programs, and what only the command line imports. */
-const NOT_DECLARED = ['server/index', 'mcp/index', 'testing/cluster-member', 'testing/simulation/main'];
+const NOT_DECLARED = [
+  ...['server/index', 'mcp/index', 'github/local/serve', 'testing/cluster-member', 'testing/simulation/main'],
+];
 
 /** Their licences want to be where their code is. */
 const INCLUDED = [
-  ...['commander', 'protobufjs', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
+  ...['commander', '@octokit/core', '@octokit/auth-token', '@octokit/endpoint'],
   ...['@octokit/graphql', '@octokit/request', '@octokit/request-error', 'before-after-hook', 'fast-content-type-parse'],
   'universal-user-agent',
 ];
 
 /** `yaml` is installed with the package, is large, and few commands read YAML. Those who need `undici` install it themselves. */
-const NOT_INCLUDED = ['undici', 'yaml'];
+const NOT_INCLUDED = ['undici', 'yaml', 'protobufjs/minimal.js'];
 
 /** What is imported in one place, where it is first needed, is a file of its own: who does not need it does not load it. */
 const APART = {
@@ -213,12 +215,34 @@ async function bundleDeclarations() {
     if (entry.name.endsWith('.d.ts')) rmSync(path);
     else if (entry.isDirectory() && readdirSync(path).length === 0) rmdirSync(path);
   }
-  for (const file of output) {
-    if (file.type !== 'chunk') continue;
+  const chunks = output.filter((file) => file.type === 'chunk');
+  const inside = chunks.find(({ moduleIds }) => moduleIds.some((id) => id === join(dist, 'core', 'lock.d.ts')));
+  const entries = chunks.filter(({ isEntry, name }) => isEntry && name !== 'core/index');
+  for (const file of chunks) {
+    const text = file === inside ? withoutCommentsOnInside(file.code, entries) : file.code;
     // They name each other as they are named at run time (`.js`), which every version of the compiler understands.
-    const code = file.code.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
+    const code = text.replace(/^\/\/#(?:end)?region.*\n/gm, '').replace(/(from "\.[^"]*)\.d\.ts"/g, '$1.js"');
     writeFileSync(join(dist, file.fileName), code);
   }
+}
+
+/**
+ * `signalbox/core` exports whatever the other entries are made of. Comments stay on what users of those meet, which is an
+ * eighth of it.
+ */
+function withoutCommentsOnInside(/** @type {string} */ code, /** @type {readonly { code: string }[]} */ entries) {
+  const met = new Set(
+    entries.flatMap((entry) =>
+      [...entry.code.matchAll(/^import \{([^}]*)\}/gm)].flatMap(([, names = '']) => names.split(/,\s*|\s+as\s+|\s+/)),
+    ),
+  );
+  const declaration =
+    /^(?:\/\*\*(?:(?!\*\/)[^])*\*\/\n)?(?:declare |interface |type )[^]*?(?=^(?:\/\*\*|declare |interface |type |export ))/gm;
+  return code.replace(declaration, (text) => {
+    const [, name = ''] =
+      /^(?:declare )?(?:abstract )?(?:class|interface|type|function|const) ([\w$]+)/m.exec(text) ?? [];
+    return met.has(name) ? text : text.replace(/^[ ]*\/\*\*(?:(?!\*\/)[^])*\*\/\n/gm, '');
+  });
 }
 
 function isPackage(/** @type {string} */ id) {

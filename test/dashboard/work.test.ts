@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -11,14 +11,21 @@ const HOSTILE = '<img src=x onerror=alert(1)>';
 
 let browser: Browser;
 let site: Site;
+let driving: Promise<unknown> | undefined;
 beforeAll(async () => {
   if (!hasBrowser) return;
   browser = await launch();
   site = await Site.on();
   await publishTasks();
+  ({ running: driving } = await runPipeline());
+  await site.box.members.join('agent:12', { html: HOSTILE });
+  await site.box.members.join(HOSTILE);
+  await site.hold('lead:release', 'agent:12:1');
 });
 afterAll(async () => {
   await browser?.close();
+  await site?.ask('POST', '/v1/pipelines/release-7/cancel', { reason: 'the tests are over' }).catch(() => undefined);
+  await driving?.catch(() => undefined);
   await site?.close();
 });
 
@@ -35,6 +42,27 @@ async function publishTasks(): Promise<void> {
   await site.ask('POST', `/v1/tasks/${encodeURIComponent(HOSTILE)}/fail`, {
     ...{ token: await claim(HOSTILE, '"><b>x</b>'), reason: '<i>no disk</i>', retry: false },
   });
+}
+
+/** Its first phase prints something; its second waits for two locks. */
+async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
+  await site.hold('main', 'agent:7', { reason: HOSTILE });
+  await site.hold('freeze', 'ann');
+  const condition = { all: [{ lockFree: 'main' }, { lockFree: 'freeze' }] };
+  const running = site.box.pipelines.run(
+    {
+      name: 'release',
+      phases: [
+        { name: 'build', run: `echo '${HOSTILE}'` },
+        { name: 'merge', pre: { id: 'quiet', condition }, run: 'true' },
+        { name: 'announce', run: 'true' },
+      ],
+    },
+    { id: 'release-7' },
+  );
+  const isBlocked = async (): Promise<boolean> => (await site.box.pipelines.show('release-7'))?.state === 'blocked';
+  await vi.waitUntil(isBlocked, { timeout: 60_000, interval: 50 });
+  return { running };
 }
 
 interface Violation {
@@ -101,7 +129,36 @@ describe.skipIf(!hasBrowser)('tasks', () => {
   });
 });
 
-const VIEWS = ['/tasks', '/tasks/build', '/tasks/deploy', '/tasks/nothing'];
+describe.skipIf(!hasBrowser)('members', () => {
+  it('stand in a ring and a list, with the coordinator, who leads, and what each has; and leave both', async () => {
+    const { page, complaints } = await visit(browser, site, { path: '/members' });
+    await page.getByRole('img', { name: `2 live members, coordinated by ${HOSTILE}` }).waitFor();
+    const row = page.locator('.row.members', { hasText: 'agent:12' });
+    await row.getByText(/^release, \d+$/).waitFor();
+    const third = await site.box.members.join('worker:3');
+    await page.getByRole('img', { name: /^3 live members/ }).waitFor();
+    await third.leave();
+    await page.getByRole('img', { name: /^2 live members/ }).waitFor();
+    await page.locator('.row.members', { hasText: 'worker:3' }).getByText('left').waitFor();
+    await row.click();
+    await page.getByRole('heading', { name: 'member/agent:12' }).waitFor();
+    await page.getByRole('region', { name: 'Metadata' }).getByText(HOSTILE).waitFor();
+    await page.locator('.row.named', { hasText: 'lead:release' }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+});
+
+const VIEWS = [
+  '/tasks',
+  '/tasks/build',
+  '/tasks/deploy',
+  '/tasks/nothing',
+  '/pipelines',
+  '/pipelines/release-7',
+  '/members',
+  '/members/agent:12',
+];
 
 describe.skipIf(!hasBrowser)('axe finds nothing', () => {
   it.each([
@@ -118,6 +175,35 @@ describe.skipIf(!hasBrowser)('axe finds nothing', () => {
     }
     expect(found).toEqual([]);
     expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);
+    await page.context().close();
+  });
+});
+
+/** The last one cancels what the others look at. */
+describe.skipIf(!hasBrowser)('a pipeline', () => {
+  it('shows its phases, every reason, what wakes it and its log as text; an administrator cancels it with a reason', async () => {
+    const { page, complaints } = await visit(browser, site, { path: '/pipelines' });
+    await page.locator('.row.pipelines', { hasText: 'release-7' }).getByText('blocked').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'pipeline/release-7' }).waitFor();
+    await page.getByText('1 of 3 phases done').waitFor();
+    await page.locator('[aria-current=step]', { hasText: 'merge' }).getByText('held at the signal').waitFor();
+    await expect.poll(() => page.locator('.row.reasons').count()).toBe(2);
+    await page.locator('.row.reasons', { hasText: 'agent:7' }).waitFor();
+    await page.locator('.row.reasons', { hasText: 'freeze' }).waitFor();
+    await page.locator('.wakes', { hasText: 'lock:released' }).waitFor();
+    await page.getByRole('region', { name: 'Log of build' }).getByText(HOSTILE).waitFor();
+    expect(await page.locator('main img, main script').count()).toBe(0);
+    await page.getByRole('button', { name: 'Cancel…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('It ends for good: 2 of 3 phases').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Cancel the pipeline' }).isDisabled()).toBe(true);
+    await dialog.getByLabel('Reason').fill('superseded');
+    await dialog.getByRole('button', { name: 'Cancel the pipeline' }).click();
+    await page.getByRole('region', { name: 'Why it ended' }).getByText('superseded').waitFor();
+    expect(await page.getByRole('button', { name: 'Cancel…' }).count()).toBe(0);
+    expect(complaints).toEqual([]);
     await page.context().close();
   });
 });

@@ -1,6 +1,6 @@
 /** `signalbox github fake`: a GitHub on this machine, for trying locks out and for tests of scripts. */
 import type { Command } from 'commander';
-import { serveLocalGitHub } from '../../github/local/serve.ts';
+import type { serveLocalGitHub as serveLocal } from '../../github/local/serve.ts';
 import { parseDuration } from '../duration.ts';
 import { interruptible } from '../interrupt.ts';
 import { print, printJson } from '../output.ts';
@@ -34,6 +34,11 @@ Examples:
 Faults: broken-before, dropped-after, refused, refused-after, old-read, secondary-limit, limit-reached.`,
     )
     .action(async ({ port, socket, repo, issues, delay }: FakeOptions) => {
+      const { importFile } = await import('../pipeline/import-file.ts');
+      // Of the testing kit, which the command line has no copy of.
+      const { serveLocalGitHub } = (await importFile('../github/local/serve.js')) as {
+        readonly serveLocalGitHub: typeof serveLocal;
+      };
       const server = await serveLocalGitHub({
         port: Number(port),
         repository: repo,

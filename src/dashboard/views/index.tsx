@@ -5,8 +5,11 @@ import type { View } from '../model/route.ts';
 import { OneDeadlock } from './deadlock.tsx';
 import { OneLock } from './lock.tsx';
 import { Locks } from './locks.tsx';
-import { NotYet } from './not-yet.tsx';
+import { OneMember } from './member.tsx';
+import { Members } from './members.tsx';
 import { Overview } from './overview.tsx';
+import { OnePipeline } from './pipeline.tsx';
+import { Pipelines } from './pipelines.tsx';
 import { OneSemaphore } from './semaphore.tsx';
 import { Semaphores } from './semaphores.tsx';
 import { OneTask } from './task.tsx';
@@ -23,8 +26,8 @@ export const ROUTES: Readonly<Record<View, Route>> = {
   locks: { list: Locks, one: OneLock },
   semaphores: { list: Semaphores, one: OneSemaphore },
   tasks: { list: Tasks, one: OneTask },
-  pipelines: { list: NotYet },
-  members: { list: NotYet },
+  pipelines: { list: Pipelines, one: OnePipeline },
+  members: { list: Members, one: OneMember },
   timeline: { list: Timeline },
   deadlocks: { list: Overview, one: OneDeadlock },
 };

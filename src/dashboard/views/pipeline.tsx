@@ -1,0 +1,260 @@
+/** One pipeline: its line of phases, why it waits, what wakes it, and what its commands printed. */
+import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
+import type { Snapshot } from '../live/store.ts';
+import { logsIn, lookOf, reasonsOf, wakesOf } from '../model/line.ts';
+import { routeOf } from '../model/needs.ts';
+import { object } from '../model/read.ts';
+import { shortened, visible } from '../model/text.ts';
+import { clock, count, duration, plural } from '../model/time.ts';
+import type { Phase, Pipeline } from '../model/types.ts';
+import { address, copy } from '../ui/app.ts';
+import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { usePast } from '../ui/past.ts';
+import { PipelineDeeds } from '../ui/pipeline-deeds.tsx';
+import { useRead } from '../ui/reading.ts';
+import { type Sign, SignalSign } from '../ui/signs.tsx';
+import { Events, Printed } from '../ui/work-parts.tsx';
+import { Choices } from './locks.tsx';
+import { Blank } from './overview.tsx';
+import { PIPELINE_SIGN } from './pipelines.tsx';
+
+/** Commands print without an event. */
+const LOOK_AGAIN_MS = 3_000;
+
+export function OnePipeline({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+  const { state, now } = snapshot;
+  const resource = `pipeline/${name}`;
+  const past = usePast(state, resource, now);
+  const of = state?.pipelines.get(name);
+  const isUnderWay = of !== undefined && of.endedAt === null;
+  const tick = isUnderWay ? Math.floor(now / LOOK_AGAIN_MS) : 0;
+  const read = useRead(`/v1${routeOf(resource)}`, `${of?.state} ${of?.phase} ${tick} ${state === undefined}`);
+  if (state === undefined) return <Blank />;
+  if (of === undefined) {
+    return (
+      <>
+        <h1 class="unseen">{visible(name)}</h1>
+        <Panel title="Pipeline">
+          <Nothing title="There is no such pipeline" command="signalbox pipeline list">
+            It was forgotten, or never started. The command line lists all:
+          </Nothing>
+        </Panel>
+        {past.length > 0 && <Events of={past} />}
+      </>
+    );
+  }
+  const done = of.phases.filter((phase) => lookOf(of, phase) === 'done').length;
+  return (
+    <>
+      <Head of={of} snapshot={snapshot} />
+      <div class="grid">
+        <Panel class="w12" title="Line" aside={`${count(done)} of ${plural(of.phases.length, 'phase')} done`}>
+          <Line of={of} read={read} now={now} />
+        </Panel>
+        {of.blocked !== null && <Why of={of} read={read} />}
+        {(of.state === 'failed' || of.state === 'cancelled') && (
+          <Panel class="w12" title={of.state === 'failed' ? 'Why it failed' : 'Why it was cancelled'}>
+            <Printed of={of.reason ?? 'No reason was given.'} label="Why it ended" />
+          </Panel>
+        )}
+        <Log read={read} />
+        <Outputs of={object(read?.['outputs'])} />
+        <Events of={past} />
+      </div>
+    </>
+  );
+}
+
+function Head({ of, snapshot }: { of: Pipeline; snapshot: Snapshot }): JSX.Element {
+  const { state, phase, blocked, driver, startedAt, endedAt } = of;
+  const since = endedAt ?? blocked?.since ?? null;
+  const isDead = state === 'running' && !of.isDriven;
+  return (
+    <div class="head">
+      <SignalSign is={isDead ? 'danger' : PIPELINE_SIGN[state]} size={22} label={state} />
+      <div class="grow">
+        <h1>
+          <Name of={of.id} kind="pipeline" />
+        </h1>
+        <div class="under">
+          <span class={state === 'blocked' || state === 'failed' ? 'red strong' : ''}>
+            {of.isCancelling && endedAt === null
+              ? 'Being cancelled'
+              : `${state[0]?.toUpperCase() ?? ''}${state.slice(1)}`}
+          </span>
+          {phase !== null && (
+            <span>
+              at <b class="strong">{shortened(phase, 60)}</b>
+            </span>
+          )}
+          {since !== null && (
+            <span>
+              for <Since at={since} class={state === 'blocked' ? 'red strong' : ''} />
+            </span>
+          )}
+          <span class="faint">·</span>
+          {of.isDriven && driver !== null ? (
+            <span class="line">
+              driven by <Name of={driver} />
+            </span>
+          ) : (
+            <span class={isDead ? 'red strong' : ''}>nobody drives it</span>
+          )}
+          {startedAt !== null && <span class="soft">· started {clock(startedAt)}</span>}
+        </div>
+      </div>
+      <div class="deeds">
+        <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+          Copy link
+        </button>
+        <PipelineDeeds of={of} snapshot={snapshot} />
+      </div>
+    </div>
+  );
+}
+
+const SIGNS: Readonly<Record<ReturnType<typeof lookOf>, Sign>> = {
+  done: 'clear',
+  now: 'held',
+  stopped: 'danger',
+  later: 'unknown',
+};
+
+interface LineProps {
+  readonly of: Pipeline;
+  readonly read: Readonly<Record<string, unknown>> | undefined;
+  readonly now: number;
+}
+
+function Line({ of, read, now }: LineProps): JSX.Element {
+  const details = Array.isArray(read?.['phases']) ? (read['phases'] as readonly unknown[]).map(object) : [];
+  return (
+    <div class="scrolls" tabIndex={0} role="region" aria-label="Line of phases">
+      <ol class="phase-line">
+        {of.phases.map((phase, place) => {
+          const look = lookOf(of, phase);
+          return (
+            <li key={phase.name} class={look} aria-current={phase.name === of.phase ? 'step' : undefined}>
+              <SignalSign is={SIGNS[look]} size={look === 'stopped' ? 22 : 16} label="" />
+              <div class="phase-box cut">{shortened(phase.name, 60)}</div>
+              <div class="below">
+                <span class={look === 'stopped' ? 'red' : ''}>{said(of, phase, now)}</span>
+                <span>{more(details[place])}</span>
+              </div>
+            </li>
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
+
+function said(of: Pipeline, phase: Phase, now: number): string {
+  const { state, startedAt, endedAt, attempt } = phase;
+  const took = startedAt === null ? '' : ` ${duration((endedAt ?? now) - startedAt)}`;
+  const runs = attempt > 1 ? ` · run ${attempt}` : '';
+  if (of.state === 'blocked' && phase.name === of.phase) {
+    const reasons = of.blocked?.reasons.length ?? 0;
+    return of.blocked?.on === 'person' ? 'asks a person' : `held at the signal, ${plural(reasons, 'reason')}`;
+  }
+  if (state === 'waiting') return 'to come';
+  return `${state}${took}${runs}`;
+}
+
+function more(detail: Readonly<Record<string, unknown>> | undefined): string {
+  const tokens = Object.keys(object(detail?.['tokens']));
+  const ended = typeof detail?.['ended'] === 'string' && detail['state'] !== 'done' ? [detail['ended']] : [];
+  const warnings = Array.isArray(detail?.['warnings']) ? [plural(detail['warnings'].length, 'warning')] : [];
+  return shortened(
+    [...ended, ...(tokens.length > 0 ? [`held ${tokens.join(', ')}`] : []), ...warnings].join(' · '),
+    200,
+  );
+}
+
+function Why({ of, read }: Omit<LineProps, 'now'>): JSX.Element {
+  const reasons = reasonsOf(of, read);
+  const wakes = wakesOf(of, read);
+  const isHolds = of.blocked?.on === 'holds';
+  return (
+    <>
+      <Panel class="w8" title="Why it waits" aside={`${plural(reasons.length, 'reason')}, all of them`}>
+        <ul>
+          {reasons.map(({ guard, reason, outlook }) => (
+            <li class="row reasons" key={`${guard} ${reason}`}>
+              <SignalSign is={outlook === 'unknown' ? 'unknown' : 'danger'} label="" />
+              <code class="cut">{shortened(guard, 80)}</code>
+              {isHolds ? (
+                <a class="more" href={`#${routeOf(reason)}`}>
+                  {visible(reason)}
+                </a>
+              ) : (
+                <span>{shortened(reason, 1000)}</span>
+              )}
+            </li>
+          ))}
+        </ul>
+      </Panel>
+      <Panel class="w4 tall" title="What wakes it">
+        <ul class="wakes inside">
+          {wakes.map((one) => (
+            <li key={one} class="line">
+              <SignalSign is="pending" label="" />
+              <span>{shortened(one, 300)}</span>
+            </li>
+          ))}
+          {wakes.length === 0 && <li class="soft">Its driver has not said.</li>}
+        </ul>
+        {!of.isDriven && <p class="note red">Nobody drives it: nothing wakes it until somebody resumes it.</p>}
+      </Panel>
+    </>
+  );
+}
+
+function Log({ read }: Pick<LineProps, 'read'>): JSX.Element {
+  const logs = logsIn(read);
+  const [chosen, choose] = useState('');
+  const shown = logs.find(({ key }) => key === chosen) ?? logs.at(-1);
+  return (
+    <Panel class="w12" title="Log" aside={shown === undefined ? 'nothing printed yet' : 'what the commands printed'}>
+      {logs.length > 1 && (
+        <div class="inside scrolls log-choice">
+          <Choices
+            of={logs
+              .slice(-12)
+              .map(({ key, phase, run }) => [key, `${shortened(phase, 30)}${run > 1 ? ` ${run}` : ''}`])}
+            now={shown?.key ?? ''}
+            set={choose}
+          />
+        </div>
+      )}
+      {shown === undefined ? (
+        <p class="inside soft">A phase that prints something shows it here within seconds.</p>
+      ) : (
+        <>
+          {shown.leftOut > 0 && <p class="foot">{plural(shown.leftOut, 'byte')} in the middle were left out</p>}
+          <Printed of={shown.text} label={`Log of ${visible(shown.phase)}`} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function Outputs({ of }: { of: Readonly<Record<string, unknown>> }): JSX.Element | null {
+  const all = Object.entries(of);
+  if (all.length === 0) return null;
+  return (
+    <Panel class="w12" title="Outputs" aside="what phases passed on">
+      <dl class="facts inside">
+        {all.map(([name, value]) => [
+          <dt key={name}>
+            <code>{shortened(name, 80)}</code>
+          </dt>,
+          <dd key={`${name} is`} class="mono">
+            {shortened(String(value), 300)}
+          </dd>,
+        ])}
+      </dl>
+    </Panel>
+  );
+}

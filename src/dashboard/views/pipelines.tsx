@@ -1,0 +1,133 @@
+/** All pipelines, those that need somebody first, each as a short line of its phases. */
+import type { JSX } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import { lookOf, pipelinesShown } from '../model/line.ts';
+import { routeOf } from '../model/needs.ts';
+import { shortened } from '../model/text.ts';
+import { count, plural } from '../model/time.ts';
+import type { Pipeline, PipelineState } from '../model/types.ts';
+import { address } from '../ui/app.ts';
+import { useNarrow, WindowedList } from '../ui/list.tsx';
+import { Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { type Sign, SignalSign } from '../ui/signs.tsx';
+import { Choices } from './locks.tsx';
+import { Blank } from './overview.tsx';
+
+export const PIPELINE_SIGN: Readonly<Record<PipelineState, Sign>> = {
+  pending: 'pending',
+  running: 'held',
+  blocked: 'danger',
+  done: 'clear',
+  failed: 'danger',
+  cancelled: 'unknown',
+};
+const STATES: readonly (readonly [string, string])[] = [
+  ['', 'All'],
+  ['blocked', 'Blocked'],
+  ['running', 'Running'],
+  ['failed', 'Failed'],
+  ['done', 'Done'],
+];
+
+export function Pipelines({ snapshot }: { snapshot: Snapshot }): JSX.Element {
+  const { state, route } = snapshot;
+  const isNarrow = useNarrow();
+  if (state === undefined) return <Blank />;
+  const { q = '', is = '' } = route.filters;
+  const all = [...state.pipelines.values()];
+  const rows = pipelinesShown(state, q, is);
+  const of = (wanted: PipelineState): number => all.filter((one) => one.state === wanted).length;
+  return (
+    <>
+      <div class="head">
+        <div class="grow">
+          <h1>Pipelines</h1>
+          <div class="under num">
+            {count(all.length)} · {count(of('running'))} running · {count(of('done'))} done
+            {of('blocked') > 0 && <span class="red strong">· {count(of('blocked'))} blocked</span>}
+            {of('failed') > 0 && <span class="red strong">· {count(of('failed'))} failed</span>}
+          </div>
+        </div>
+      </div>
+      {all.length === 0 ? (
+        <Panel title="Pipelines">
+          <Nothing title="No pipeline yet" command="signalbox pipeline run release.yaml --id release-1">
+            A pipeline is a run of phases that outlives the process that drives it. Write a runbook and run it:
+          </Nothing>
+        </Panel>
+      ) : (
+        <>
+          <div class="tools">
+            <input
+              class="field"
+              type="text"
+              data-filter
+              aria-label="Filter by id, name, phase or driver"
+              placeholder="Id, phase or driver (F)"
+              value={q}
+              onInput={(event) => address.filter({ q: event.currentTarget.value })}
+            />
+            <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
+          </div>
+          <section class="panel" aria-label="Pipelines">
+            <div class="heads pipelines" aria-hidden="true">
+              <span>Pipeline</span>
+              <span>Line</span>
+              <span>State</span>
+              <span>Driver</span>
+              <span class="right">Since</span>
+            </div>
+            <WindowedList
+              rows={rows}
+              height={isNarrow ? 64 : 40}
+              keyOf={(one: Pipeline) => one.id}
+              draw={(one: Pipeline) => <PipelineRow of={one} />}
+              label="Pipelines"
+            />
+            {rows.length === 0 && (
+              <p class="inside soft">
+                None of {plural(all.length, 'pipeline')} {is !== '' && `is ${is}`}
+                {q !== '' && ` has “${shortened(q, 60)}” in its id, name, phase or driver`}.{' '}
+                <button type="button" class="button small" onClick={() => address.filter({ q: '', is: '' })}>
+                  Show all
+                </button>
+              </p>
+            )}
+          </section>
+        </>
+      )}
+    </>
+  );
+}
+
+function PipelineRow({ of }: { of: Pipeline }): JSX.Element {
+  const isStopped = of.state === 'blocked' || of.state === 'failed';
+  const since = of.endedAt ?? of.blocked?.since ?? of.startedAt;
+  const [reason = ''] = of.blocked?.reasons ?? [];
+  const why = of.state === 'failed' ? (of.reason ?? '') : reason;
+  return (
+    <a class="row pipelines" href={`#${routeOf(`pipeline/${of.id}`)}`} data-row={`pipeline/${of.id}`}>
+      <span class="line">
+        <SignalSign is={PIPELINE_SIGN[of.state]} label="" />
+        <Name of={of.id} />
+      </span>
+      <span class="mini" aria-hidden="true">
+        {of.phases.map((phase) => (
+          <i key={phase.name} class={lookOf(of, phase)} />
+        ))}
+      </span>
+      <span class="cut">
+        <span class={isStopped ? 'red strong' : ''}>{of.state}</span>
+        {of.phase !== null && (
+          <span class="soft">
+            {' '}
+            {of.state === 'blocked' ? 'at' : 'in'} {shortened(of.phase, 40)}
+          </span>
+        )}
+        {why !== '' && <span class="soft">: {shortened(why, 160)}</span>}
+      </span>
+      <span class="cut soft spare">{of.driver === null ? '–' : <Name of={of.driver} />}</span>
+      <span class="right soft">{since === null ? '–' : <Since at={since} />}</span>
+    </a>
+  );
+}
