@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)('axe finds nothing', () => {
     const found: string[] = [];
     for (const view of [...VIEWS, ...LATER]) {
       await page.goto(`${site.url}/#${view}`);
-      await page.locator('main .panel').first().waitFor();
+      await page.locator('main :is(.panel, .column)').first().waitFor();
       found.push(...(await violations(page)).map((one) => `${view} ${one}`));
     }
     await page.keyboard.press('?');

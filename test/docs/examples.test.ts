@@ -8,7 +8,7 @@ import { root } from '../house/sources.ts';
 import { type Block, blocksOf, type Ended, isProgram, placeOf, type Program, programsOf, run } from './blocks.ts';
 
 /** Recipes are run by test/docs/recipes, whatever they are written in. */
-const LANGUAGES = /^(ts|js|sh|json|text|text prints|text like|\w+ recipe \S+)$/;
+const LANGUAGES = /^(ts|js|sh|json|toml|text|text prints|text like|\w+ recipe \S+)$/;
 
 const pages = ['README.md', 'ARCHITECTURE.md', ...filesIn('docs', '.md')];
 const blocks = pages.flatMap((page) => blocksOf(page, readFileSync(join(root, page), 'utf8')));

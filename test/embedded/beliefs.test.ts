@@ -173,10 +173,11 @@ describe('a bug that is planted', () => {
     const planted = [
       {
         file,
-        right: 'if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store))) {',
+        right:
+          'if (hasPassed(this.#clock, this.#sent, this.#validMs, isOfOneMachine(this.#store), this.lookedAt, now)) {',
         wrong: 'if (this.ttlMs < 0) {',
       },
-      { file, right: "if (lease === null) return this.end('expired');", wrong: '' },
+      { file, right: 'if (lease === null) {', wrong: 'if (this.ttlMs < 0) {' },
     ];
     const crew = new Crew(await bundleOf(PROGRAM, 'believer-that-never-expires', planted));
     onTestFinished(() => crew.leave());

@@ -215,7 +215,12 @@ it('an earlier sender cannot overwrite the topology of a later one', async () =>
       clock: fleet.clock,
       stopped: new AbortController().signal,
       options: { newId: () => String(Math.random()) },
-      witness: { isOn: false, know: (done: () => void) => done() },
+      witness: {
+        isOn: false,
+        know: (done: () => void) => done(),
+        unlessSwitchedOn: (transaction: unknown) => transaction,
+        switchedOn: () => false,
+      },
       commit: (transaction: never, done: (result: unknown) => void, failed: (error: unknown) => void) =>
         void link.transaction(transaction).then(done, failed),
       box,

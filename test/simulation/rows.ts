@@ -60,7 +60,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
     name: 'run resolves although its hold was lost while the work stood still',
     workload: 'names',
     shownBy: 1,
-    file: 'runtime/holds/resource.ts',
+    file: 'runtime/holds/run-under.ts',
     right: `if (held.lost !== undefined) throw held.lost;
   // Or the store knew of the loss first, and answered the release with it.
   const lost = released.find((outcome) => outcome.kind === 'already-lost');`,
@@ -69,7 +69,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release whose answer got lost is said to be of another',
     workload: 'names',
-    shownBy: 44,
+    shownBy: 28,
     file: 'runtime/write/resource-writer.ts',
     right:
       "if (pending.command.kind === 'release' && pending.outcome?.hold === undefined && pending.unanswered?.outcome) {",
@@ -95,7 +95,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'a release that fails while its process closes ends the process',
     workload: 'names',
-    shownBy: 24,
+    shownBy: 7,
     oftener: closedCutOff,
     file: 'runtime/holds/hold.ts',
     right: 'await outcomeOf(this.writer, command, this.runtime.giveUpAt()).catch(() => undefined);',
@@ -104,7 +104,7 @@ export const rows: readonly (Mutant & { readonly workload: Workload })[] = [
   {
     name: 'metadata that a caller changes after it passed it on changes in the store',
     workload: 'names',
-    shownBy: 1,
+    shownBy: 2,
     file: 'runtime/holds/resource.ts',
     right: 'metadata: frozenCopy(metadata as Json)',
     wrong: 'metadata: metadata as Json',
@@ -118,7 +118,7 @@ export const unseenRows: readonly Mutant[] = [
     workload: 'names',
     shownBy: 992,
     file: 'runtime/holds/lock.ts',
-    right: "this.changed({ ...this.grant, mode: 'shared' });",
+    right: "this.changed({ ...grant, mode: 'shared' }, true);",
     wrong: '',
   },
 ];
