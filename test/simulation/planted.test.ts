@@ -79,7 +79,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: 'a deadline counted from the answer tells the holder of its loss too late',
-    shownBy: 76,
+    shownBy: 235,
     file: 'runtime/session/session.ts',
     right: "return this.end('expired');\n      }\n      this.#renewed(sent);",
     wrong: "return this.end('expired');\n      }\n      this.#renewed(Object.assign(sent, sentNow(this.#clock)));",
