@@ -121,7 +121,7 @@ function extend<S extends ResourceState, Outcome>(
   const place = placeOf(holds, command);
   const hold = holds[place];
   if (hold === undefined) return step(state, rules.says.absent(state.record));
-  if (isStale(hold, at)) return step(state, LOST);
+  if (isStale(hold, at) || (command.from !== undefined && command.from !== hold.lease)) return step(state, LOST);
   const longer = onLeases(hold, command);
   const extended = longer === hold ? state : withHolds(state, holds.with(place, longer));
   return step(extended, { kind: 'refreshed', hold: longer });

@@ -83,6 +83,17 @@ describe('a lock', () => {
   });
 });
 
+it('of two processes that move one hold from the same lease, one succeeds', () => {
+  const at: Moment = { now: 0, revision: 0, gone: () => false };
+  const request = { id: '1', holder: 'a', lease: 'ticket', priority: 0, mode: 'exclusive', wait: false } as const;
+  const held = lockTransition(freeLock, { ...request, kind: 'acquire' }, at).state;
+  const move = { kind: 'extend', holder: 'a', id: '1', from: 'ticket' } as const;
+  const first = lockTransition(held, { ...move, lease: 'one' }, at);
+  expect(first.outcome.kind).toBe('refreshed');
+  const second = lockTransition(first.state, { ...move, lease: 'other' }, at);
+  expect([second.outcome.kind, second.state.record.holds[0]?.lease]).toEqual(['lost', 'one']);
+});
+
 describe('a holder that asks to write and may still give up', () => {
   const at: Moment = { now: 0, revision: 0, gone: () => false };
   const asks = (id: string, mode: 'shared' | 'exclusive', more: object = {}): LockCommand => {

@@ -63,8 +63,8 @@ export type HoldCommand<H extends Hold> =
     }
   /** `ttlMs`, `maxHoldMs`: the times that the holder would like from now on; the answer says what it may have. */
   | (Claim & { readonly kind: 'heartbeat'; readonly ttlMs?: number; readonly maxHoldMs?: number })
-  /** Moves the hold to these leases. */
-  | (Claim & Leases & { readonly kind: 'extend' })
+  /** Moves the hold to these leases. `from`: only if it rests on this one, so that of two movers one succeeds. */
+  | (Claim & Leases & { readonly kind: 'extend'; readonly from?: string })
   /** The requester gives up. If the request was granted meanwhile, the grant goes back. */
   | { readonly kind: 'cancel'; readonly id: string }
   /** The victim of a deadlock stops waiting. */

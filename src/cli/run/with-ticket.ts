@@ -65,7 +65,13 @@ export async function acquireWithTicket(
       const known = (await requestsFor(box, want)).find(({ id }) => tickets.includes(id))?.id;
       got.push({ want, held: await heldAfter(box, want, got, { ...options, until, known }) });
     }
-    for (const { want, held } of got) holds.push(await attached(box, want, held, asked));
+    while (holds.length < got.length) {
+      // If this fails, another process has it, or it is lost: it is not ours to give back.
+      const [{ want, held }] = got.splice(holds.length, 1) as [Got];
+      const hold = await attached(box, want, held, asked);
+      got.splice(holds.length, 0, { want, held });
+      holds.push(hold);
+    }
     return holds;
   } catch (error) {
     if (!(error instanceof PlaceKept)) await giveBack(box, got, holds);

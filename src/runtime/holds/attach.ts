@@ -13,7 +13,7 @@ import type { DetachedHold } from './terms.ts';
 import type { Parts } from './together.ts';
 import type { Want } from './wants.ts';
 import { readRange } from '../../store/index.ts';
-import { anchorKey } from '../layout.ts';
+import { anchorKey, processOf } from '../layout.ts';
 
 export async function attach(runtime: Runtime, parts: Parts, want: Want, held: DetachedHold): Promise<Hold> {
   const { resource, holder, id } = held;
@@ -22,10 +22,12 @@ export async function attach(runtime: Runtime, parts: Parts, want: Want, held: D
   const found = await outcomeOf(writer, { kind: 'heartbeat', holder, id } as AnyCommand, runtime.giveUpAt());
   if (found.hold === undefined) throw new NotAcquired(resource, { kind: 'lost' });
   const { lease } = found.hold;
+  // Another process has made it its own: two that go on with one ticket would both believe that they hold it.
+  if (processOf(lease) === lease) throw new NotAcquired(resource, { kind: 'lost' });
   const { pairs } = await readRange(runtime.store, { key: anchorKey(lease) }, runtime.stopped);
   // Known here before it is moved: from then on a loss is told to this process.
   const kept = parts.kept(want, { kind: 'acquired', hold: { ...found.hold, lease: session.id } }, session.id);
-  const move = { kind: 'extend', holder, id, lease: session.id } as AnyCommand;
+  const move = { kind: 'extend', holder, id, lease: session.id, from: lease } as AnyCommand;
   const outcome = await outcomeOf(writer, move, runtime.giveUpAt()).catch((error: unknown) => {
     kept.lose({ why: 'disconnected' });
     throw error;

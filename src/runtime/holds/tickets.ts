@@ -108,6 +108,8 @@ export async function collect(
     for (;;) {
       const found = await look(of, claim);
       if (found.kind === 'granted') {
+        // A process that went on with this ticket has made the hold its own: it is not handed out twice.
+        if (processOf(found.grant.lease) === found.grant.lease) throw new NotAcquired(of.resource, { kind: 'lost' });
         const now = runtime.clock.monotonic();
         const isNew = runtime.holdings.collectedAt(found.grant.id) === undefined;
         runtime.holdings.collected(found.grant.id, now);

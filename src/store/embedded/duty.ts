@@ -34,6 +34,7 @@ const LONGEST_PATH = 100;
  */
 const SEEK_MS = 200;
 const BETWEEN_SEEKS_MS = 20;
+const LATEST_SEEK_MS = 2000;
 const SEEK_AGAIN_MS = 2000;
 
 const RING = '!';
@@ -282,7 +283,7 @@ export class Duty {
   }
 
   get #seekMs(): number {
-    return Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS);
+    return Math.min(Math.max(SEEK_MS, this.#events.sharers() * BETWEEN_SEEKS_MS), LATEST_SEEK_MS);
   }
 
   #seekIn(longestMs: number): void {

@@ -36,6 +36,8 @@ const STALE_MS = 1000;
  * them comes soon, however many they are.
  */
 const BETWEEN_ROUNDS_MS = 20;
+/** But not later: most of those that were counted may have ended with the process on duty. */
+const LATEST_ROUND_MS = 1000;
 /** The same for looks of processes that nobody wakes, which cost much less. */
 const BETWEEN_DEAF_LOOKS_MS = 2;
 /** The average time between the looks of relieved processes, and the limits for each of them. */
@@ -95,7 +97,7 @@ export class Sentry {
     this.#timer.cancel();
     // Not urgent, and dear; it is for the next process on duty.
     this.#tidied = this.#clock.monotonic();
-    this.#goIn(this.#waiting * BETWEEN_ROUNDS_MS * Math.random());
+    this.#goIn(Math.min(this.#waiting * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS) * Math.random());
   }
 
   /** A process that relied on us may have ended: does not wait for the next round. */
@@ -139,7 +141,7 @@ export class Sentry {
     const shared = isOnlyOne ? 0 : this.#waiting * (0.75 + Math.random() / 2);
     if (isDeaf || this.#listening.relay.mustLook) return Math.max(DEAF_ROUND_MS, shared * BETWEEN_DEAF_LOOKS_MS);
     if (this.#isRelieved) return this.#restMs * (1 + Math.random() / 2);
-    return Math.max(isOnlyOne ? this.#roundMs : ROUND_MS, shared * BETWEEN_ROUNDS_MS);
+    return Math.max(isOnlyOne ? this.#roundMs : ROUND_MS, Math.min(shared * BETWEEN_ROUNDS_MS, LATEST_ROUND_MS));
   }
 
   /** Between two rounds of the process on duty. */
