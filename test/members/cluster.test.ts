@@ -10,13 +10,13 @@ import { Random } from '../../src/testing/simulation/random.ts';
 import { startEtcd } from '../support/etcd/server.ts';
 import { isMissing } from '../support/programs.ts';
 import { built } from '../support/run-processes.ts';
+import { SEED } from '../support/seed.ts';
 import { viewFaults } from './same-views.ts';
 
 const PROCESSES = 12;
 const STEPS = 100;
 /** Each costs a start of Node. */
 const MOST_KILLS = 6;
-const SEED = Number(process.env['CLUSTER_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 
 async function storeOf(engine: 'file' | 'etcd'): Promise<string> {
   if (engine === 'etcd') {
@@ -61,7 +61,7 @@ async function disturb(cluster: TestCluster, random: Random): Promise<readonly s
 }
 
 describe.each(['file', 'etcd'] as const)('twelve processes on %s', (engine) => {
-  it(`see the same views in the same order through ${STEPS} random steps (CLUSTER_SEED=${SEED})`, async () => {
+  it(`see the same views in the same order through ${STEPS} random steps`, async () => {
     if (engine === 'etcd' && isMissing('etcd')) return;
     built();
     const store = await storeOf(engine);
