@@ -2,6 +2,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { existsSync } from 'node:fs';
 import { open, type Signalbox } from 'signalbox';
+import { freePort } from '../support/ports.ts';
 import { listen, type Listening, serverOf } from '../../src/server/index.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
@@ -9,6 +10,9 @@ export const CHROMIUM = '/usr/bin/chromium';
 export const hasBrowser = existsSync(CHROMIUM) && process.env['WITHOUT_SERVERS'] !== 'true';
 
 export const LOCAL = 'sbx_local_of-the-tests';
+
+/** Nothing is measured here: a busy machine may take its time. */
+const PATIENCE_MS = 180_000;
 
 export interface Viewport {
   readonly width: number;
@@ -20,7 +24,7 @@ export const PHONE: Viewport = { width: 390, height: 844 };
 
 export function launch(): Promise<Browser> {
   // Containers and root have no sandbox of their own; what is shown comes from the tests alone.
-  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  return chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'], timeout: PATIENCE_MS });
 }
 
 /** A server on a port of this machine, which can be stopped and started again on the same one. */
@@ -35,7 +39,7 @@ export class Site {
 
   static async on(url = 'memory:'): Promise<Site> {
     const box = await open(url);
-    return new Site(box, await serve(box, 0));
+    return new Site(box, await serve(box, await freePort()));
   }
 
   get url(): string {
@@ -96,6 +100,7 @@ export async function visit(
 ): Promise<{ page: Page; complaints: string[] }> {
   const { token = LOCAL, path = '/overview', theme = 'dark', viewport = WIDE } = visited;
   const context = await browser.newContext({ viewport, colorScheme: theme, reducedMotion: 'reduce' });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('pageerror', (error) => complaints.push(error.message));

@@ -110,7 +110,7 @@ describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
   it('is ended with the rest when the outer one was killed', async () => {
     const outer = sh(
       `box --lock a -- sh -c 'trap "echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
-      ...['--lock', 'a', '--ttl', '1s'],
+      ...['--lock', 'a', '--ttl', '2s'],
     );
     await outer.pidOf();
     outer.kill('SIGKILL');
@@ -121,7 +121,7 @@ describe.each(stores)('a run inside a run, on $on', ({ kind }) => {
   it('that is ended with the rest lets its command clean up, although the next holder ends that run too', async () => {
     const outer = sh(
       `box --lock a -- sh -c 'trap "until [ -e go ]; do sleep 0.02; done; echo end inner >> marks; exit 0" TERM; echo "pid $$"; while :; do sleep 0.02; done'`,
-      ...['--lock', 'a', '--ttl', '1s'],
+      ...['--lock', 'a', '--ttl', '2s'],
     );
     const inner = await outer.pidOf();
     outer.kill('SIGKILL');
