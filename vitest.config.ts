@@ -80,9 +80,9 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: SlowFirst },
     // Nothing is measured here: on a busy machine everything takes longer, and is right all the same.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+    expect: { poll: { timeout: 300_000 } },
     env: {
       SIGNALBOX_SEED: String(seedOfThisRun()),
       // What the command line keeps for its next start is kept here, and not with whoever runs the tests.

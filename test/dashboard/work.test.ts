@@ -61,7 +61,7 @@ async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
     { id: 'release-7' },
   );
   const isBlocked = async (): Promise<boolean> => (await site.box.pipelines.show('release-7'))?.state === 'blocked';
-  await vi.waitUntil(isBlocked, { timeout: 60_000, interval: 50 });
+  await vi.waitUntil(isBlocked, { timeout: 300_000, interval: 50 });
   return { running };
 }
 
