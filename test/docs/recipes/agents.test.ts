@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { built } from '../../support/run-processes.ts';
-import { mostAtOnce, processesWith, Workshop } from './workshop.ts';
+import { killAll, mostAtOnce, processesWith, Workshop } from './workshop.ts';
 
 const AGENTS = ['ada', 'ben', 'cy'];
 /** Until another one has begun too, and long enough for the third to begin beside them, if it may. */
@@ -92,7 +92,7 @@ describe('three agents in one repository', () => {
     // Its machine goes down: the driver, and what it started.
     const ours = processesWith(`LOG=${shop.place.path('log')}`);
     const ofBen = ours.filter((pid) => isChildOf(pid, 'ben') || isDriverOf(pid, 'ben'));
-    for (const pid of ofBen) process.kill(pid, 'SIGKILL');
+    killAll(ofBen);
     await going.ended;
 
     const resumed = await shop.try('agents-resume', { in: 'app', env }).ended;
