@@ -41,7 +41,6 @@ const SLOW = [
   'test/pitfalls/',
   'test/pipelines/',
   'test/docs/',
-  'test/simulation/',
   'test/security/',
   'test/etcd/',
   'test/github/',
