@@ -67,13 +67,8 @@ import { Dispatch } from './tasks/dispatch.ts';
 import { Tasks } from './tasks/tasks.ts';
 import { WitnessLog } from './witness/log.ts';
 import type { HoldSet } from './holds/hold-set.ts';
-import {
-  acquireAllTogether,
-  type Parts,
-  type TogetherAttempt,
-  type TogetherOptions,
-  tryTogether,
-} from './holds/together.ts';
+import type { Parts, TogetherAttempt, TogetherOptions } from './holds/together-write.ts';
+import { acquireAllTogether, tryTogether } from './holds/together.ts';
 import type { Want } from './holds/wants.ts';
 
 export interface SignalboxSettings extends MaintenanceSettings {

@@ -10,7 +10,7 @@ import { type AnyCommand, outcomeOf } from '../write/pending-command.ts';
 import { handedOut } from './hand-out.ts';
 import type { Hold } from './public-hold.ts';
 import type { DetachedHold } from './terms.ts';
-import type { Parts } from './together.ts';
+import type { Parts } from './together-write.ts';
 import type { Want } from './wants.ts';
 import { readRange } from '../../store/index.ts';
 import { anchorKey, processOf } from '../layout.ts';
