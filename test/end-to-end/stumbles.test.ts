@@ -25,16 +25,19 @@ describe('from a shell', () => {
       s who prod
       s lock acquire prod --holder b --no-wait
       s run --lock prod --wait 1ms -- true
+      s lock acquire prod --holder agent:7 --no-wait
       s lock break prod --reason 'switched off'`);
     const decides = 'a person decides: signalbox lock break prod --reason WHY';
-    const [, , note, busy, busyCode, late, lateCode] = told.split('\n');
+    const [, , note, busy, busyCode, late, lateCode, own, ownCode] = told.split('\n');
     // The lease has ended, and with it what the process said about itself there: the hold keeps who took it, and where.
     expect(note).toMatch(new RegExp(`^  ${decides} · deploying · \\S+ in ${scratch.dir} · on \\S+ · detached$`));
     expect(busy).toMatch(
       new RegExp(`^signalbox: lock/prod: held by agent:7 \\(deploying\\) for .*, stale; ${decides}$`),
     );
     expect(late).toMatch(new RegExp(`^signalbox: lock/prod: not granted within 1 ms; held by .*, stale; ${decides}$`));
-    expect([busyCode, lateCode]).toEqual(['(75)', '(75)']);
+    // Also to the holder itself, which comes back too late.
+    expect(own).toMatch(new RegExp(`^signalbox: lock/prod: held by agent:7 \\(deploying\\) for .*, stale; ${decides}$`));
+    expect([busyCode, lateCode, ownCode]).toEqual(['(75)', '(75)', '(75)']);
   });
 
   it('files in place of directories, and directories that are not there, are mistakes of the call', async () => {
