@@ -59,6 +59,24 @@ describe('from a shell', () => {
     ]);
   });
 
+  it('words of other tools, a lock without its option, another capacity and HEAD as a branch lead to what to type', async () => {
+    const told = await transcript(`
+      s run --lock a --timeout 5s -- true | head -1; s semaphore list | head -1
+      s run main -- make test
+      s sem configure pool --capacity 3 > /dev/null; s run --sem pool/4 -- true
+      s run --lock a --guard 'branchMerged: {branch: topic, into: HEAD}' -- true`);
+    expect(told.trim().split('\n')).toEqual([
+      "signalbox: unknown option '--timeout' (did you mean --wait?)",
+      "signalbox: unknown command 'semaphore' (did you mean sem?)",
+      'signalbox: nothing to hold is named; use --lock NAME or --sem NAME: signalbox run --lock main -- make',
+      '(64)',
+      'signalbox: semaphore/pool: the capacity is 3, not 4; write --sem pool, or change it: signalbox sem resize pool --capacity 4',
+      '(64)',
+      expect.stringMatching(/into.*HEAD.*expected the name of a branch, such as main$/),
+      '(64)',
+    ]);
+  });
+
   it('a semaphore that does not exist is not made by resize, and a holder that asks for more hears what it has', async () => {
     const told = await transcript(`
       s sem acquire builds --capacity 4 --holder a > token

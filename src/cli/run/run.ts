@@ -21,6 +21,7 @@ import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
 import { openInTime, WaitLimit } from '../opening.ts';
+import { quoted } from '../pipeline/words.ts';
 import { isServerUrl } from '../remote/url.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire, type AcquireOptions } from './acquire.ts';
@@ -136,8 +137,13 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   const told = await refusalTold(box, request.wants, holder, error, request.waitMs);
   if (!(told instanceof NotAcquired)) return told;
   const { resource, refusal } = told;
-  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   const name = resource.slice(resource.indexOf('/') + 1);
+  if (refusal.kind === 'capacity-mismatch') {
+    const { capacity, asked } = refusal;
+    const ways = `write --sem ${name}, or change it: signalbox sem resize ${quoted(name)} --capacity ${asked}`;
+    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, { resource, refusal });
+  }
+  if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);
 }
 
