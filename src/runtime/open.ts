@@ -138,7 +138,7 @@ export async function open(urlOrStore?: string | Store, options: OpenOptions = {
     await bounded.close().catch(() => undefined);
     throw error;
   });
-  // Who demands a setting is told at once that the store has the other one.
+  // A process that demands a setting fails here if the store has the other one.
   if (demanded !== undefined) {
     await runtime.witness.known().catch(async (error: unknown) => {
       await bounded.close().catch(() => undefined);
