@@ -141,7 +141,10 @@ async function toldToPeople(box: Signalbox, error: unknown, request: RunRequest,
   if (refusal.kind === 'capacity-mismatch') {
     const { capacity, asked } = refusal;
     const ways = `write --sem ${name}, or change it: signalbox sem resize ${quoted(name)} --capacity ${asked}`;
-    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, { resource, refusal });
+    return new CliExit(EXIT.usage, `${resource}: the capacity is ${capacity}, not ${asked}; ${ways}`, {
+      resource,
+      refusal,
+    });
   }
   if (refusal.kind !== 'impossible' || refusal.capacity > 0) return told;
   return new CliExit(EXIT.usage, `${told.message}: --sem ${name}=WEIGHT/CAPACITY`);

@@ -6,14 +6,7 @@ import { abortSignal, milliseconds, millisecondsFromZero, refuseWrongValues } fr
 import { acquireDetached, extend, type Given, release, renew } from './detached.ts';
 import type { KeptHold } from './hold.ts';
 import type { AnyResource, Resource } from './resource.ts';
-import type {
-  Breaking,
-  ClaimReleaseOutcome,
-  DetachedHold,
-  DetachedOptions,
-  HoldClaim,
-  RenewOutcome,
-} from './terms.ts';
+import type { Breaking, ClaimReleaseOutcome, DetachedHold, DetachedOptions, HoldClaim, RenewOutcome } from './terms.ts';
 import {
   askWithTicket,
   collect,

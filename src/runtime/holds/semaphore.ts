@@ -171,7 +171,6 @@ function shownHold({ grant, detached }: Given): SlotsHeld {
   return { ...detached, weight, slots: slotNumbers(slots) };
 }
 
-
 function askForSlots(
   id: string,
   lease: string,

@@ -7,7 +7,7 @@ import { emptyFile, rendered, type SavedKind, type SavedState, STATE_FILES } fro
 import { parseLocks, parseSemaphores } from './parse.ts';
 import { parseKeys, parsePipelines, parseTasks } from './parse-rest.ts';
 
-const KINDS = Object.keys(STATE_FILES) as readonly (SavedKind)[];
+const KINDS = Object.keys(STATE_FILES) as readonly SavedKind[];
 
 /** Writes all under other names first, and renames them once they are on the disk. */
 export async function writeState(dir: string, state: SavedState): Promise<readonly string[]> {

@@ -26,13 +26,16 @@ export function parseTasks(file: string, text: string): Pick<SavedState, 'tasks'
     return fields as unknown as SavedTask;
   });
   const { retention } = beside;
-  return retention === undefined ? { tasks } : { tasks, retention: retentionIn(new Place(file).at('retention'), retention) };
+  return retention === undefined
+    ? { tasks }
+    : { tasks, retention: retentionIn(new Place(file).at('retention'), retention) };
 }
 
 function retentionIn(place: Place, value: unknown): Retention {
   const { keepMs, keepMost } = place.fields(value, ['keepMs', 'keepMost']);
   if (!keepTime.fits(keepMs)) throw place.at('keepMs').problem(`${shown(keepMs)}; expected ${keepTime.words}`);
-  if (!wholeNumber.fits(keepMost)) throw place.at('keepMost').problem(`${shown(keepMost)}; expected ${wholeNumber.words}`);
+  if (!wholeNumber.fits(keepMost))
+    throw place.at('keepMost').problem(`${shown(keepMost)}; expected ${wholeNumber.words}`);
   return { keepMs: keepMs as number, keepMost: keepMost as number };
 }
 

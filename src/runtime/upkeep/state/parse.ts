@@ -1,7 +1,14 @@
 /** Parses the files, and refuses anything malformed with its place: a state is loaded whole or not at all. */
 import { type Asked, nameProblem, requestProblem } from '../../../core/index.ts';
 import { Failure, shown } from '../../../failure.ts';
-import { type SavedHold, type SavedKind, type SavedLock, type SavedSemaphore, type SavedState, STATE_VERSION } from './document.ts';
+import {
+  type SavedHold,
+  type SavedKind,
+  type SavedLock,
+  type SavedSemaphore,
+  type SavedState,
+  STATE_VERSION,
+} from './document.ts';
 import { type Fields, Place } from './place.ts';
 
 export function parseLocks(file: string, text: string): SavedState['locks'] {
