@@ -245,5 +245,5 @@ export type {
   Tasks,
 } from './runtime/tasks/tasks.ts';
 export type { HoldSet } from './runtime/holds/hold-set.ts';
-export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together.ts';
+export type { TogetherAttempt, TogetherOptions } from './runtime/holds/together-write.ts';
 export type { Want } from './runtime/holds/wants.ts';

@@ -246,7 +246,7 @@ function isGone(error: unknown): boolean {
   }
 }
 
-/** The holder of what is acquired by hand: whoever renews and releases it has to name it. */
+/** The holder of a detached hold: `renew` and `release` need it to find the hold. */
 export function holderIn({ holder }: Pick<Connected, 'holder'>, given: string | undefined): string {
   const named = given ?? holder;
   if (named !== undefined) return named;

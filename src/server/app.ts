@@ -32,7 +32,7 @@ export interface RequestNote {
   readonly operation: string;
   readonly status: number;
   readonly ms: number;
-  /** The id of the token; undefined if it had none that is valid. */
+  /** The id of the token; undefined without a valid one. */
   readonly caller: string | undefined;
   /** The code of the problem that it was refused with. */
   readonly problem?: string;
