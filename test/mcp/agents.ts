@@ -156,6 +156,7 @@ export interface Place {
   readonly box: Signalbox;
   readonly limits?: Partial<McpLimits>;
   readonly clock?: Clock;
+  readonly mostStreams?: number;
 }
 
 function optionsOf({ limits, clock }: Place): HttpOptions {
@@ -178,6 +179,7 @@ export function mcpServerOn(place: Place): TestServer {
   return new TestServer(place.box, {
     mcp: (box) => Promise.resolve(mcpOverHttp(box, options)),
     ...(place.clock !== undefined && { clock: place.clock }),
+    ...(place.mostStreams !== undefined && { mostStreams: place.mostStreams }),
   });
 }
 
@@ -246,27 +248,23 @@ export async function requestWithTasks(
   extensions: object = { 'io.modelcontextprotocol/tasks': {} },
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever comes
 ): Promise<any> {
-  const name = params['name'] ?? params['taskId'];
-  const response = await server.fetch(
-    'POST',
-    '/mcp',
-    {
-      ...{ jsonrpc: '2.0', id: 1, method },
-      params: { ...params, _meta: aboutClient(extensions) },
-    },
-    {
-      token,
-      headers: {
-        ...{
-          Accept: 'application/json, text/event-stream',
-          'MCP-Protocol-Version': '2026-07-28',
-          'Mcp-Method': method,
-        },
-        ...(typeof name === 'string' && { 'Mcp-Name': name }),
-      },
-    },
-  );
-  const text = await response.text();
+  const text = await (await posted(server, method, params, token, extensions)).text();
   const body = text.startsWith('{') ? text : (/^data: (.*)$/m.exec(text)?.[1] ?? text);
   return JSON.parse(body);
+}
+
+export function posted(
+  server: TestServer,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  token: string = LOCAL,
+  extensions: object = {},
+): Promise<Response> {
+  const name = params['name'] ?? params['taskId'];
+  const body = { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: aboutClient(extensions) } };
+  const headers = {
+    ...{ Accept: 'application/json, text/event-stream', 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': method },
+    ...(typeof name === 'string' && { 'Mcp-Name': name }),
+  };
+  return server.fetch('POST', '/mcp', body, { token, headers });
 }
