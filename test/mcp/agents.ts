@@ -102,13 +102,15 @@ async function connected(
   return new Agent(client);
 }
 
-/** A process of its own, as coding agents start it. */
+/** A process of its own, as coding agents start it. `through`: what starts it in turn. */
 export function processAgent(
   generation: Generation,
   { dir: cwd, store }: Pick<Scratch, 'dir' | 'store'>,
+  through: readonly string[] = [],
 ): Promise<{ readonly agent: Agent; pid(): number }> {
   const env = { SIGNALBOX_URL: store, HOME: cwd };
-  const settings = { command: process.execPath, args: [CLI, 'mcp'], cwd, env, stderr: 'ignore' as const };
+  const [command = '', ...args] = [...through, process.execPath, CLI, 'mcp'];
+  const settings = { command, args, cwd, env, stderr: 'ignore' as const };
   let transport: ModernStdio | LegacyStdio;
   const made = connected(
     generation,
