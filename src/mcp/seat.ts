@@ -1,5 +1,5 @@
 /**
- * How the holds of agents live. Over stdio one process serves one client for as long as that runs: its holds rest on the
+ * How the holds of agents live. Over stdio one process serves one client until it ends: its holds rest on the
  * session of the process (`attached-seat.ts`). Over HTTP every request stands alone: holds have leases of their own, and any
  * server of the store goes on with them (`detached-seat.ts`).
  */
@@ -109,7 +109,7 @@ export function resourceOf(box: Signalbox, { kind, name }: Named, capacity?: num
 
 export type HeldNow = Held & { readonly isAttached: boolean; readonly of: Named | { readonly task: string } };
 
-/** The holds and claims of one holder, whichever process took them. */
+/** Finds the holds and claims of one holder, of all processes. */
 export async function heldBy(box: Signalbox, holder: string): Promise<readonly HeldNow[]> {
   const [{ locks, semaphores }, tasks] = await Promise.all([
     box.survey({ leases: false }),

@@ -170,7 +170,7 @@ async function holdProgress(
   };
 }
 
-/** A poll whose answer is lost must not claim a second task: the first answer is kept for those that follow. */
+/** A poll whose answer is lost must not claim a second task: the first answer is kept for the polls that follow. */
 async function claimProgress(desk: Desk, place: ClaimPlace, isLate: boolean, signal: AbortSignal): Promise<Progress> {
   const { box, seat, limits } = desk;
   const { holder, task, capabilities } = place;

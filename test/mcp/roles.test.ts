@@ -82,7 +82,8 @@ describe('a token over MCP', () => {
         (answer) => answer.status,
         () => 'broken off',
       );
-      const waiters = async () => (await box.survey()).locks.flatMap((lock) => lock.waiting.map(({ holder }) => holder));
+      const waiters = async () =>
+        (await box.survey()).locks.flatMap((lock) => lock.waiting.map(({ holder }) => holder));
       await expect.poll(waiters).toEqual(['agent:b']);
       const ended: unknown[] = [];
       for (const one of [kept.text(), waiting]) void one.then((how) => ended.push(how));

@@ -1,4 +1,4 @@
-/** The program of the hooks: reads what the client sends, looks at the repository and its lock, and answers as clients expect. */
+/** Runs a hook: reads the client's payload, looks at the repository and its lock, and prints an answer in the client's form. */
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -27,7 +27,7 @@ export interface HookTerms extends Terms {
   readonly branches: readonly string[];
 }
 
-/** Says nothing where there is nothing to say: then the client goes on as without the hook. */
+/** Prints nothing if it has no objection: the client then goes on as if there were no hook. */
 export async function answerHook(terms: HookTerms): Promise<void> {
   const payload = readPayload();
   if (payload === undefined) return;
@@ -41,7 +41,7 @@ export async function answerHook(terms: HookTerms): Promise<void> {
   }
 }
 
-/** Undefined for what no client sends: it is not for us to stop an agent because of it. */
+/** Undefined for a payload of unknown form, which must not stop an agent. */
 function readPayload(): Payload | undefined {
   try {
     const text = readFileSync(STDIN, 'utf8');
@@ -103,7 +103,7 @@ function branchIn(directory: string): string | undefined {
   }
 }
 
-/** By the store of the directory in which git would push, and not of the one in which the hook happens to run. */
+/** Looks into the store of the directory in which git would push; the hook itself may run elsewhere. */
 async function lockIn(directory: string, lock: string, own: string | undefined): Promise<Looked['lock']> {
   const url = storeUrl(undefined, process.env, directory);
   if (!isThere(url)) return { kind: 'free' };
@@ -129,7 +129,7 @@ function isOfClient({ isAttached, session, takenBy }: SurveyedHold, client: Proc
   return process !== undefined && isSameProcess(clientOfNamed(process), client);
 }
 
-/** Tells the agent its name, and the shells that it will start. */
+/** Tells the agent its name, and sets it for the shells that the agent will start. */
 function sessionStarted(payload: Payload, { client, lock, command }: HookTerms): void {
   const holder = holderFor(client, payload.session_id);
   if (holder === undefined) return;
@@ -182,7 +182,7 @@ async function openServer(url: string): Promise<Signalbox> {
   return (await import('../remote/open.ts')).openRemote(url);
 }
 
-/** A lock in a store that nobody has made yet is free. */
+/** Without a store there is no hold, so the lock is free. */
 function isThere(url: string): boolean {
   if (!url.startsWith('file:')) return true;
   return statSync(storeFile(parseFileUrl(url).directory), { throwIfNoEntry: false }) !== undefined;

@@ -42,7 +42,7 @@ export const acquiring: readonly Tool[] = [
       waitSeconds: waitSeconds.describe(
         `How long you are ready to wait in line; ${DEFAULT_WAIT_SECONDS} if not given. 0: answer at once.`,
       ),
-      reason: reason.optional().describe('What you are going to do with it. Those who wait see it.'),
+      reason: reason.optional().describe('What you are going to do with it. The agents in line see it.'),
       mode: z.enum(['exclusive', 'shared']).optional().describe('Locks: alone (the default), or with other readers.'),
       slots: z.int().min(1).optional().describe('Semaphores: how many slots in all; 1.'),
       capacity: z.int().min(1).optional().describe('Semaphores: how many slots there are; the first to ask says so.'),
