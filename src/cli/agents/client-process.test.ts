@@ -7,7 +7,7 @@ describe('a process between a client and signalbox', () => {
     [['/bin/sh', '-c', 'signalbox mcp'], true],
     [['bash', '-lc', 'git push'], true],
     [['/bin/bash', '/home/ada/start.sh'], true],
-    [['npm exec signalbox mcp'], true],
+    [['npm exec signalbox mcp --store file:/var/lib/box'], true],
     [['/usr/bin/node', '/usr/lib/node_modules/npm/bin/npx-cli.js', '-y', 'signalbox', 'mcp'], true],
     [['timeout', '15', 'signalbox', 'agents', 'hook', 'codex'], true],
     [['claude'], false],

@@ -34,7 +34,8 @@ export function clientOfNamed(process: ProcessIdentity): ProcessIdentity | undef
 export function isLauncher([program = '', ...args]: readonly string[]): boolean {
   const name = program.slice(program.lastIndexOf('/') + 1);
   if (SHELLS.has(name)) return args.some((arg) => !arg.startsWith('-') || /^-[a-z]*c/.test(arg));
-  return LAUNCHER.test(name) || args.slice(0, 1).some((script) => LAUNCHER.test(script));
+  // A package manager shows its whole command line as its name.
+  return [program, name, ...args.slice(0, 1)].some((text) => LAUNCHER.test(text));
 }
 
 function commandOf(pid: number): readonly string[] {

@@ -39,6 +39,8 @@ client has the MCP server \`signalbox\`, use its tools. In a shell you need five
 - Exit code 76 or 77: you do not hold it any more. Stop, and look at what happened in between before you go on.
 - \`lock acquire\`, \`renew\` and \`release\` need your name: give all of them the same \`--holder agent:NAME\`, unless
   \`$SIGNALBOX_HOLDER\` is set. \`run\` needs no name, and releases by itself.
+- Take one lock either with the tools or in the shell: a lock that you hold through a tool is busy for \`run\`. Push under it
+  with a plain \`git push\`.
 - Prefer \`run\`. Hold a lock for as short a time as you can, and say why with \`--reason\`: the agents in line see it.
 - What another agent holds stays with it. If it takes too long, tell your user who holds it and since when.
 `;
