@@ -103,6 +103,12 @@ export function identify(pid: number): ProcessIdentity | undefined {
   return { ...host, pid, start: stat.start };
 }
 
+/** The whole identity counts: a pid alone is used again, and means another process in another namespace. */
+export function isSameProcess(one: ProcessIdentity | undefined, other: ProcessIdentity): boolean {
+  const fields = ['boot', 'space', 'timeSpace', 'pid', 'start', 'group'] as const;
+  return one !== undefined && fields.every((field) => one[field] === other[field]);
+}
+
 /**
  * Whether it is certain that it has ended. `false` says nothing: it may live, or it cannot be told from here. Another boot
  * id is no proof, since containers of one machine may each show their own.

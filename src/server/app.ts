@@ -182,11 +182,26 @@ class App implements Server {
     hono.onError((error) => responseOf(answerOf(error)));
   }
 
+  /** Any of its answers may be a stream, so each request counts as one until its answer is over. */
   #mounted({ req: { raw } }: Context): Promise<Response> {
     return this.#noted('mcp', raw.headers, async (caller) => {
       const body = raw.method === 'POST' ? parsed(await this.#bodyOf(raw)) : undefined;
       this.#mcp ??= this.#options.mcp?.(this.#box, this.#clock);
-      return ((await this.#mcp) as Mounted).fetch(raw, caller, body);
+      const mounted = (await this.#mcp) as Mounted;
+      const { url, method, headers } = raw;
+      const stream = this.#streams.enter(caller, () => this.#isStill(caller, headers));
+      try {
+        const signal = AbortSignal.any([raw.signal, stream.signal]);
+        const answer = await mounted.fetch(new Request(url, { method, headers, signal }), caller, body);
+        if (answer.headers.get('content-type')?.startsWith('text/event-stream') === true) {
+          return tracked(answer, stream.leave, stream.signal);
+        }
+        stream.leave();
+        return answer;
+      } catch (error) {
+        stream.leave();
+        throw error;
+      }
     });
   }
 

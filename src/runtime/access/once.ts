@@ -11,7 +11,7 @@
  */
 import type { Json } from '../../core/index.ts';
 import { Failure, shown } from '../../failure.ts';
-import { type KeyValue, pairIn } from '../../store/index.ts';
+import { type KeyValue, pairIn, readRange } from '../../store/index.ts';
 import { encode } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
 import { checked, type Fields } from '../stored.ts';
@@ -27,10 +27,13 @@ export interface KeptAnswer {
 
 /** How a request with a key begins. */
 export type OnceOutcome =
-  /** It is the first: carry it out, then call `done`, or `failed` if it did nothing. */
+  /**
+   * It is the first: carry it out, then call `done`, or `failed` if it did nothing. `done` answers false if the request does not
+   * count any more: it took too long, or was settled otherwise.
+   */
   | {
       readonly kind: 'first';
-      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<void>;
+      readonly done: (answer: KeptAnswer, keptMs: number) => Promise<boolean>;
       readonly failed: () => Promise<void>;
     }
   | { readonly kind: 'answered'; readonly answer: KeptAnswer }
@@ -68,7 +71,7 @@ export class OnceKeys {
     });
     const drop = (): Promise<void> => store.revokeLease(lease.id).catch(() => undefined);
     if (succeeded) {
-      const done = (answer: KeptAnswer, keptMs: number): Promise<void> =>
+      const done = (answer: KeptAnswer, keptMs: number): Promise<boolean> =>
         this.#done(at, revision, content, answer, keptMs, drop);
       return { kind: 'first', done, failed: drop };
     }
@@ -88,16 +91,38 @@ export class OnceKeys {
     answer: KeptAnswer,
     keptMs: number,
     drop: () => Promise<void>,
-  ): Promise<void> {
+  ): Promise<boolean> {
+    const isKept = await this.#keep(key, revision, { content, answer }, keptMs);
+    await drop();
+    return isKept;
+  }
+
+  /**
+   * Gives a request this answer although it was not carried out. A server that is carrying it out gets false from `done`.
+   * Changes nothing if it is answered already.
+   */
+  async settle(key: string, content: string, answer: KeptAnswer, keptMs: number): Promise<void> {
+    const { store, stopped } = this.#runtime;
+    const at = ONCE + key;
+    for (;;) {
+      const { pairs } = await readRange(store, { key: at }, stopped);
+      const [pair] = pairs;
+      if (pair !== undefined && entryIn(pair).answer !== undefined) return;
+      if (await this.#keep(at, pair?.modRevision ?? 0, { content, answer }, keptMs)) return;
+    }
+  }
+
+  /** `revision`: of the entry that this one replaces; 0 if there is none. */
+  async #keep(key: string, revision: number, entry: Entry, keptMs: number): Promise<boolean> {
     const { store, stopped } = this.#runtime;
     const lease = await store.grantLease(keptMs, stopped);
     const { succeeded } = await send(this.#runtime, {
       compare: [{ key, target: 'mod', is: '=', than: revision }],
-      success: [{ do: 'put', key, value: encode({ content, answer }), lease: lease.id }],
+      success: [{ do: 'put', key, value: encode(entry), lease: lease.id }],
       failure: [],
     });
     if (!succeeded) await store.revokeLease(lease.id).catch(() => undefined);
-    await drop();
+    return succeeded;
   }
 }
 
