@@ -32,6 +32,7 @@ import { listLines, type Summary } from './list-table.ts';
 import { printList } from './listing.ts';
 import { look } from './looking.ts';
 import { complain, paintFor, print, printable, printJson, screen } from './output.ts';
+import { notThroughServer, serverOf } from './remote/url.ts';
 import { isJson, withBox } from './store.ts';
 import { atOnceOrAfterTheDead } from './waiting.ts';
 import { layoutFor } from './table.ts';
@@ -68,6 +69,7 @@ export async function acquireByHand<Hold extends DetachedHold>(
   details: (hold: Hold) => object,
 ): Promise<void> {
   const flags = { ...said, json: isJson(command) };
+  refuseForeignPid(command, flags);
   await withBox(command, async (box, signal) => {
     const one = inBox(box);
     const want = of.kind === 'lock' ? { lock: of.name } : { semaphore: of.name };
@@ -88,6 +90,14 @@ export async function acquireByHand<Hold extends DetachedHold>(
       if (!(await isAttached(box, of, claim))) await one.release(claim);
     });
   });
+}
+
+/** The server may run on another machine, as another user, or outside of this sandbox: its processes are others. */
+function refuseForeignPid(command: Command, { pid }: AcquireFlags): void {
+  const server = serverOf(command);
+  if (pid === undefined || server === undefined) return;
+  const why = 'the server cannot see the processes of this machine';
+  throw notThroughServer('--pid', server, why, 'use a short --ttl and renew the hold');
 }
 
 interface Acquirable<Hold extends DetachedHold> extends Resource, Ticketed<Hold> {

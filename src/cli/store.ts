@@ -4,13 +4,13 @@ import { open, type OpenOptions } from '../runtime/open.ts';
 import type { Signalbox } from '../runtime/signalbox.ts';
 import { interruptible } from './interrupt.ts';
 import type { GlobalOptions } from './program.ts';
-import { isServerUrl, refuseUnlessThroughServer } from './remote/url.ts';
+import { refuseUnlessThroughServer, serverOf } from './remote/url.ts';
 
 /** Commands are short-lived, so they leave maintenance to long-lived processes. */
 export async function openBox(command: Command, options: OpenOptions = {}): Promise<Signalbox> {
   const { store } = command.optsWithGlobals<GlobalOptions>();
-  const server = store ?? process.env['SIGNALBOX_URL'] ?? '';
-  if (isServerUrl(server)) {
+  const server = serverOf(command);
+  if (server !== undefined) {
     refuseUnlessThroughServer(command, server);
     return (await import('./remote/open.ts')).openRemote(server, { ttlMs: options.sessionTtlMs });
   }

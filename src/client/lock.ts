@@ -8,7 +8,7 @@ import { runUnder } from '../runtime/holds/run-under.ts';
 import type { SurveyedLock } from '../runtime/observe/survey/index.ts';
 import { NotAcquired } from '../runtime/refusal.ts';
 import { instant, sinceMs } from './clock.ts';
-import { RemoteLockHold } from './hold.ts';
+import { type Grant, RemoteLockHold } from './hold.ts';
 import { refusedWith } from './problem.ts';
 import { type Connected, holderIn, type RemoteOptions, RemoteResource } from './resource.ts';
 
@@ -27,7 +27,7 @@ export type RemoteLockAttempt =
 const UPGRADE_MS = 30_000;
 
 /** A lock by its name, at a server. */
-export class RemoteLock extends RemoteResource {
+export class RemoteLock extends RemoteResource<DetachedHold & { readonly mode: LockMode }> {
   /** @internal */
   constructor(connected: Connected, name: string) {
     super(connected, 'lock', name);
@@ -35,13 +35,13 @@ export class RemoteLock extends RemoteResource {
 
   /** Waits for the lock. Throws `NotAcquired` if it cannot be had. */
   async acquire(options: RemoteLockOptions = {}): Promise<RemoteLockHold> {
-    return this.keep(new RemoteLockHold(this.connected.requests, this, await this.waited(options, {}, true)));
+    return this.keep(new RemoteLockHold(this.connected.requests, this, await this.waited(options, true)));
   }
 
   /** Answers at once, and does not throw if the lock is held. */
   async tryAcquire(options: RemoteLockOptions = {}): Promise<RemoteLockAttempt> {
     try {
-      const given = await this.waited(options, {}, false);
+      const given = await this.waited(options, false);
       const hold = this.keep(new RemoteLockHold(this.connected.requests, this, given));
       return { ok: true, kind: given.grant.outcome, hold };
     } catch (error) {
@@ -60,8 +60,8 @@ export class RemoteLock extends RemoteResource {
     options: RemoteLockOptions & { readonly holder: string },
   ): Promise<DetachedHold & { readonly mode: LockMode }> {
     const holder = holderIn(this.connected, options.holder);
-    const { grant } = await this.waited({ ...options, holder }, { ttlMs: options.ttlMs }, true);
-    return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
+    const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
+    return this.detached(grant);
   }
 
   /** Makes the hold of a reader exclusive, ahead of waiting writers. The token changes. Throws `NotAcquired` if it cannot. */
@@ -83,6 +83,16 @@ export class RemoteLock extends RemoteResource {
   /** Makes the hold of a writer shared, without a release in between: waiting readers join. */
   downgrade(claim: HoldClaim): Promise<ModeOutcome> {
     return this.#changed('downgrade', claim, {});
+  }
+
+  /** @internal */
+  protected get terms(): object {
+    return {};
+  }
+
+  /** @internal */
+  protected detached(grant: Grant): DetachedHold & { readonly mode: LockMode } {
+    return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
   }
 
   async #changed(

@@ -21,7 +21,7 @@ import { NotAcquired } from '../../runtime/refusal.ts';
 import type { Signalbox } from '../../runtime/signalbox.ts';
 import { spoken } from '../../core/index.ts';
 import { CliExit, EXIT } from '../exit-code.ts';
-import { isServerUrl } from '../remote/url.ts';
+import { isServerUrl, notThroughServer } from '../remote/url.ts';
 import { holdersOf } from '../guard/own-holders.ts';
 import { acquire, type AcquireOptions } from './acquire.ts';
 import { attended, NOT_STARTED } from './attended.ts';
@@ -50,6 +50,10 @@ export async function run(
   const program = findProgram(argv[0], env);
   return attended(request.tells, async ({ signals, voice, sharesTerminal }) => {
     const url = storeUrl(request.store, env);
+    if (request.ticket !== undefined && isServerUrl(url)) {
+      const why = 'what it waits for becomes a hold of its process';
+      throw notThroughServer('run --ticket', url, why, 'keep the place with signalbox lock acquire --ticket');
+    }
     const box = await unlessLeaving(signals, opened(url, request.ttlMs, witnessIn(request.store, env)));
     try {
       const outer = outerHolds(env, url);
