@@ -87,6 +87,8 @@ const LONGEST_MS = 60_000;
 const MOST_STREAMS = 500;
 /** The load that one fleet makes, with room. */
 const PER_SECOND = 1_000;
+/** How old the answer of `/healthz` may be. */
+const HEALTH_MS = 1_000;
 /** Of all requests without a valid token together. */
 const STRANGERS_PER_SECOND = 50;
 
@@ -109,6 +111,7 @@ class App implements Server {
   readonly #localHash: string | undefined;
   readonly #store: StoreName;
   #mcp: Promise<Mounted> | undefined;
+  #looked: { readonly at: number; readonly revision: Promise<number> } | undefined;
 
   constructor(box: Signalbox, options: ServerOptions) {
     this.#box = box;
@@ -151,10 +154,7 @@ class App implements Server {
 
   #routes(): void {
     const hono = this.#hono;
-    hono.get('/healthz', async () => {
-      const { revision } = await this.#box.health();
-      return json({ status: 'ok', revision });
-    });
+    hono.get('/healthz', async () => json({ status: 'ok', revision: await this.#health() }));
     const description = openApi(OPERATIONS);
     const page = docsPage(OPERATIONS);
     hono.get('/openapi.json', () => json(description));
@@ -180,6 +180,17 @@ class App implements Server {
       return responseOf(answerOf(new Problem('no-such-path', 'there is nothing at this path; see /docs')));
     });
     hono.onError((error) => responseOf(answerOf(error)));
+  }
+
+  /** Strangers may ask as often as they like: all of a second get the same answer, for which the store was asked once. */
+  #health(): Promise<number> {
+    const now = this.#clock.monotonic();
+    if (this.#looked === undefined || now - this.#looked.at >= HEALTH_MS) {
+      const revision = this.#box.health().then((health) => health.revision);
+      revision.catch(() => (this.#looked = undefined));
+      this.#looked = { at: now, revision };
+    }
+    return this.#looked.revision;
   }
 
   #mounted({ req: { raw } }: Context): Promise<Response> {

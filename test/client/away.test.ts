@@ -78,9 +78,11 @@ describe('a server that goes away meanwhile', () => {
 
   it('does not keep pipeline cancel from its end', async () => {
     await server.box.pipelines.start({ name: 'book', phases: [{ name: 'one', run: 'true' }] }, { id: 'p-1' });
+    wire.losesAnswer = (path) => {
+      if (path.endsWith('/cancel')) wire.isCut = true;
+      return false;
+    };
     const cancelling = pipelines().cancel('p-1', { by: 'ann', reason: 'over' });
-    await expect.poll(() => wire.sent.some(({ path }) => path.endsWith('/cancel'))).toBe(true);
-    wire.isCut = true;
     await expect.poll(async () => {
       await clock.advance(100);
       return wire.sent.filter(({ path }) => path.endsWith('/p-1')).length;
