@@ -198,9 +198,12 @@ export class Requests {
     const { message, cause: below } = cause as Error;
     const said = below instanceof Error && below.message !== '' ? below.message : message;
     // The words of OpenSSL, which has a code for each way in which a chain of certificates may end nowhere.
-    const how = /self-signed|certificate/i.test(said) ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads' : '';
+    const how = /self-signed|certificate/i.test(said)
+      ? '; name its authority in NODE_EXTRA_CA_CERTS, which Node reads'
+      : '';
     const why = said + how;
-    const isCertain = method === 'GET' || !wasSent || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
+    const isCertain =
+      method === 'GET' || !wasSent || (below as { code?: unknown } | undefined)?.code === 'ECONNREFUSED';
     const told = isCertain ? 'cannot be reached' : 'did not answer: what was asked may have been done';
     return new Failure(isCertain ? 'unavailable' : 'outcome-unknown', `${where} ${told}: ${why}`, { cause });
   }

@@ -79,10 +79,7 @@ export abstract class RemoteResource<Detached extends DetachedHold = DetachedHol
    * Releases a hold; a token of an earlier grant changes nothing. Without a token, it releases the only hold that the holder
    * has, and answers `ambiguous` if it has several.
    */
-  async release(claim: {
-    readonly holder: string;
-    readonly token?: Token;
-  }): Promise<ClaimReleaseOutcome> {
+  async release(claim: { readonly holder: string; readonly token?: Token }): Promise<ClaimReleaseOutcome> {
     try {
       await this.post('release', claim, { isKeyed: true });
       return { kind: 'released' };

@@ -282,12 +282,7 @@ class App implements Server {
     return found?.id === id && found.role === role;
   }
 
-  async #run(
-    operation: Operation,
-    encoded: Route['params'],
-    asked: Asked,
-    caller: Caller,
-  ): Promise<Answer | Response> {
+  async #run(operation: Operation, encoded: Route['params'], asked: Asked, caller: Caller): Promise<Answer | Response> {
     const text = operation.body === undefined ? '' : await this.#bodyOf(asked);
     const named = Object.entries(encoded).map(([name, value]) => [name, decodeURIComponent(value)]);
     const params = checked(operation.params, Object.fromEntries(named), 'the path');

@@ -37,7 +37,12 @@ describe('a server that is away from the start', () => {
   it('ends every wait with a clear error', async () => {
     wire.isCut = true;
     const away = { code: 'unavailable', message: expect.stringContaining('cannot be reached') as string };
-    await expect(settledIn(clock, client.on('*', () => undefined))).rejects.toMatchObject(away);
+    await expect(
+      settledIn(
+        clock,
+        client.on('*', () => undefined),
+      ),
+    ).rejects.toMatchObject(away);
     await expect(settledIn(clock, guards().wait({ lockFree: 'main' }))).rejects.toMatchObject(away);
     const reading = (async () => {
       for await (const event of client.events()) expect(event).toBeUndefined();
@@ -56,7 +61,8 @@ describe('a server that goes away meanwhile', () => {
     wire.cut.abort(new TypeError('terminated'));
     const sent = wire.sent.length;
     // It asks, gets no answer, and gives up that look: after another one it has survived that.
-    while (wire.sent.filter(({ path }, at) => at >= sent && path.endsWith('/check')).length < 8) await clock.advance(200);
+    while (wire.sent.filter(({ path }, at) => at >= sent && path.endsWith('/check')).length < 8)
+      await clock.advance(200);
     await hold.release();
     wire.cut = new AbortController();
     wire.isCut = false;
@@ -83,10 +89,12 @@ describe('a server that goes away meanwhile', () => {
       return false;
     };
     const cancelling = pipelines().cancel('p-1', { by: 'ann', reason: 'over' });
-    await expect.poll(async () => {
-      await clock.advance(100);
-      return wire.sent.filter(({ path }) => path.endsWith('/p-1')).length;
-    }).toBeGreaterThan(1);
+    await expect
+      .poll(async () => {
+        await clock.advance(100);
+        return wire.sent.filter(({ path }) => path.endsWith('/p-1')).length;
+      })
+      .toBeGreaterThan(1);
     wire.isCut = false;
     expect(await settledIn(clock, cancelling)).toMatchObject({ state: 'cancelled' });
   });

@@ -30,7 +30,10 @@ interface Mutation {
   readonly prepared: (name: string) => Promise<() => Promise<unknown>>;
 }
 
-const held = async (name: string, mode: 'exclusive' | 'shared' = 'exclusive'): Promise<{ holder: string; token: number }> => {
+const held = async (
+  name: string,
+  mode: 'exclusive' | 'shared' = 'exclusive',
+): Promise<{ holder: string; token: number }> => {
   const { holder, token } = await box.lock(name).acquireDetached({ holder: 'a', mode });
   return { holder, token };
 };
@@ -111,7 +114,9 @@ const MUTATIONS: Readonly<Record<string, Mutation>> = {
     path: '/acquire',
     prepared: (name) =>
       now(async () => {
-        const { outcome, slots } = await box.semaphore(name, { capacity: 3 }).acquireDetached({ holder: 'a', weight: 2 });
+        const { outcome, slots } = await box
+          .semaphore(name, { capacity: 3 })
+          .acquireDetached({ holder: 'a', weight: 2 });
         return { outcome, slots };
       }),
   },

@@ -45,12 +45,12 @@ it('an event reaches the readers that want its resource or its type, and no othe
   box = await open('memory:');
   const hub = new EventHub(box, new AbortController().signal);
   const wants = [['lock/a'], ['lock/b'], ['lock/a', 'lock/b'], ['lock:*'], ['lock:released'], ['task:*'], []];
-  const over = new AbortController();
+  const leaving = wants.map(() => new AbortController());
   const place = await hub.now();
   const all = await Promise.all(
-    wants.map(async (wanted) => {
+    wants.map(async (wanted, at) => {
       const seen: string[] = [];
-      await hub.read(readerOf(wanted, seen), place, over.signal);
+      await hub.read(readerOf(wanted, seen), place, (leaving[at] as AbortController).signal);
       return seen;
     }),
   );
@@ -61,7 +61,7 @@ it('an event reaches the readers that want its resource or its type, and no othe
   const [acquired, released, other] = ['lock:acquired lock/a', 'lock:released lock/a', 'lock:acquired lock/b'];
   const three = [acquired, released, other];
   expect(all).toEqual([[acquired, released], [other], three, three, [released], [], three]);
-  over.abort();
+  for (const one of leaving) one.abort();
   expect(hub.readers).toBe(0);
   await box.lock('a').acquire();
   expect(all.at(-1)).toHaveLength(3);

@@ -58,8 +58,11 @@ describe('the witness over HTTP', () => {
     );
     expect(next.body.isTrimmed).toBe(true);
     const left = [];
-    for await (const { resource, seq } of server.box.witness.entries({ resource: 'lock/*' })) left.push([resource, seq]);
-    expect(next.body.entries.map(({ resource, seq }: { resource: string; seq: number }) => [resource, seq])).toEqual(left);
+    for await (const { resource, seq } of server.box.witness.entries({ resource: 'lock/*' }))
+      left.push([resource, seq]);
+    expect(next.body.entries.map(({ resource, seq }: { resource: string; seq: number }) => [resource, seq])).toEqual(
+      left,
+    );
     expect(left.length).toBeGreaterThan(1);
   });
 
