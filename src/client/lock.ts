@@ -23,11 +23,17 @@ export type RemoteLockAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteLockHold }
   | Extract<LockAttempt, { readonly ok: false }>;
 
+/** A hold of a lock that only `renew` keeps. */
+export interface DetachedLockHold extends DetachedHold {
+  /** Whether it is held alone, or together with other readers. */
+  readonly mode: LockMode;
+}
+
 /** How long one request for an upgrade waits. */
 const UPGRADE_MS = 30_000;
 
 /** A lock by its name, at a server. */
-export class RemoteLock extends RemoteResource<DetachedHold & { readonly mode: LockMode }> {
+export class RemoteLock extends RemoteResource<DetachedLockHold> {
   /** @internal */
   constructor(connected: Connected, name: string) {
     super(connected, 'lock', name);
@@ -56,9 +62,7 @@ export class RemoteLock extends RemoteResource<DetachedHold & { readonly mode: L
   }
 
   /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
-  async acquireDetached(
-    options: RemoteLockOptions & { readonly holder: string },
-  ): Promise<DetachedHold & { readonly mode: LockMode }> {
+  async acquireDetached(options: RemoteLockOptions & { readonly holder: string }): Promise<DetachedLockHold> {
     const holder = holderIn(this.connected, options.holder);
     const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
     return this.detached(grant);
@@ -91,7 +95,7 @@ export class RemoteLock extends RemoteResource<DetachedHold & { readonly mode: L
   }
 
   /** @internal */
-  protected detached(grant: Grant): DetachedHold & { readonly mode: LockMode } {
+  protected detached(grant: Grant): DetachedLockHold {
     return { ...grant, id: `token:${grant.token}`, mode: grant.mode ?? 'exclusive' };
   }
 

@@ -19,10 +19,16 @@ export type RemoteSemaphoreAttempt =
   | { readonly ok: true; readonly kind: DetachedHold['outcome']; readonly hold: RemoteSemaphoreHold }
   | Extract<SemaphoreAttempt, { readonly ok: false }>;
 
+/** Slots that only `renew` keeps. */
+export interface DetachedSemaphoreHold extends DetachedHold {
+  /** How many slots it has. */
+  readonly weight: number;
+  /** The slot numbers, from 0, that no other hold has meanwhile. */
+  readonly slots: readonly number[];
+}
+
 /** A semaphore by its name, at a server: slots that several holders share. */
-export class RemoteSemaphore extends RemoteResource<
-  DetachedHold & { readonly weight: number; readonly slots: readonly number[] }
-> {
+export class RemoteSemaphore extends RemoteResource<DetachedSemaphoreHold> {
   /** The capacity that this program names, if it names one; the first acquire sets it. */
   readonly capacity: number | undefined;
 
@@ -56,9 +62,7 @@ export class RemoteSemaphore extends RemoteResource<
   }
 
   /** A hold that only `renew` keeps, for programs that do not stay connected; its token is all that it takes. */
-  async acquireDetached(
-    options: RemoteSemaphoreOptions & { readonly holder: string },
-  ): Promise<DetachedHold & { readonly weight: number; readonly slots: readonly number[] }> {
+  async acquireDetached(options: RemoteSemaphoreOptions & { readonly holder: string }): Promise<DetachedSemaphoreHold> {
     const holder = holderIn(this.connected, options.holder);
     const { grant } = await this.waited({ ...options, holder }, true, { ttlMs: options.ttlMs });
     return this.detached(grant);
@@ -82,7 +86,7 @@ export class RemoteSemaphore extends RemoteResource<
   }
 
   /** @internal */
-  protected detached(grant: Grant): DetachedHold & { readonly weight: number; readonly slots: readonly number[] } {
+  protected detached(grant: Grant): DetachedSemaphoreHold {
     return { ...grant, id: `token:${grant.token}`, weight: grant.weight ?? 1, slots: grant.slots ?? [] };
   }
 }
