@@ -2,7 +2,8 @@
 import { open } from 'signalbox';
 
 const [url, name, share] = process.argv.slice(2);
-const box = await open(url, { requestTimeoutMs: 20_000, sessionTtlMs: 4000, maintains: false });
+// Longer than a busy machine may keep a process from renewing it: a writer that loses its session ends, and writes too little.
+const box = await open(url, { requestTimeoutMs: 60_000, sessionTtlMs: 120_000, maintains: false });
 process.send?.('ready');
 const until = Number(share);
 for (let i = 0; i < until; i++) {
