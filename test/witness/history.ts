@@ -65,7 +65,11 @@ export function record({
   for (let i = 0; i < entries; i++) {
     // Some chains are long and some have one entry.
     const name = names[i < resources ? i : (i * i + (i >> 3)) % (resources - 1)] as string;
-    const write = { revision: i + 1, time: 1_700_000_000_000 + i, commands: commandsOf(i, i < forgedFrom ? 'worker' : actor) };
+    const write = {
+      revision: i + 1,
+      time: 1_700_000_000_000 + i,
+      commands: commandsOf(i, i < forgedFrom ? 'worker' : actor),
+    };
     const { entry, head } = nextEntry(heads.get(name) ?? emptyChain(name), write, sha256);
     chains.get(name)?.push(entry);
     heads.set(name, head);

@@ -42,7 +42,9 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
       server = await startEtcd();
       url = `etcd://127.0.0.1:${server.port}`;
     }
-    store = await (engine === 'etcd' ? openEtcdUrl(url, { requestTimeoutMs: 20_000 }) : openEmbedded(join(directory, 'store')));
+    store = await (engine === 'etcd'
+      ? openEtcdUrl(url, { requestTimeoutMs: 20_000 })
+      : openEmbedded(join(directory, 'store')));
     box = await open(store, { requestTimeoutMs: 20_000, maintains: false, witness: true });
   });
 
@@ -114,7 +116,10 @@ describe.each(engines)('on $engine', ({ engine, share, least, isOut }) => {
  * Every write of a record, and of a task, puts one key, whose version counts the puts. Nobody has deleted one, so there are as
  * many entries as puts: no change lacks its entry, and no entry its change.
  */
-async function writesWithoutEntry(store: Store, last: ReadonlyMap<string, { seq: number }>): Promise<readonly string[]> {
+async function writesWithoutEntry(
+  store: Store,
+  last: ReadonlyMap<string, { seq: number }>,
+): Promise<readonly string[]> {
   const odd: string[] = [];
   const compare = (resource: string, version: number): void => {
     const seq = last.get(resource)?.seq ?? 0;

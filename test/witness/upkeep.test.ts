@@ -124,7 +124,11 @@ describe('maintenance', () => {
         tries.push(clock.now() - boot);
         return isBroken ? Promise.reject(new Error('the disk is full')) : Promise.resolve();
       };
-      const box = await opening(openMemory({ clock }), { clock, maintenanceMs: 86_400_000, keepsRecord: { [step]: attempt } });
+      const box = await opening(openMemory({ clock }), {
+        clock,
+        maintenanceMs: 86_400_000,
+        keepsRecord: { [step]: attempt },
+      });
       const heard = hearing(box);
       await heard.on;
       await box.witness.configure({ mostEntries: 3, checkpointMs: 0 });

@@ -183,7 +183,8 @@ describe('somebody who writes the whole history anew, with all hashes', () => {
       const forged = exported(record({ ...whole, actor: 'mallory', forgedFrom, sign: byAnother }));
       if (verify(forged).finding !== undefined) unseen.push(`${forgedFrom}: the chains alone showed it`);
       if (verify(forged, { anchors: last }).finding?.kind !== 'changed') unseen.push(`${forgedFrom}, by the anchor`);
-      if (verify(forged, { verifySignature }).finding?.kind !== 'bad-signature') unseen.push(`${forgedFrom}, by the key`);
+      if (verify(forged, { verifySignature }).finding?.kind !== 'bad-signature')
+        unseen.push(`${forgedFrom}, by the key`);
     }
     expect(unseen).toEqual([]);
   });

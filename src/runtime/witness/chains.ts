@@ -82,7 +82,11 @@ export async function* entriesIn(
 export type Place = Pick<WitnessEntry, 'resource' | 'seq'>;
 
 /** Throws `compacted` if something went that comes after `place`. */
-async function* pairsAfter(runtime: Runtime, { resource, seq }: Place, range: KeyRange): AsyncGenerator<KeyValue, void> {
+async function* pairsAfter(
+  runtime: Runtime,
+  { resource, seq }: Place,
+  range: KeyRange,
+): AsyncGenerator<KeyValue, void> {
   const path = chainPath(resource);
   const own = entryKey(path, seq);
   const looks = new Operations();

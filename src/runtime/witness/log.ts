@@ -23,13 +23,7 @@ import { said } from '../write/witnessed.ts';
 import { sendWitnessed } from '../write/write-once.ts';
 import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
-import {
-  configureRetention,
-  RETENTION,
-  retentionOf,
-  trim,
-  type WitnessRetention,
-} from './retention.ts';
+import { configureRetention, RETENTION, retentionOf, trim, type WitnessRetention } from './retention.ts';
 import { sizeOf, type WitnessSize } from './size.ts';
 
 /** An entry of the user's own. */

@@ -4,14 +4,7 @@
  */
 import type { Checkpoint, CoveredHead, Signer } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
-import {
-  always,
-  type Compare,
-  type Operation,
-  Operations,
-  readRange,
-  type Revision,
-} from '../../store/index.ts';
+import { always, type Compare, type Operation, Operations, readRange, type Revision } from '../../store/index.ts';
 import { chainPath, encode, entryKey, headKey, HORIZON, SEALED, TRIMMED, WITNESS_SETTING } from '../layout.ts';
 import { type Accepted, millisecondsFromZero, wholeNumber } from '../options.ts';
 import type { Runtime } from '../runtime.ts';

@@ -130,8 +130,7 @@ async function tell(runtime: Runtime, say: (told: Told) => Saying | undefined): 
   const saying = say(told);
   if (saying === undefined) return;
   const { now, event } = saying;
-  const events =
-    event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
+  const events = event === undefined ? [] : [{ at: runtime.clock.now(), holder: runtime.sender.id, ...event }];
   await send(runtime, {
     compare: [{ key: TOLD, target: 'mod', is: '=', than: mod }],
     success: [{ do: 'put', key: TOLD, value: encode({ record: { ...told, ...now }, events }) }],
