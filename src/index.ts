@@ -122,6 +122,7 @@ export type {
   TopologyEvent,
   WitnessDamagedEvent,
   WitnessFillingEvent,
+  WitnessFailedEvent,
   WitnessTrimmedEvent,
   PipelineBlockedEvent,
   PipelineEndedEvent,
