@@ -1,5 +1,6 @@
 /** The witness over HTTP: read the record, follow it, have it verified and sealed. */
 import type { Checkpoint, InclusionProof, Verification, WitnessEntry } from '../core/index.ts';
+import type { WitnessWarnings } from '../core/troubles.ts';
 import type { WitnessFilter } from '../runtime/witness/filter.ts';
 import type { OwnEntry } from '../runtime/witness/log.ts';
 import { messagesOf } from './events.ts';
@@ -17,6 +18,11 @@ export class RemoteWitness {
   /** Whether changes of this store are entered. */
   async isOn(): Promise<boolean> {
     return (await this.#get<{ isOn: boolean }>('/v1/witness')).isOn;
+  }
+
+  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  async warnings(): Promise<WitnessWarnings> {
+    return (await this.#get<{ warnings: WitnessWarnings }>('/v1/witness')).warnings;
   }
 
   /** The entries that fit, chain by chain, each chain in order. */

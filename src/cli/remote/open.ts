@@ -113,6 +113,7 @@ function remoteWitness({ witness }: RemoteSignalbox): object {
     entries: witness.entries.bind(witness),
     watch: witness.watch.bind(witness),
     record: witness.record.bind(witness),
+    warnings: witness.warnings.bind(witness),
     checkpoint({ sign }: { readonly sign?: unknown } = {}) {
       if (sign === undefined) return witness.checkpoint();
       throw new CliExit(

@@ -1,7 +1,6 @@
 /** The events of one resource: those before this page was opened are asked for once, the rest come with the stream. */
 import { useEffect, useState } from 'preact/hooks';
-import { get } from '../live/api.ts';
-import { items, object } from '../model/read.ts';
+import { pastEvents } from '../live/api.ts';
 import type { Happening, State } from '../model/types.ts';
 
 const HOUR_MS = 3_600_000;
@@ -10,9 +9,9 @@ export function usePast(state: State | undefined, resource: string, now: number)
   const [past, setPast] = useState<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   useEffect(() => {
     const over = new AbortController();
-    const path = `/v1/history?resource=${encodeURIComponent(resource)}&since=${Math.floor(now - HOUR_MS)}`;
-    get(path, over.signal).then(
-      (answer) => setPast({ of: resource, events: items(object(answer)['events']) as readonly Happening[] }),
+    const query = `resource=${encodeURIComponent(resource)}&since=${Math.floor(now - HOUR_MS)}`;
+    pastEvents(query, over.signal).then(
+      (events) => setPast({ of: resource, events }),
       // Without it, the drawing begins when the page was opened.
       () => undefined,
     );

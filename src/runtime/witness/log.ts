@@ -250,6 +250,12 @@ export class WitnessLog {
     return sizeOf(this.#runtime, await retentionOf(this.#runtime));
   }
 
+  /** What maintenance has warned of: a record that fills, chains that are damaged. */
+  async warnings(): Promise<WitnessWarnings> {
+    this.#runtime.refuseIfClosed();
+    return warningsOf(this.#runtime);
+  }
+
   /** How much of the record is kept. */
   async retention(): Promise<WitnessRetention> {
     this.#runtime.refuseIfClosed();

@@ -5,9 +5,8 @@
 import type { Checkpoint, Finding } from '../../core/witness/index.ts';
 import { Failure } from '../../failure.ts';
 import { readRange } from '../../store/index.ts';
-import { anchorKey, encode, RECORD_KEEPER, stateKey } from '../layout.ts';
+import { anchorKey, encode, RECORD_KEEPER } from '../layout.ts';
 import type { Runtime } from '../runtime.ts';
-import { isObject } from '../stored.ts';
 import { takeRole } from '../session/role.ts';
 import { send } from '../write/write-once.ts';
 import { readHeads } from './chains.ts';
@@ -15,6 +14,7 @@ import { readCheckpoint, readSealed, type Sealed } from './checkpoints.ts';
 import { exportLines } from './proving.ts';
 import { type RecordKeeping, retentionOf, sizeOf, trim, WARNED_AT, type WitnessRetention } from './retention.ts';
 import { checkpoint } from './sealing.ts';
+import { readTold, type Told, WARNINGS_KEY } from './warnings.ts';
 
 /** One round. A process that signs, anchors or archives takes it over from the maintainer. */
 export async function maintainRecord(runtime: Runtime, keeping?: RecordKeeping): Promise<void> {
@@ -83,12 +83,6 @@ async function announceDamage(runtime: Runtime, { resource = '', why, kind }: Fi
   await announce(runtime, 'witness:damaged', { chain: resource, why: `${kind}: ${why}` }, { damaged: resource }, known);
 }
 
-/** What the processes of this store have heard already. */
-interface Told {
-  readonly filling?: boolean;
-  readonly damaged?: readonly string[];
-}
-
 /** Damaged chains that are remembered as told. */
 const REMEMBERED = 100;
 
@@ -100,17 +94,14 @@ async function announce(
   now: { readonly filling?: boolean; readonly damaged?: string },
   isKnown: (told: Told) => boolean = () => false,
 ): Promise<void> {
-  const key = stateKey('witness', 'size');
-  const { pairs } = await readRange(runtime.store, { key }, runtime.stopped);
-  const document = pairs[0]?.value.json;
-  const told = isObject(document) && isObject(document['record']) ? (document['record'] as Told) : {};
+  const { told, pair } = await readTold(runtime);
   if (isKnown(told)) return;
   const { filling = told.filling ?? false } = now;
   const damaged = [...(told.damaged ?? []), ...(now.damaged === undefined ? [] : [now.damaged])].slice(-REMEMBERED);
   const event = { type, at: runtime.clock.now(), holder: runtime.sender.id, ...detail };
   await send(runtime, {
-    compare: [{ key, target: 'mod', is: '=', than: pairs[0]?.modRevision ?? 0 }],
-    success: [{ do: 'put', key, value: encode({ record: { filling, damaged }, events: [event] }) }],
+    compare: [{ key: WARNINGS_KEY, target: 'mod', is: '=', than: pair?.modRevision ?? 0 }],
+    success: [{ do: 'put', key: WARNINGS_KEY, value: encode({ record: { filling, damaged }, events: [event] }) }],
     failure: [],
   });
 }

@@ -59,6 +59,7 @@ export class WitnessWorker extends User {
     if (exported.finding !== undefined) this.fail(`the export does not verify: ${JSON.stringify(exported.finding)}`);
     if (this.random.chance(0.3)) await witness.trim();
     const { entries } = await witness.size();
+    await witness.warnings();
     const { length } = await witness.checkpoints();
     this.note(`${entries} entries, ${exported.entries} exported, checkpoint ${number} of ${length}`);
   }
