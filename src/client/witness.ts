@@ -6,6 +6,8 @@ import type { OwnEntry } from '../runtime/witness/log.ts';
 import { messagesOf } from './events.ts';
 import type { Requests } from './requests.ts';
 
+type Answered = Verification & { readonly isIntact: boolean; readonly revision: number };
+
 /** The record of every change, at a server. */
 export class RemoteWitness {
   readonly #requests: Requests;
@@ -22,7 +24,8 @@ export class RemoteWitness {
 
   /** What maintenance has warned of: a record that fills, chains that are damaged. */
   async warnings(): Promise<WitnessWarnings> {
-    return (await this.#get<{ warnings: WitnessWarnings }>('/v1/witness')).warnings;
+    const { warnings } = await this.#get<{ warnings?: WitnessWarnings }>('/v1/witness');
+    return warnings ?? { isFilling: false, damaged: [] };
   }
 
   /** The entries that fit, chain by chain, each chain in order. */
@@ -59,8 +62,10 @@ export class RemoteWitness {
   }
 
   /** Has the server read the whole record; `finding` names the first problem, if there is one. */
-  verify(): Promise<Verification> {
-    return this.#requests.ask({ method: 'GET', path: '/v1/witness/verify', waitMs: 60_000 });
+  async verify(): Promise<Verification> {
+    const asked = { method: 'GET', path: '/v1/witness/verify', waitMs: 60_000 } as const;
+    const { isIntact: _, revision: _revision, ...found } = await this.#requests.ask<Answered>(asked);
+    return found;
   }
 
   /** Checks the record, and seals it up to now, for administrators. */

@@ -46,7 +46,8 @@ export function openRemote(url: string, options: { readonly ttlMs?: number | und
     guards: remoteGuards(client, explained),
     children: remoteChildren(client),
     explain: (condition: Condition, _given: object, given: CheckOptions) => explained(client, condition, given),
-    eventsSince: (...given: Parameters<Signalbox['eventsSince']>) => eventsSince(client, ...given),
+    eventsSince: (...[pattern, at, listener, signal]: Parameters<Signalbox['eventsSince']>) =>
+      eventsSince(client, pattern, at, listener, signal),
   };
   return Promise.resolve(known('signalbox', parts, url) as unknown as Signalbox);
 }

@@ -28,7 +28,12 @@ export type Asking =
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
-  readonly will: readonly { readonly sign: Sign; readonly text: string }[];
+  /** As things are now: what changes while the question is open changes what is said. */
+  readonly will: (snapshot: Snapshot) => readonly { readonly sign: Sign; readonly text: string }[];
+  /** Why it cannot be meant any more; undefined as long as it can. */
+  readonly changed?: (snapshot: Snapshot) => string | undefined;
+  /** A token that has to be typed, and what becomes of what is granted meanwhile. */
+  readonly token?: { readonly meant: number; readonly note: string };
   readonly role: Role;
   readonly method: 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
@@ -39,6 +44,8 @@ export interface AskedDeed {
   readonly number?: { readonly field: string; readonly label: string; readonly now: number };
   /** What the button says. */
   readonly label: string;
+  /** What the other one says; “Leave it” if not given. */
+  readonly keep?: string;
   /** What is said when it is done. */
   readonly done: string;
 }

@@ -100,7 +100,7 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
 function resizing(of: Resource): AskedDeed {
   return {
     title: `Resize ${of.resource}?`,
-    will: [
+    will: () => [
       { sign: 'held', text: 'Nobody loses a slot: a capacity below what is in use takes effect as holders leave.' },
       { sign: 'clear', text: 'An event records the new capacity; so does the witness, where it is on.' },
     ],

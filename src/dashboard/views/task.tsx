@@ -11,7 +11,7 @@ import { At, Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { useRead } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
-import { ask, askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
+import { ask, askToRetry, claimedSince, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
 import { Blank } from './overview.tsx';
 
 export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
@@ -141,28 +141,33 @@ function Head({ task, snapshot, state }: { task: Task; snapshot: Snapshot; state
   );
 }
 
-function askAgain({ id }: Task, path: string): void {
+function askAgain(task: Task, path: string): void {
+  const { id, attempts } = task;
   ask({
     title: `Do task/${id} again?`,
-    will: [
+    changed: claimedSince(task),
+    will: () => [
       { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
       { sign: 'held', text: 'The next worker that can do it gets it.' },
     ],
-    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: {} },
+    ...{ role: 'worker', method: 'POST', path: `${path}/requeue`, body: { attempts } },
     ...{ label: 'Do it again', done: `task/${id} is pending again` },
   });
 }
 
-function askToTake({ id, owner, claimedAt }: Task, path: string): void {
+function askToTake(task: Task, path: string): void {
+  const { id, owner, claimedAt, token } = task;
   const had = claimedAt === null ? '' : `, which has had it since ${new Date(claimedAt).toLocaleTimeString()},`;
   ask({
     title: `Take task/${id} from its worker?`,
-    will: [
+    changed: claimedSince(task),
+    will: () => [
       { sign: 'danger', text: `${owner ?? 'Its owner'}${had} loses it: whatever it hands in later is refused.` },
       { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
       { sign: 'clear', text: 'An event records it with your reason.' },
     ],
-    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, body: { force: true }, reason: 'reason' },
+    ...{ role: 'administrator', method: 'POST', path: `${path}/release`, reason: 'reason' },
+    body: { force: true, ...(token !== null && { token }) },
     ...{ label: 'Take it back', done: `task/${id} was taken back` },
   });
 }

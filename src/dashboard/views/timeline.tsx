@@ -214,6 +214,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
     );
   };
   const finding = verified?.finding;
+  const asOf = Number(object(page)['revision'] ?? Infinity);
   return (
     <>
       <div class="note record">
@@ -232,7 +233,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
         </button>
       </div>
       {newestRecorded(page, MOST_RECORDED).map((one) => (
-        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} verified={verified} />
+        <RecordedRow key={`${one.seq} ${one.resource}`} of={one} standing={standingOf(one, asOf, verified)} />
       ))}
       {typeof object(page)['next'] === 'string' && (
         <p class="foot">Of the first 1,000 entries of the last 15 minutes</p>
@@ -243,8 +244,7 @@ function RecordOn({ now }: { now: number }): JSX.Element {
 
 const STANDING = { clear: 'verified', danger: 'does not verify', unknown: 'not verified' } as const;
 
-function RecordedRow({ of, verified }: { of: Recorded; verified: Verified | undefined }): JSX.Element {
-  const standing = standingOf(of, verified);
+function RecordedRow({ of, standing }: { of: Recorded; standing: keyof typeof STANDING }): JSX.Element {
   return (
     <div class="row recorded">
       <span class="faint num">

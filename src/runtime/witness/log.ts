@@ -23,6 +23,8 @@ import { said } from '../write/witnessed.ts';
 import { sendWitnessed } from '../write/write-once.ts';
 import { entriesIn, entryIn, pairsIn } from './chains.ts';
 import { chainOf, FILTER, fits, type WitnessFilter } from './filter.ts';
+import { warningsOf } from './warnings.ts';
+import type { WitnessWarnings } from '../../core/troubles.ts';
 import {
   configureRetention,
   RETENTION,

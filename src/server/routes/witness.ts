@@ -38,7 +38,7 @@ export const witness: readonly Operation[] = [
     answers: { 200: { description: 'The record as a whole.', schema: z.looseObject({ isOn: z.boolean() }) } },
     async run({ box }) {
       const isOn = await box.witness.isOn();
-      return ok({ isOn, warnings: await box.witness.warnings(), ...(isOn && { size: await box.witness.size() }) });
+      return ok({ isOn, ...(isOn && { size: await box.witness.size(), warnings: await box.witness.warnings() }) });
     },
   }),
   operation({
