@@ -105,7 +105,7 @@ describe('history', () => {
     const revisions = all.events.map(({ id }: Told) => Number(id.split('.')[0]));
     expect(revisions).toEqual([...revisions].sort((one, other) => one - other));
     const pages: Told[][] = [];
-    for (let before = ''; ; ) {
+    for (let before = ''; ;) {
       const { body } = await server.get(`/v1/history?limit=4${before}`);
       expect(body.events.length).toBeLessThanOrEqual(4);
       pages.unshift(body.events);

@@ -70,7 +70,8 @@ function lostTold(hold: SurveyedHold, { onStale }: Used): string {
 
 function troubled({ kind, subject, says, command, at }: Trouble): Row {
   const cells = [kind, `${subject}${says}; see: ${command}`];
-  const look = kind === 'filling' ? ({ mark: '◆', colour: 'yellow' } as const) : ({ mark: '✗', colour: 'red' } as const);
+  const look =
+    kind === 'filling' ? ({ mark: '◆', colour: 'yellow' } as const) : ({ mark: '✗', colour: 'red' } as const);
   return { id: `matter/${kind}`, ...look, cells, ...(at !== undefined && { since: at }) };
 }
 

@@ -45,9 +45,9 @@ describe('an answer that is older than what events have told', () => {
 
   it('changes no pipeline', () => {
     const state = applied(board(10, { pipelines: [pipeline('running')] }), [event('pipeline:done', 15)]);
-    expect(pipelineRead(state, pipelineIn(pipeline('running', { revision: 14 }), 0, NOW)).pipelines.get('x')?.state).toBe(
-      'done',
-    );
+    expect(
+      pipelineRead(state, pipelineIn(pipeline('running', { revision: 14 }), 0, NOW)).pipelines.get('x')?.state,
+    ).toBe('done');
   });
 
   it('brings back no member that has left', () => {

@@ -6,7 +6,12 @@ import type { Resource } from './types.ts';
 const NOW = 1_800_000_000_000;
 const since = new Date(NOW - 60_000).toISOString();
 
-const hold = (holder: string, token: number, more: object = {}): object => ({ holder, token, acquiredAt: since, ...more });
+const hold = (holder: string, token: number, more: object = {}): object => ({
+  holder,
+  token,
+  acquiredAt: since,
+  ...more,
+});
 const waiter = (holder: string, more: object = {}): object => ({ holder, since, ...more });
 
 function lock(holds: readonly object[], waiting: readonly object[] = []): Resource {

@@ -43,7 +43,8 @@ export function brokenBy({ holds, waiting, kind, capacity, isDrained }: Resource
 const MOST_NAMED = 5;
 
 function loses(hold: Hold, of: Resource, now: number): string {
-  const what = of.kind === 'semaphore' ? plural(hold.weight, 'slot') : hold.mode === 'shared' ? 'its share' : 'the hold';
+  const what =
+    of.kind === 'semaphore' ? plural(hold.weight, 'slot') : hold.mode === 'shared' ? 'its share' : 'the hold';
   const had = `${hold.holder} loses ${what}, token ${hold.token}, which it has had for ${duration(now - hold.acquiredAt)}.`;
   if (!hold.isStale) return `${had} If it runs under signalbox run, its command is stopped.`;
   return `${had} Its lease has ended: if its command still runs, signalbox cannot stop it from here.`;
@@ -56,7 +57,9 @@ export function willBreak(of: Resource, meant: number, now: number): readonly Wi
   const left = lose.length - MOST_NAMED;
   const stays = rest === 0 ? '' : ` ${rest} ${rest === 1 ? 'stays' : 'stay'} in the queue.`;
   const also =
-    others.length === 0 ? '' : ` So ${others.length === 1 ? 'does' : 'do'} ${plural(others.length, 'other')} behind it.`;
+    others.length === 0
+      ? ''
+      : ` So ${others.length === 1 ? 'does' : 'do'} ${plural(others.length, 'other')} behind it.`;
   const next =
     first !== undefined
       ? `${first.holder} gets it at once, with token ${of.token + 1}.${also}${stays}`

@@ -10,7 +10,21 @@ import { Dialog } from './overlay.tsx';
 import { SignalSign } from './signs.tsx';
 
 export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: AskedDeed }): JSX.Element {
-  const { title, will, changed, token, role, method, path, body, reason: reasonField, number, label, keep, done } = deed;
+  const {
+    title,
+    will,
+    changed,
+    token,
+    role,
+    method,
+    path,
+    body,
+    reason: reasonField,
+    number,
+    label,
+    keep,
+    done,
+  } = deed;
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState(number === undefined ? '' : String(number.now));
   const [typedToken, setTypedToken] = useState('');

@@ -24,7 +24,15 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
   const failed = of.phases.find(({ state }) => state === 'failed')?.name;
   const resume = (title: string, label: string, will: Will, body: Readonly<Record<string, unknown>>): void =>
     ask({
-      ...{ title, will: () => [...will, RECORDED], changed: movedOn(of), label, role: 'administrator', method: 'POST', body },
+      ...{
+        title,
+        will: () => [...will, RECORDED],
+        changed: movedOn(of),
+        label,
+        role: 'administrator',
+        method: 'POST',
+        body,
+      },
       ...{ path: `/v1${routeOf(`pipeline/${of.id}`)}/resume`, done: `pipeline/${of.id} goes on` },
     });
   const decide = (decision: 'rerun' | 'skip'): void =>
@@ -95,7 +103,8 @@ const RECORDED = { sign: 'clear', text: 'An event records it, with your token’
 function movedOn({ id, state, phase, isDriven }: Pipeline): (snapshot: Snapshot) => string | undefined {
   return (snapshot) => {
     const now = snapshot.state?.pipelines.get(id);
-    if (now === undefined || (now.state === state && now.phase === phase && now.isDriven === isDriven)) return undefined;
+    if (now === undefined || (now.state === state && now.phase === phase && now.isDriven === isDriven))
+      return undefined;
     const driven = now.isDriven ? `, and ${now.driver ?? 'another process'} drives it` : '';
     return `It has moved on since you opened this: it is ${now.state} at ${now.phase ?? 'its end'} now${driven}. Nothing was done.`;
   };
@@ -116,7 +125,10 @@ function askToCancel(asked: Pipeline): void {
           ? `${driver ?? 'Its driver'} stops the command of ${phase ?? 'its phase'} first; what it held becomes free.`
           : 'None of its commands runs; what it holds becomes free.';
       return [
-        { sign: 'danger', text: `It ends for good: ${left} of ${phases.length} phases are not done, and never will be.` },
+        {
+          sign: 'danger',
+          text: `It ends for good: ${left} of ${phases.length} phases are not done, and never will be.`,
+        },
         { sign: 'held', text: stops },
         RECORDED,
       ];

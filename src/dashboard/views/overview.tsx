@@ -116,9 +116,7 @@ function MatterRow({ matter, snapshot }: { matter: Matter; snapshot: Snapshot })
         )}
       </span>
       <span class="cost">{cost}</span>
-      <span class="age">
-        {since !== undefined && <Since at={since} />}
-      </span>
+      <span class="age">{since !== undefined && <Since at={since} />}</span>
       <button type="button" class="button" data-matter={key} onClick={onClick}>
         {breaks !== undefined && !mayBreak ? 'See lock' : action}
       </button>

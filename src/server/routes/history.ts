@@ -55,7 +55,8 @@ export const history: readonly Operation[] = [
       const most = limit ?? MOST_EVENTS;
       const { revision, compacted } = await box.health();
       const end: Place = before === undefined ? [revision + 1, 0] : placeOf(before);
-      if (end[0] > revision + 1) throw new Failure('invalid', `before is ${shown(before)}; expected the id of an event`);
+      if (end[0] > revision + 1)
+        throw new Failure('invalid', `before is ${shown(before)}; expected the id of an event`);
       const after = Math.max(0, end[0] - 1 - MOST_REVISIONS);
       const found: { readonly place: Place; readonly event: SignalboxEvent }[] = [];
       /** Something before the time that was asked for: earlier pages have nothing else. */

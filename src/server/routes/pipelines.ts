@@ -27,7 +27,8 @@ export const pipelines: readonly Operation[] = [
   operation({
     ...{ id: 'pipeline.show', method: 'get', path, tag, role: 'viewer', params },
     summary: 'Show a pipeline',
-    description: 'Its phases, what it waits for, and the end of what its commands printed, with every change up to `revision`.',
+    description:
+      'Its phases, what it waits for, and the end of what its commands printed, with every change up to `revision`.',
     answers: {
       200: {
         description: 'The pipeline.',
