@@ -127,6 +127,29 @@ describe.skipIf(!hasBrowser)('tasks', () => {
     expect(complaints).toEqual([]);
     await page.context().close();
   });
+
+  it('are taken back by administrators from the claim that they saw, and from no other', async () => {
+    await site.ask('POST', '/v1/tasks', { id: 'handed-on' });
+    const first = await claim('handed-on', 'agent:1');
+    const { page, complaints } = await visit(browser, site, { path: '/tasks/handed-on' });
+    await page.getByRole('button', { name: 'Take it back…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('agent:1').waitFor();
+    await dialog.getByLabel('Reason').fill('too slow');
+    await site.ask('POST', '/v1/tasks/handed-on/release', { token: first });
+    await claim('handed-on', 'agent:2');
+    await dialog.getByText('It has changed since you opened this').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Take it back' }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Take it back…' }).click();
+    await dialog.getByLabel('Reason').fill('still too slow');
+    const sent = page.waitForRequest((request) => request.url().endsWith('/release'));
+    await dialog.getByRole('button', { name: 'Take it back' }).click();
+    expect((await sent).postDataJSON()).toMatchObject({ force: true, token: expect.any(Number) });
+    await page.getByText('Ready to be claimed').waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
 });
 
 describe.skipIf(!hasBrowser)('members', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { applied, MOST_PIPELINES, MOST_TASKS } from './apply.ts';
 import { forgotten, membersRead, pipelineRead, taskRead, workRead } from './apply-tasks.ts';
+import { claimedSince, movedOn } from './expected.ts';
 import { mattersOf } from './needs.ts';
 import { boardIn, memberIn, pipelineIn, taskIn } from './read.ts';
 import type { Happening, State } from './types.ts';
@@ -86,6 +87,23 @@ describe('an event that was read already', () => {
     expect(after.pipelines.get('x')?.state).toBe('done');
     expect(after.counts.complete).toBe(1);
     expect(after.unread.size).toBe(0);
+  });
+});
+
+describe('what somebody was asked about', () => {
+  it('is over when the task has changed hands, and when the pipeline goes on without them', () => {
+    const held = board(10, { tasks: [task('running', { token: 9, owner: 'w1', attempts: 1 })] });
+    const asked = held.tasks.get('x')!;
+    expect(claimedSince(asked, held)).toBeUndefined();
+    const handed = applied(held, [
+      event('task:released', 11, { attempts: 0 }),
+      event('task:claimed', 12, { token: 12, holder: 'w2', attempts: 1 }),
+    ]);
+    expect(claimedSince(asked, handed)).toContain('it is running now, with w2. Nothing was done');
+    const left = board(10, { pipelines: [pipeline('running', { isDriven: false })] });
+    const line = left.pipelines.get('x')!;
+    expect(movedOn(line, left)).toBeUndefined();
+    expect(movedOn(line, applied(left, [event('pipeline:resumed', 11)]))).toContain('another process drives it');
   });
 });
 

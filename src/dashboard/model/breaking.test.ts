@@ -44,7 +44,7 @@ describe('the break of a lock', () => {
     expect(text).toContain('1 that got it since you opened this keep it');
     expect(text).not.toContain('b loses');
     expect(text).toContain('Nobody gets it yet. 1 stays in the queue.');
-    expect(ifItChanges(of)).toContain('What is granted after it stays');
+    expect(ifItChanges(of)).toContain('What is granted later stays');
   });
 
   it('lets all readers in that stand at the head of the queue', () => {

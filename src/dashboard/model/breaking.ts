@@ -93,5 +93,5 @@ export function ifItChanges({ kind, holds }: Resource): string {
   const isOne = kind === 'lock' && holds.every(({ mode }) => mode === 'exclusive');
   return isOne
     ? 'If it changes hands before you confirm, nothing happens: the token no longer fits.'
-    : 'Everything up to this token is ended. What is granted after it stays, also if that is before you confirm.';
+    : 'Everything granted up to this token is ended. What is granted later stays, even while this question is open.';
 }

@@ -1,6 +1,7 @@
 /** Resume and cancel, for administrators; a server that runs no commands cannot resume. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import { movedOn } from '../model/expected.ts';
 import { routeOf } from '../model/needs.ts';
 import { shortened } from '../model/text.ts';
 import type { Pipeline } from '../model/types.ts';
@@ -98,17 +99,6 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
 }
 
 const RECORDED = { sign: 'clear', text: 'An event records it, with your token’s name.' } as const;
-
-/** To resume is meant for the state in which it stands. */
-function movedOn({ id, state, phase, isDriven }: Pipeline): (snapshot: Snapshot) => string | undefined {
-  return (snapshot) => {
-    const now = snapshot.state?.pipelines.get(id);
-    if (now === undefined || (now.state === state && now.phase === phase && now.isDriven === isDriven))
-      return undefined;
-    const driven = now.isDriven ? `, and ${now.driver ?? 'another process'} drives it` : '';
-    return `It has moved on since you opened this: it is ${now.state} at ${now.phase ?? 'its end'} now${driven}. Nothing was done.`;
-  };
-}
 
 /** To cancel is meant whatever phase it has reached; what it stops is told as it is now. */
 function askToCancel(asked: Pipeline): void {

@@ -1,11 +1,11 @@
 /** What pages of tasks, pipelines and members have in common. */
 import type { JSX } from 'preact';
+import { claimedSince } from '../model/expected.ts';
 import { shortened, visible } from '../model/text.ts';
 import { clock, exact } from '../model/time.ts';
 import type { Happening, Task } from '../model/types.ts';
 import { shownText } from '../model/work.ts';
 import { routeOf } from '../model/needs.ts';
-import type { Snapshot } from '../live/store.ts';
 import { type AskedDeed, show } from './app.ts';
 import { Name, Panel } from './parts.tsx';
 import { type Sign, SignalSign } from './signs.tsx';
@@ -58,21 +58,12 @@ export function ask(deed: AskedDeed): void {
   show({ kind: 'ask', asking: { kind: 'deed', deed } });
 }
 
-/** What is asked about a task is meant for its present attempt: one that was claimed since is another matter. */
-export function claimedSince({ id, attempts, status }: Task): (snapshot: Snapshot) => string | undefined {
-  return ({ state }) => {
-    const now = state?.tasks.get(id);
-    if (now === undefined || (now.attempts === attempts && now.status === status)) return undefined;
-    return `It has changed since you opened this: it is ${now.status} now${now.owner === null ? '' : `, with ${now.owner}`}. Nothing was done.`;
-  };
-}
-
 export function askToRetry(task: Task): void {
   const { id, failures, losses, reason, attempts } = task;
   const why = reason === null ? '' : ` It failed last because: ${shortened(reason, 200)}.`;
   ask({
     title: `Retry task/${id}?`,
-    changed: claimedSince(task),
+    changed: ({ state }) => claimedSince(task, state),
     will: () => [
       { sign: 'pending', text: `It becomes pending again, with all its retries.${why}` },
       { sign: 'held', text: 'The next worker that can do it gets it, perhaps at once.' },

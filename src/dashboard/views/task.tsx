@@ -1,6 +1,7 @@
 /** One task: who has it, what it waits for, what it was given and what came of it. */
 import type { JSX } from 'preact';
 import type { Snapshot } from '../live/store.ts';
+import { claimedSince } from '../model/expected.ts';
 import { routeOf } from '../model/needs.ts';
 import { visible } from '../model/text.ts';
 import { count, duration } from '../model/time.ts';
@@ -11,7 +12,7 @@ import { At, Deed, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
 import { usePast } from '../ui/past.ts';
 import { useRead } from '../ui/reading.ts';
 import { SignalSign } from '../ui/signs.tsx';
-import { ask, askToRetry, claimedSince, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
+import { ask, askToRetry, Events, Printed, TASK_SIGN, TaskRow } from '../ui/work-parts.tsx';
 import { Blank } from './overview.tsx';
 
 export function OneTask({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
@@ -145,7 +146,7 @@ function askAgain(task: Task, path: string): void {
   const { id, attempts } = task;
   ask({
     title: `Do task/${id} again?`,
-    changed: claimedSince(task),
+    changed: ({ state }) => claimedSince(task, state),
     will: () => [
       { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
       { sign: 'held', text: 'The next worker that can do it gets it.' },
@@ -160,7 +161,7 @@ function askToTake(task: Task, path: string): void {
   const had = claimedAt === null ? '' : `, which has had it since ${new Date(claimedAt).toLocaleTimeString()},`;
   ask({
     title: `Take task/${id} from its worker?`,
-    changed: claimedSince(task),
+    changed: ({ state }) => claimedSince(task, state),
     will: () => [
       { sign: 'danger', text: `${owner ?? 'Its owner'}${had} loses it: whatever it hands in later is refused.` },
       { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
