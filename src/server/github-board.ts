@@ -12,29 +12,29 @@ export interface BoardView {
   readonly asOf: number | null;
   /** Why what is shown may be old: GitHub could not be asked. */
   readonly trouble: string | null;
+  /** How often GitHub is asked: to look again sooner shows the same. */
+  readonly everyMs: number;
   readonly locks: readonly LockedIssue[];
 }
 
-export const NO_BOARD: BoardView = { repository: null, asOf: null, trouble: null, locks: [] };
 const FRESH_MS = 15_000;
+export const NO_BOARD: BoardView = { repository: null, asOf: null, trouble: null, everyMs: FRESH_MS, locks: [] };
 
 export class GitHubBoard {
-  readonly #repository: string;
   readonly #locks: Pick<LockManager, 'listLocks'>;
   readonly #clock: Clock;
   #view: BoardView;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
 
-  constructor(repository: string, locks: Pick<LockManager, 'listLocks'>, clock: Clock) {
-    this.#repository = repository;
+  constructor(repository: string, locks: Pick<LockManager, 'listLocks'>, clock: Clock, everyMs = FRESH_MS) {
     this.#locks = locks;
     this.#clock = clock;
-    this.#view = { ...NO_BOARD, repository };
+    this.#view = { ...NO_BOARD, repository, everyMs };
   }
 
   async look(): Promise<BoardView> {
-    if (this.#clock.monotonic() - this.#askedAt >= FRESH_MS) {
+    if (this.#clock.monotonic() - this.#askedAt >= this.#view.everyMs) {
       this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     }
     await this.#asking;
@@ -44,7 +44,7 @@ export class GitHubBoard {
   async #ask(): Promise<void> {
     try {
       const locks = await this.#locks.listLocks();
-      this.#view = { repository: this.#repository, asOf: this.#clock.now(), trouble: null, locks };
+      this.#view = { ...this.#view, asOf: this.#clock.now(), trouble: null, locks };
     } catch (error) {
       this.#view = { ...this.#view, trouble: (error as Error).message };
     }

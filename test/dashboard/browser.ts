@@ -2,6 +2,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { existsSync } from 'node:fs';
 import { open, type Signalbox } from 'signalbox';
+import type { GitHubBoard } from '../../src/server/github-board.ts';
 import { listen, type Listening, serverOf } from '../../src/server/index.ts';
 
 export const CHROMIUM = '/usr/bin/chromium';
@@ -33,9 +34,9 @@ export class Site {
     this.#listening = listening;
   }
 
-  static async on(url = 'memory:'): Promise<Site> {
+  static async on(url = 'memory:', github?: GitHubBoard): Promise<Site> {
     const box = await open(url);
-    return new Site(box, await serve(box, 0));
+    return new Site(box, await serve(box, 0, github));
   }
 
   get url(): string {
@@ -77,8 +78,9 @@ export class Site {
   }
 }
 
-async function serve(box: Signalbox, port: number): Promise<Listening> {
-  return listen(serverOf(box, { localToken: LOCAL }), { port, host: '127.0.0.1' });
+async function serve(box: Signalbox, port: number, github?: GitHubBoard): Promise<Listening> {
+  const server = serverOf(box, { localToken: LOCAL, ...(github !== undefined && { github }) });
+  return listen(server, { port, host: '127.0.0.1' });
 }
 
 export interface Visit {

@@ -58,7 +58,8 @@ it('many look, and GitHub is asked once in 15 s; what it said last stays when it
   isAway = true;
   await clock.advance(15_000);
   expect(await board.look()).toEqual({
-    ...{ repository: 'a/b', asOf: since, trouble: 'GitHub does not answer', locks: [] },
+    ...{ repository: 'a/b', asOf: since, trouble: 'GitHub does not answer' },
+    ...{ everyMs: 15_000, locks: [] },
   });
   expect(asked).toBe(2);
 });

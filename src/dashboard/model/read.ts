@@ -30,6 +30,9 @@ function text(value: unknown, otherwise = ''): string {
   return typeof value === 'string' ? value : otherwise;
 }
 
+/** For what is read elsewhere. */
+export { number as numberIn, text as textIn };
+
 function textOrNull(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }

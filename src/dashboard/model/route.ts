@@ -9,6 +9,7 @@ export const VIEWS = [
   'members',
   'timeline',
   'deadlocks',
+  'github',
 ] as const;
 export type View = (typeof VIEWS)[number];
 

@@ -14,13 +14,18 @@ interface Station {
   readonly view: View;
   readonly label: string;
   readonly count: (snapshot: Snapshot) => number | undefined;
+  /** Pages that are reached from it. */
+  readonly also?: View;
   /** The routes of matters that belong to it begin with this. */
   readonly path: string;
 }
 
 const STATIONS: readonly Station[] = [
   { view: 'overview', label: 'Overview', path: '-', count: () => undefined },
-  { view: 'locks', label: 'Locks', path: '/locks/', count: ({ state }) => state && countsOf(state, 'lock').all },
+  {
+    ...{ view: 'locks', label: 'Locks', path: '/locks/', also: 'github' },
+    count: ({ state }) => state && countsOf(state, 'lock').all,
+  },
   {
     ...{ view: 'semaphores', label: 'Semaphores', path: '/semaphores/' },
     count: ({ state }) => state && countsOf(state, 'semaphore').all,
@@ -196,12 +201,17 @@ function SideLine({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   return (
     <aside class="side">
       <nav aria-label="Views">
-        {STATIONS.map(({ view, label, path, count: counted }) => {
+        {STATIONS.map(({ view, also, label, path, count: counted }) => {
           const number = counted(snapshot);
           const alarms = alarmsOf(all, path);
           const isMild = alarms.every(({ aspect }) => aspect === 'caution');
           return (
-            <a key={view} class="station" href={`#/${view}`} aria-current={route.view === view ? 'page' : undefined}>
+            <a
+              key={view}
+              class="station"
+              href={`#/${view}`}
+              aria-current={route.view === view || route.view === also ? 'page' : undefined}
+            >
               {label}
               {number !== undefined && <span class="count num">{count(number)}</span>}
               {alarms.length > 0 && (

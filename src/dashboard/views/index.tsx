@@ -3,6 +3,7 @@ import type { FunctionComponent } from 'preact';
 import type { Snapshot } from '../live/store.ts';
 import type { View } from '../model/route.ts';
 import { OneDeadlock } from './deadlock.tsx';
+import { OneIssue } from './github.tsx';
 import { OneLock } from './lock.tsx';
 import { Locks } from './locks.tsx';
 import { OneMember } from './member.tsx';
@@ -29,5 +30,6 @@ export const ROUTES: Readonly<Record<View, Route>> = {
   pipelines: { list: Pipelines, one: OnePipeline },
   members: { list: Members, one: OneMember },
   timeline: { list: Timeline },
+  github: { list: Locks, one: OneIssue },
   deadlocks: { list: Overview, one: OneDeadlock },
 };

@@ -12,6 +12,8 @@ import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { Nothing, Panel } from '../ui/parts.tsx';
 import { useSteadyOrder } from '../ui/steady.ts';
 import { NARROW_TRACK_HEIGHT, TRACK_HEIGHT, TrackHeads, TrackRow } from '../ui/track.tsx';
+import { useGitHub } from '../ui/github.ts';
+import { LockedIssues } from './github.tsx';
 import { Blank } from './overview.tsx';
 
 const ORDER_WORDS: Readonly<Record<Order, string>> = { need: 'Needs you first', name: 'Name', held: 'Longest held' };
@@ -22,20 +24,28 @@ const STATES: readonly (readonly [string, string])[] = [
   ['free', 'Free'],
   ['lost', 'Lost'],
 ];
+const PLACES: readonly (readonly [string, string])[] = [
+  ['', 'Everywhere'],
+  ['store', 'In the store'],
+  ['github', 'On GitHub'],
+];
 /** Below so many, the list itself is the map. */
 const MAP_FROM = 60;
 
 export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const { state, route } = snapshot;
   const isNarrow = useNarrow();
-  const { q = '', is = '', sort = 'need' } = route.filters;
+  const { q = '', is = '', sort = 'need', where = '' } = route.filters;
   const order = ORDERS.includes(sort as Order) ? (sort as Order) : 'need';
   const filter: Filter = { kind: 'lock', text: q, is };
   const rows = useSteadyOrder(snapshot, (of) => matching(of, filter), order, `${q} ${is}`);
+  const github = useGitHub(snapshot);
   useEffect(() => () => connection.see([]), []);
   if (state === undefined) return <Blank />;
   const { all, held, queued, lost } = countsOf(state, 'lock');
   const isFiltered = q !== '' || is !== '';
+  const follows = github !== undefined && github.repository !== null;
+  const isOnlyGitHub = follows && (where === 'github' || all === 0);
   return (
     <>
       <div class="head">
@@ -44,6 +54,7 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <div class="under num">
             {count(all)} · {count(held)} held · {count(queued)} with a queue
             {lost > 0 && <span class="red strong">· {count(lost)} lost</span>}
+            {follows && <span>· {count(github.locks.length)} on GitHub</span>}
           </div>
         </div>
         <div class="deeds">
@@ -54,7 +65,30 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           />
         </div>
       </div>
-      {all === 0 ? (
+      {all >= MAP_FROM && !isOnlyGitHub && (
+        <Panel title="Block map" aside="one cell per lock, in name order" more={<MapLegend />}>
+          <div class="inside">
+            <BlockMap state={state} />
+          </div>
+        </Panel>
+      )}
+      {(all > 0 || follows) && (
+        <div class="tools spaced">
+          <input
+            class="field"
+            type="text"
+            data-filter
+            aria-label="Filter by name, holder or token"
+            placeholder="Name, holder or token (F)"
+            value={q}
+            onInput={(event) => address.filter({ q: event.currentTarget.value })}
+          />
+          <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
+          {follows && all > 0 && <Choices of={PLACES} now={where} set={(one) => address.filter({ where: one })} />}
+        </div>
+      )}
+      {follows && where !== 'store' && <LockedIssues of={github} filter={{ text: q, is }} isAlone={isOnlyGitHub} />}
+      {isOnlyGitHub ? null : all === 0 ? (
         <Panel title="Locks">
           <Nothing title="No lock yet" command="signalbox run --lock main-branch -- sleep 60">
             A lock is there as soon as somebody asks for it, and stays in the list when it is free. Hold one while a
@@ -63,25 +97,6 @@ export function Locks({ snapshot }: { snapshot: Snapshot }): JSX.Element {
         </Panel>
       ) : (
         <>
-          {all >= MAP_FROM && (
-            <Panel title="Block map" aside="one cell per lock, in name order" more={<MapLegend />}>
-              <div class="inside">
-                <BlockMap state={state} />
-              </div>
-            </Panel>
-          )}
-          <div class="tools spaced">
-            <input
-              class="field"
-              type="text"
-              data-filter
-              aria-label="Filter by name, holder or token"
-              placeholder="Name, holder or token (F)"
-              value={q}
-              onInput={(event) => address.filter({ q: event.currentTarget.value })}
-            />
-            <Choices of={STATES} now={is} set={(one) => address.filter({ is: one })} />
-          </div>
           <section class="panel" aria-label="Locks">
             <TrackHeads />
             <WindowedList

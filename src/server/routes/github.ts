@@ -8,6 +8,7 @@ const board = z.object({
   repository: z.string().nullable().describe('`owner/name`; null if the server follows no repository.'),
   asOf: z.number().nullable().describe('When GitHub was asked, in milliseconds since 1970.'),
   trouble: z.string().nullable().describe('Why GitHub could not be asked since.'),
+  everyMs: z.number().describe('How often GitHub is asked: to look again sooner shows the same.'),
   locks: z.array(anyObject),
 });
 

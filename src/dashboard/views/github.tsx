@@ -1,0 +1,247 @@
+/** Locks on GitHub Issues: listed with the locks of the store, and a page for each. Workers take them on GitHub itself. */
+import type { JSX } from 'preact';
+import type { Snapshot } from '../live/store.ts';
+import { type GitHubLock, type GitHubLocks, matchingIssues } from '../model/github.ts';
+import { shortened } from '../model/text.ts';
+import { clock, count, duration, exact, plural } from '../model/time.ts';
+import { address, copy } from '../ui/app.ts';
+import { useGitHub } from '../ui/github.ts';
+import { CommandLine, Name, Nothing, Panel, Since } from '../ui/parts.tsx';
+import { SignalSign } from '../ui/signs.tsx';
+import { Blank } from './overview.tsx';
+import { shellWord } from './lock.tsx';
+
+/** So many are listed above the locks of the store; the filter shows all. */
+const FEW = 8;
+
+interface IssuesProps {
+  readonly of: GitHubLocks;
+  readonly filter: { readonly text: string; readonly is: string };
+  /** Nothing else is shown. */
+  readonly isAlone: boolean;
+}
+
+export function LockedIssues({ of, filter, isAlone }: IssuesProps): JSX.Element {
+  const found = matchingIssues(of, filter);
+  const shown = isAlone ? found : found.slice(0, FEW);
+  return (
+    <Panel title="On GitHub" aside={<AsOf of={of} />} class="spaced">
+      {of.trouble !== null && <Trouble of={of} />}
+      {shown.length > 0 && (
+        <div class="heads tracks" aria-hidden="true">
+          <span>Issue</span>
+          <span class="line">
+            <span class="block-head">In the section</span>
+            <span>Title</span>
+          </span>
+          <span class="right">Renewed</span>
+          <span class="right">Token</span>
+        </div>
+      )}
+      <div role="list" aria-label="Locks on GitHub">
+        {shown.map((one) => (
+          <div role="listitem" key={one.issue}>
+            <IssueRow of={one} />
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && of.locks.length > 0 && (
+        <p class="inside soft">None of {plural(of.locks.length, 'locked issue')} matches.</p>
+      )}
+      {of.locks.length === 0 && of.asOf !== null && (
+        <Nothing title="No issue is locked" command="signalbox github run 42 --worker agent:7 -- ./fix.sh">
+          A worker has an issue of this repository to itself while it holds its lock. Take one while a command runs:
+        </Nothing>
+      )}
+      {found.length > shown.length && (
+        <p class="foot">
+          <button type="button" class="button small" onClick={() => address.filter({ where: 'github' })}>
+            Show all {count(found.length)}
+          </button>
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function AsOf({ of: { repository, asOf, everyMs } }: { of: GitHubLocks }): JSX.Element {
+  return (
+    <>
+      <bdi>{shortened(repository ?? '', 80)}</bdi>
+      {asOf === null ? (
+        ' · not read yet'
+      ) : (
+        <>
+          {' '}
+          · as of <time title={exact(asOf)}>{clock(asOf)}</time>, read each {duration(everyMs)}
+        </>
+      )}
+    </>
+  );
+}
+
+function Trouble({ of: { trouble, asOf } }: { of: GitHubLocks }): JSX.Element {
+  return (
+    <p class="note" role="status">
+      <SignalSign is="caution" label="" />
+      <span>
+        GitHub could not be asked{asOf === null ? '' : `, so this is how it was at ${clock(asOf)}`}:{' '}
+        <bdi>{shortened(trouble ?? '', 300)}</bdi>. The locks themselves go on: workers renew them on GitHub.
+      </span>
+    </p>
+  );
+}
+
+function IssueRow({ of }: { of: GitHubLock }): JSX.Element {
+  return (
+    <a class="row tracks" href={`#/github/${of.issue}`} data-row={`github/${of.issue}`}>
+      <span class="line">
+        <SignalSign is={of.isStale ? 'caution' : 'held'} label={of.isStale ? 'not renewed in time' : 'held'} />
+        <span class="mono">#{of.issue}</span>
+      </span>
+      <span class="track railless">
+        <span class={`block ${of.isStale ? 'lost' : ''}`}>
+          <span class="cut">
+            <Name of={of.worker} />
+          </span>
+          {of.since !== null && <Since at={of.since} />}
+        </span>
+        <span class="cut soft">{of.title === null ? '' : <Name of={of.title} />}</span>
+      </span>
+      <span class="right">
+        {of.renewedAt === null ? (
+          <span class="faint">–</span>
+        ) : (
+          <Since at={of.renewedAt} class={of.isStale ? 'amber strong' : ''} />
+        )}
+      </span>
+      <span class="right mono faint token">{count(of.token)}</span>
+    </a>
+  );
+}
+
+export function OneIssue({ snapshot, name }: { snapshot: Snapshot; name: string }): JSX.Element {
+  const of = useGitHub(snapshot);
+  if (of === undefined) return <Blank />;
+  const one = of.locks.find(({ issue }) => String(issue) === name);
+  const repository = of.repository ?? '';
+  const word = one === undefined ? 'Free' : one.isStale ? 'Held, not renewed in time' : 'Held';
+  return (
+    <>
+      <div class="head">
+        <SignalSign is={one === undefined ? 'clear' : one.isStale ? 'caution' : 'held'} size={22} label="" />
+        <div class="grow">
+          <h1>
+            <Name of={name} kind="github" />
+          </h1>
+          <div class="under">
+            <span class={one?.isStale === true ? 'amber strong' : ''}>{word}</span>
+            <span class="faint">·</span>
+            <AsOf of={of} />
+          </div>
+        </div>
+        <div class="deeds">
+          <button type="button" class="button" onClick={() => void copy(address.link, 'Link')}>
+            Copy link
+          </button>
+        </div>
+      </div>
+      {of.repository === null ? (
+        <Panel title="On GitHub">
+          <Nothing title="This server follows no repository" command="signalbox serve --github owner/name">
+            Started like this, it lists the locked issues of a repository:
+          </Nothing>
+        </Panel>
+      ) : (
+        <>
+          {of.trouble !== null && <Trouble of={of} />}
+          <div class="grid">
+            {one === undefined ? <FreeIssue name={name} /> : <IssueFacts of={one} />}
+            <NextSteps of={one} name={name} repository={repository} />
+          </div>
+        </>
+      )}
+    </>
+  );
+}
+
+function FreeIssue({ name }: { name: string }): JSX.Element {
+  return (
+    <Panel class="w6" title="This hold">
+      <p class="inside soft">
+        Nobody holds issue #{shortened(name, 20)}, or GitHub has not told this server yet. What was before is on the
+        issue: each worker leaves a comment.
+      </p>
+    </Panel>
+  );
+}
+
+function IssueFacts({ of }: { of: GitHubLock }): JSX.Element {
+  const facts: readonly (readonly [string, JSX.Element | string])[] = [
+    ...(of.title === null ? [] : [['Title', shortened(of.title, 300)] as const]),
+    ['Worker', <Name of={of.worker} />],
+    ['Node', of.node === '' ? '–' : <Name of={of.node} />],
+    ['Account', of.login === null ? 'none is assigned' : <Name of={of.login} />],
+    ['Token', <span class="mono">{count(of.token)}</span>],
+    ...(of.since === null ? [] : [['Claimed', <time title={exact(of.since)}>{clock(of.since)}</time>] as const]),
+    [
+      'Renewed',
+      of.renewedAt === null ? (
+        '–'
+      ) : (
+        <>
+          <Since at={of.renewedAt} /> ago
+        </>
+      ),
+    ],
+    ...of.task.map(([what, is]) => [what, shortened(is, 300)] as const),
+  ];
+  return (
+    <Panel class="w6" title="This hold">
+      <div class="inside">
+        <dl class="facts">
+          {facts.map(([what, is]) => [
+            <dt key={what}>{what}</dt>,
+            <dd key={`${what} is`}>
+              <bdi>{is}</bdi>
+            </dd>,
+          ])}
+        </dl>
+      </div>
+    </Panel>
+  );
+}
+
+interface NextProps {
+  readonly of: GitHubLock | undefined;
+  readonly name: string;
+  readonly repository: string;
+}
+
+function NextSteps({ of, name, repository }: NextProps): JSX.Element {
+  const at = `--repo ${shellWord(repository)}`;
+  const strategy = of?.isStale === true ? ' --strategy steal-stale' : '';
+  return (
+    <Panel
+      class="w6"
+      title={of === undefined ? 'Take it' : 'What next'}
+      aside="on GitHub itself, not through this server"
+    >
+      <div class="inside stack">
+        {of !== undefined && (
+          <p class="soft">
+            {of.isStale
+              ? 'The holder has not renewed it in time. It keeps the issue until another worker takes it over:'
+              : 'The holder renews it on GitHub. Whoever wants it next stands in line on the issue:'}
+          </p>
+        )}
+        {of !== undefined && !of.isStale && (
+          <CommandLine>{`signalbox github queue ${shellWord(name)} ${at}`}</CommandLine>
+        )}
+        {(of === undefined || of.isStale) && (
+          <CommandLine>{`signalbox github run ${shellWord(name)} ${at} --worker agent:7${strategy} -- ./fix.sh`}</CommandLine>
+        )}
+      </div>
+    </Panel>
+  );
+}
