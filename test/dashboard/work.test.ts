@@ -1,12 +1,10 @@
 // Tasks, pipelines and members in a real browser: live, by role, with hostile names, and by the rules of axe.
 
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { hasBrowser, launch, PHONE, Site, visit, WIDE } from './browser.ts';
+import { isTooWide, violations } from './rules.ts';
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const HOSTILE = '<img src=x onerror=alert(1)>';
 
 let browser: Browser;
@@ -63,22 +61,6 @@ async function runPipeline(): Promise<{ readonly running: Promise<unknown> }> {
   const isBlocked = async (): Promise<boolean> => (await site.box.pipelines.show('release-7'))?.state === 'blocked';
   await vi.waitUntil(isBlocked, { timeout: 60_000, interval: 50 });
   return { running };
-}
-
-interface Violation {
-  readonly id: string;
-  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
-}
-
-async function violations(page: Page): Promise<readonly string[]> {
-  // Evaluated by the debugger, which the page's own policy does not bind.
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() =>
-    (window as unknown as { axe: { run(): Promise<{ violations: readonly Violation[] }> } }).axe.run(),
-  );
-  return found.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`),
-  );
 }
 
 const column = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
@@ -195,7 +177,7 @@ describe.skipIf(!hasBrowser)('axe finds nothing', () => {
       await page.goto(`${site.url}/#${view}`);
       await page.locator('main h1').first().waitFor({ state: 'attached' });
       found.push(...(await violations(page)).map((one) => `${view} ${one}`));
-      if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) found.push(`${view} is wide`);
+      if (await isTooWide(page)) found.push(`${view} is wide`);
     }
     expect(found).toEqual([]);
     expect(complaints.filter((one) => !one.includes('404'))).toEqual([]);

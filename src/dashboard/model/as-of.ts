@@ -15,6 +15,12 @@ export function revisionOf(id: string): number {
   return Number(id.split('.', 1)[0]) || 0;
 }
 
+/** Which of two events came first; below 0 if it is the one. */
+export function inOrder(one: string, other: string): number {
+  const place = (id: string): number => Number(id.slice(id.indexOf('.') + 1)) || 0;
+  return revisionOf(one) - revisionOf(other) || place(one) - place(other);
+}
+
 /** Whether an answer is older than what events have told since. */
 export function isOutdated(answer: Pick<AsOf, 'revision'>, known: Pick<AsOf, 'revision'> | undefined): boolean {
   return known !== undefined && known.revision > answer.revision;
