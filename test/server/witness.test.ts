@@ -33,14 +33,14 @@ describe('the witness over HTTP', () => {
       const { body: page } = await damaged.get('/v1/witness/entries?resource=lock/bad');
       expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: true });
       expect((await damaged.get('/v1/witness/verify')).body.revision).toBeGreaterThanOrEqual(page.revision);
-      expect((await damaged.get('/v1/board')).body.witness).toEqual({ isFilling: false, damaged: [] });
+      expect((await damaged.get('/v1/board')).body.troubles).toEqual([]);
       const { pairs } = await readRange(store, { ...prefixed('witness/lock/bad/'), limit: 1 });
       await store.transaction(always([{ do: 'put', key: pairs[0]?.key ?? '', value: Value.text('no entry') }]));
       await damaged.box.witness.configure({ mostEntries: 2, checkpointMs: 0 });
       await damaged.box.maintain();
       expect((await damaged.get('/v1/witness/verify')).body).toMatchObject({ isIntact: false });
       for (const path of ['/v1/board', '/v1/board?holds=false']) {
-        expect((await damaged.get(path)).body.witness).toMatchObject({ damaged: ['lock/bad'] });
+        expect((await damaged.get(path)).body.troubles).toMatchObject([{ kind: 'damaged', subject: 'lock/bad' }]);
       }
     } finally {
       await damaged.close();

@@ -121,7 +121,7 @@ export function workRead(state: State, work: State): State {
   };
   return {
     ...state,
-    ...{ workRevision: revision, tasks, counts, pipelines, malformed: work.malformed, witness: work.witness },
+    ...{ workRevision: revision, tasks, counts, pipelines, troubles: work.troubles },
     ...(hasMembers && { members: work.members, coordinator: work.coordinator, membersRevision: revision }),
     unread: new Set([...state.unread].filter(isUnread)),
   };

@@ -158,8 +158,11 @@ describe('what no event tells', () => {
       state,
       board(11, {
         pipelines: [pipeline('running', { isDriven: false })],
-        malformed: [{ key: 'records/lock/main', why: 'its record is 7' }],
-        witness: { isFilling: true, damaged: ['lock/main'], at: NOW },
+        troubles: [
+          { kind: 'filling', key: 'f', subject: 'The record', says: ' fills', command: 'signalbox witness export' },
+          { kind: 'unreadable', key: 'u', subject: 'a key', says: ' cannot be read', command: 'signalbox doctor' },
+          { kind: 'damaged', key: 'd', subject: 'lock/main', says: ': …', command: 'signalbox witness verify' },
+        ],
       }),
     );
     expect(mattersOf(after, NOW).map(({ kind, copies }) => `${kind} ${copies ?? ''}`)).toEqual([

@@ -1,8 +1,7 @@
 /** What needs a person, worst first; and whether a resource looks free, held, shared, waited for too long, or lost. */
-import { type Trouble, troublesOf } from '../../core/troubles.ts';
 import { usualWait } from './rates.ts';
 import { duration } from './time.ts';
-import type { Deadlock, Hold, Pipeline, Resource, State, Waiter } from './types.ts';
+import type { Deadlock, Hold, Pipeline, Resource, State, Trouble, Waiter } from './types.ts';
 
 /** A wait is long when it exceeds both a floor and a multiple of the usual. */
 export const LONG_WAIT_MS = 60_000;
@@ -165,7 +164,7 @@ export function mattersOf(state: State, now: number, dismissed: ReadonlySet<stri
   for (const one of state.resources.values()) {
     if (one.waiting.length > 0 || one.onStale === 'alert') add(matterOf(state, one, now));
   }
-  for (const one of troublesOf(state.malformed, state.witness)) add(troubleMatter(one));
+  for (const one of state.troubles) add(troubleMatter(one));
   for (const one of state.pipelines.values()) add(pipelineMatter(one, now));
   for (const one of state.deadlocks) if (now - one.at < DEADLOCK_MS) add(deadlockMatter(one));
   return found

@@ -13,6 +13,7 @@ import type {
   State,
   Task,
   TaskStatus,
+  Trouble,
   Waiter,
 } from './types.ts';
 
@@ -210,6 +211,18 @@ export function memberIn(value: unknown): Member {
   };
 }
 
+const TROUBLES: readonly string[] = ['unreadable', 'damaged', 'filling'];
+
+function troubleIn(value: unknown): Trouble {
+  const json = object(value);
+  const kind = text(json['kind']);
+  return {
+    kind: (TROUBLES.includes(kind) ? kind : 'unreadable') as Trouble['kind'],
+    ...{ key: text(json['key']), subject: text(json['subject']), says: text(json['says']) },
+    ...{ command: text(json['command'], 'signalbox doctor'), at: numberOrNull(json['at']) ?? undefined },
+  };
+}
+
 function countsIn(value: unknown): Counts {
   const json = object(value);
   const of = (name: TaskStatus): number => number(json[name]);
@@ -233,7 +246,6 @@ export function boardIn(value: unknown): State {
   add('semaphore', json['semaphores']);
   const store = object(json['store']);
   const token = object(json['token']);
-  const witness = object(json['witness']);
   const role = text(token['role'], 'viewer');
   return {
     revision,
@@ -253,14 +265,7 @@ export function boardIn(value: unknown): State {
     ),
     members: new Map(items(json['members']).map((one) => [text(object(one)['id']), memberIn(one)])),
     coordinator: textOrNull(json['coordinator']),
-    malformed: items(json['malformed']).map((one) => ({
-      ...{ key: text(object(one)['key']), why: text(object(one)['why']) },
-    })),
-    witness: {
-      isFilling: witness['isFilling'] === true,
-      damaged: texts(witness['damaged']),
-      at: numberOrNull(witness['at']) ?? undefined,
-    },
+    troubles: items(json['troubles']).map(troubleIn),
     deadlocks: [],
     entries: [],
     waits: [],

@@ -1,6 +1,5 @@
 /** What the page knows. Times are milliseconds since 1970, by the clock of the server. */
 
-import type { WitnessWarnings } from '../../core/troubles.ts';
 import type { AsOf } from './as-of.ts';
 
 export type Kind = 'lock' | 'semaphore';
@@ -142,6 +141,17 @@ export interface Deadlock {
   readonly cycle: readonly { readonly holder: string; readonly resource: string; readonly blockedBy: string }[];
 }
 
+export interface Trouble {
+  readonly kind: 'unreadable' | 'damaged' | 'filling';
+  /** The same as long as it lasts. */
+  readonly key: string;
+  readonly subject: string;
+  readonly says: string;
+  /** What a person runs to see more. */
+  readonly command: string;
+  readonly at: number | undefined;
+}
+
 export type Counts = Readonly<Record<TaskStatus, number>>;
 
 /** How long something took, and when it was over. */
@@ -177,8 +187,8 @@ export interface State {
   readonly pipelines: ReadonlyMap<string, Pipeline>;
   readonly members: ReadonlyMap<string, Member>;
   readonly coordinator: string | null;
-  readonly witness: WitnessWarnings;
-  readonly malformed: readonly { readonly key: string; readonly why: string }[];
+  /** What is wrong with the store itself, in the words of the server. */
+  readonly troubles: readonly Trouble[];
   readonly deadlocks: readonly Deadlock[];
   /** The last events, the newest first; at most `MOST_ENTRIES`. */
   readonly entries: readonly Happening[];

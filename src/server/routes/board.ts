@@ -1,5 +1,6 @@
 /** What a live page reads: everything at once, some resources again, and what happened to one of them. */
 import { z } from 'zod';
+import { troublesOf } from '../../core/troubles.ts';
 import { Failure, shown } from '../../failure.ts';
 import { crewJson } from '../../json/member.ts';
 import { pipelineJson } from '../../json/pipeline.ts';
@@ -45,7 +46,11 @@ export const board: readonly Operation[] = [
           members: z.array(anyObject),
           coordinator: z.string().nullable(),
           malformed: z.array(anyObject),
-          witness: z.looseObject({ isFilling: z.boolean(), damaged: z.array(z.string()) }),
+          troubles: z
+            .array(z.looseObject({ kind: z.string(), key: z.string(), subject: z.string(), says: z.string() }))
+            .describe(
+              'What is wrong with the store itself, in words: keys that cannot be read, and what the witness warns of.',
+            ),
         }),
       },
     },
@@ -65,7 +70,7 @@ export const board: readonly Operation[] = [
         pipelines: pipelines.map((one) => ({ ...pipelineJson(one), isDriven: one.isDriven })),
         ...crewJson(crew),
         malformed,
-        witness,
+        troubles: troublesOf(malformed, witness),
       });
     },
   }),
