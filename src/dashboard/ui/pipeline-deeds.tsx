@@ -28,7 +28,7 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
       ...{
         title,
         will: () => [...will, RECORDED],
-        changed: movedOn(of),
+        changed: ({ state }) => movedOn(of, state),
         label,
         role: 'administrator',
         method: 'POST',
