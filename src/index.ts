@@ -129,7 +129,9 @@ export type {
   PipelineResumedEvent,
   PipelineStartedEvent,
   QueuedEvent,
+  DrainedEvent,
   ResizedEvent,
+  UndrainedEvent,
   ResyncEvent,
   SemaphoreAcquiredEvent,
   SemaphoreDeniedEvent,
@@ -199,7 +201,15 @@ export type {
   RequestOptions,
   SettingsView,
 } from './runtime/holds/terms.ts';
-export type { Semaphore, SemaphoreOptions, SemaphoreView } from './runtime/holds/semaphore.ts';
+export type {
+  Draining,
+  DrainResult,
+  Semaphore,
+  SemaphoreOptions,
+  SemaphoreView,
+  Undraining,
+  UndrainResult,
+} from './runtime/holds/semaphore.ts';
 export type { Signalbox } from './runtime/signalbox.ts';
 export type {
   Conflict,

@@ -460,3 +460,24 @@ describe('the stream of events', () => {
     expect(await server.get('/v1/events?since=yesterday')).toMatchObject({ status: 400 });
   });
 });
+
+describe('a drained semaphore over HTTP', () => {
+  it('is drained and undone by an administrator, who undoes only the drain that was seen', async () => {
+    const path = '/v1/semaphores/drained';
+    const held = await server.post(`${path}/acquire`, { holder: 'a', capacity: 2 });
+    const drained = await server.post(`${path}/drain`, { reason: 'the database moves', holder: 'ops' });
+    expect(drained).toMatchObject({ status: 200, body: { outcome: 'drained', drained: { by: 'ops' } } });
+    expect(await server.post(`${path}/acquire`, { holder: 'b', wait: false })).toMatchObject({
+      ...{ status: 409, body: { code: 'full', refusal: { drained: { reason: 'the database moves' } } } },
+    });
+    expect((await server.get(path)).body).toMatchObject({ isDrained: true, availableSlots: 0, drained: { by: 'ops' } });
+    const { revision } = drained.body.drained as { revision: number };
+    expect(await server.post(`${path}/undrain`, { revision: revision + 1000 })).toMatchObject({
+      ...{ status: 409, body: { code: 'wrong-state', outcome: 'another-drain', drained: { revision } } },
+    });
+    expect(await server.post(`${path}/undrain`, { revision })).toMatchObject({ body: { outcome: 'undrained' } });
+    expect(await server.post(`${path}/undrain`, {})).toMatchObject({ status: 409, body: { outcome: 'not-drained' } });
+    expect((await server.get(path)).body).toMatchObject({ isDrained: false, drained: null, availableSlots: 1 });
+    await server.post(`${path}/release`, { holder: 'a', token: held.body.token });
+  });
+});

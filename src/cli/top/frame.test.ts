@@ -51,7 +51,7 @@ function semaphore(name: string, capacity: number, weights: Readonly<Record<stri
     slots: Array.from({ length: weight }, () => next++),
   }));
   const rest = { resource: `semaphore/${name}`, token: 7, onStale: 'reclaim' as const, limits: {}, waiting: [] };
-  return { name, ...rest, holds, capacity, usedSlots: next, availableSlots: capacity - next };
+  return { name, ...rest, holds, capacity, usedSlots: next, availableSlots: capacity - next, drained: undefined };
 }
 
 function everything(more: {

@@ -101,7 +101,7 @@ function applyToResource(draft: Draft, kind: Kind, name: string, event: Happenin
 export function unused(kind: Kind, name: string): Resource {
   return {
     ...{ kind, name, resource: `${kind}/${name}`, revision: 0, readAt: 0, token: 0, onStale: 'reclaim' },
-    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false },
+    ...{ maxHoldMs: null, ttlMs: null, holds: [], waiting: [], capacity: 0, isDrained: false, drained: null },
   };
 }
 
@@ -138,6 +138,12 @@ function after(known: Resource, event: Happening, draft: Draft): Resource {
       return { ...known, holds: changed(holds, token, { mode: 'shared' }) };
     case 'resized':
       return { ...known, capacity: typeof event['capacity'] === 'number' ? event['capacity'] : known.capacity };
+    case 'drained': {
+      const drained = { by: event.holder, at: event.at, reason: reasonOf(event) ?? '', revision: 0 };
+      return { ...known, isDrained: true, drained };
+    }
+    case 'undrained':
+      return { ...known, isDrained: false, drained: null };
     case 'deadlock': {
       draft.deadlocks.push(deadlockOf(event));
       const place = waiting.findIndex(({ holder }) => holder === event.holder);

@@ -72,6 +72,10 @@ export function routeOf(resource: string): string {
   return `/${resource.slice(0, slash)}s/${encodeURIComponent(resource.slice(slash + 1))}`;
 }
 
+function roomTold({ drained }: Resource, free: number): string {
+  return drained === null ? `${free} free` : `drained by ${drained.by}`;
+}
+
 /** Whether somebody should look at a semaphore or lock, and why. */
 function matterOf(state: State, one: Resource, now: number): Matter | undefined {
   const [lost] = lostHolds(one);
@@ -98,7 +102,7 @@ function matterOf(state: State, one: Resource, now: number): Matter | undefined 
   const free = Math.max(0, one.capacity - one.holds.reduce((sum, { weight }) => sum + weight, 0));
   const sentence =
     one.kind === 'semaphore'
-      ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${free} free.${tail}`]
+      ? [oldest.holder, ` wants ${oldest.weight} of `, one.resource, `; ${roomTold(one, free)}.${tail}`]
       : [oldest.holder, ' waits for ', one.resource, `, held by ${one.holds[0]?.holder ?? 'nobody'}.${tail}`];
   return {
     ...{ key: `wait ${one.resource}`, kind: 'wait', title: 'Long wait', aspect: 'caution', sentence },

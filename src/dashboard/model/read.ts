@@ -99,6 +99,12 @@ function waiterIn(value: unknown, readAt: number): Waiter {
   };
 }
 
+function drainIn(value: unknown, readAt: number): Resource['drained'] {
+  if (typeof value !== 'object' || value === null) return null;
+  const { by, at, reason, revision } = object(value);
+  return { by: text(by), at: timeIn(at) ?? readAt, reason: text(reason), revision: number(revision) };
+}
+
 export function resourceIn(kind: Kind, value: unknown, revision: number, readAt: number): Resource {
   const json = object(value);
   const name = text(json['name']);
@@ -116,6 +122,7 @@ export function resourceIn(kind: Kind, value: unknown, revision: number, readAt:
     waiting: items(json['waiting']).map((waiter) => waiterIn(waiter, readAt)),
     capacity: number(json['capacity']),
     isDrained: json['isDrained'] === true,
+    drained: drainIn(json['drained'], readAt),
   };
 }
 

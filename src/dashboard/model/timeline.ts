@@ -25,6 +25,8 @@ const SAID: Readonly<Record<string, readonly [EventSign, string]>> = {
   left: ['free', 'left as'],
   downgraded: ['shared', 'now shares'],
   resized: ['shared', 'resized'],
+  drained: ['danger', 'drained'],
+  undrained: ['clear', 'undid the drain of'],
   stale: ['danger', 'is no longer heard of, and still has'],
   reclaimed: ['danger', 'fell silent and lost'],
   forced: ['danger', 'was made to give up'],

@@ -56,6 +56,13 @@ export interface Resource extends AsOf {
   readonly capacity: number;
   /** Of a semaphore: nothing new is granted until somebody ends that. */
   readonly isDrained: boolean;
+  /** Who ended the grants, when and why; null if nobody did. Events do not tell its revision: 0. */
+  readonly drained: {
+    readonly by: string;
+    readonly at: number;
+    readonly reason: string;
+    readonly revision: number;
+  } | null;
 }
 
 export type TaskStatus = 'pending' | 'running' | 'complete' | 'failed';

@@ -24,12 +24,14 @@ export type Asking =
     }
   | { readonly kind: 'deed'; readonly deed: AskedDeed };
 
+type Will = readonly { readonly sign: Sign; readonly text: string }[];
+
 /** Any other action: what it does to whom, and the request that does it. */
 export interface AskedDeed {
   /** `Cancel pipeline/release-7?` */
   readonly title: string;
-  /** As things are now: what changes while the question is open changes what is said. */
-  readonly will: (snapshot: Snapshot) => readonly { readonly sign: Sign; readonly text: string }[];
+  /** A function says it as things are now: what changes while the question is open changes what is said. */
+  readonly will: Will | ((snapshot: Snapshot) => Will);
   /** Why it cannot be meant any more; undefined as long as it can. */
   readonly changed?: (snapshot: Snapshot) => string | undefined;
   /** A token that has to be typed, and what becomes of what is granted meanwhile. */

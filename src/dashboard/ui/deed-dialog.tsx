@@ -63,7 +63,7 @@ export function DeedDialog({ snapshot, deed }: { snapshot: Snapshot; deed: Asked
         </h2>
         {change === undefined ? (
           <ul class="will">
-            {will(snapshot).map(({ sign, text }, place) => (
+            {(typeof will === 'function' ? will(snapshot) : will).map(({ sign, text }, place) => (
               <li key={place}>
                 <SignalSign is={sign} label="" />
                 <bdi>{visible(text)}</bdi>

@@ -27,7 +27,7 @@ export function PipelineDeeds({ of, snapshot }: { of: Pipeline; snapshot: Snapsh
     ask({
       ...{
         title,
-        will: () => [...will, RECORDED],
+        will: [...will, RECORDED],
         changed: ({ state }) => movedOn(of, state),
         label,
         role: 'administrator',

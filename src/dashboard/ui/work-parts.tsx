@@ -64,7 +64,7 @@ export function askToRetry(task: Task): void {
   ask({
     title: `Retry task/${id}?`,
     changed: ({ state }) => claimedSince(task, state),
-    will: () => [
+    will: [
       { sign: 'pending', text: `It becomes pending again, with all its retries.${why}` },
       { sign: 'held', text: 'The next worker that can do it gets it, perhaps at once.' },
       { sign: 'clear', text: `An event records it. So far: failed ${failures} times, ${losses} workers lost.` },

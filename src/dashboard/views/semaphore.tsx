@@ -67,6 +67,13 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
             onClick={() => show({ kind: 'ask', asking: { kind: 'deed', deed: resizing(of) } })}
           />
           <Deed
+            label={of.isDrained ? 'Undo drain…' : 'Drain…'}
+            not={of.capacity === 0 ? 'It was never used' : whyNot(snapshot, 'administrator')}
+            onClick={() =>
+              show({ kind: 'ask', asking: { kind: 'deed', deed: of.isDrained ? undoing(of) : draining(of) } })
+            }
+          />
+          <Deed
             class="danger"
             label="Break…"
             not={not}
@@ -74,6 +81,7 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
           />
         </div>
       </div>
+      {of.drained !== null && <DrainNote of={of.drained} />}
       <div class="grid">
         <Panel
           class="w12"
@@ -100,13 +108,69 @@ export function OneSemaphore({ snapshot, name }: { snapshot: Snapshot; name: str
 function resizing(of: Resource): AskedDeed {
   return {
     title: `Resize ${of.resource}?`,
-    will: () => [
+    will: [
       { sign: 'held', text: 'Nobody loses a slot: a capacity below what is in use takes effect as holders leave.' },
       { sign: 'clear', text: 'An event records the new capacity; so does the witness, where it is on.' },
     ],
     ...{ role: 'administrator', method: 'PUT', path: `/v1/semaphores/${encodeURIComponent(of.name)}/settings` },
     ...{ body: {}, number: { field: 'capacity', label: 'Slots from now on', now: of.capacity } },
     ...{ label: 'Resize', done: `${of.resource} was resized` },
+  };
+}
+
+/** Why nobody gets anything, for everybody who looks. */
+function DrainNote({ of: { by, at, reason } }: { of: NonNullable<Resource['drained']> }): JSX.Element {
+  return (
+    <div class="note panel spaced">
+      <SignalSign is="caution" label="" />
+      <span>
+        Drained by <Name of={by} /> <Since at={at} /> ago: <bdi>{shortened(reason, 400)}</bdi>. Requests wait, and
+        holders keep what they have.
+      </span>
+    </div>
+  );
+}
+
+function draining(of: Resource): AskedDeed {
+  const { holds, waiting } = of;
+  return {
+    title: `Drain ${of.resource}?`,
+    will: [
+      {
+        sign: 'danger',
+        text: `Nothing new is granted until you undo it: ${whoWaits(waiting.length)}, tries are refused.`,
+      },
+      {
+        sign: 'held',
+        text: holds.length === 0 ? 'Nobody holds slots now.' : `${plural(holds.length, 'holder')} keep what they have.`,
+      },
+      { sign: 'clear', text: 'An event records who did it and why; so does the witness, where it is on.' },
+    ],
+    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(of.name)}/drain` },
+    ...{ body: {}, reason: 'reason', label: 'Drain', done: `${of.resource} is drained` },
+  };
+}
+
+function whoWaits(waiting: number): string {
+  return waiting === 0
+    ? 'who asks from now on waits'
+    : `${plural(waiting, 'request')} ${waiting === 1 ? 'waits' : 'wait'} on`;
+}
+
+/** Carries the revision of the drain that is shown: one that somebody else began meanwhile stays. */
+function undoing({ resource, name, waiting, drained }: Resource): AskedDeed {
+  const revision = drained?.revision ?? 0;
+  return {
+    title: `Undo the drain of ${resource}?`,
+    will: [
+      {
+        sign: 'clear',
+        text: waiting.length === 0 ? 'Nobody waits.' : `${plural(waiting.length, 'request')} can be served, in order.`,
+      },
+      { sign: 'held', text: `It was drained by ${drained?.by ?? 'somebody'}: ${drained?.reason ?? ''}` },
+    ],
+    ...{ role: 'administrator', method: 'POST', path: `/v1/semaphores/${encodeURIComponent(name)}/undrain` },
+    ...{ body: revision === 0 ? {} : { revision }, label: 'Undo', done: `${resource} grants slots again` },
   };
 }
 

@@ -147,7 +147,7 @@ function askAgain(task: Task, path: string): void {
   ask({
     title: `Do task/${id} again?`,
     changed: ({ state }) => claimedSince(task, state),
-    will: () => [
+    will: [
       { sign: 'pending', text: 'It becomes pending again, and its result is given up.' },
       { sign: 'held', text: 'The next worker that can do it gets it.' },
     ],
@@ -162,7 +162,7 @@ function askToTake(task: Task, path: string): void {
   ask({
     title: `Take task/${id} from its worker?`,
     changed: ({ state }) => claimedSince(task, state),
-    will: () => [
+    will: [
       { sign: 'danger', text: `${owner ?? 'Its owner'}${had} loses it: whatever it hands in later is refused.` },
       { sign: 'pending', text: 'The task becomes pending again, and another worker may claim it at once.' },
       { sign: 'clear', text: 'An event records it with your reason.' },

@@ -44,6 +44,7 @@ export class WitnessWorker extends User {
     const { mostEntries } = await witness.retention();
     await witness.configure({ mostEntries: mostEntries === 400 ? 300 : 400, mostBytes: 1e9, checkpointMs: 5000 });
     await watched;
+    await witness.warnings();
   }
 
   /** Others write, seal and trim meanwhile, and nothing may seem wrong for that. */
@@ -59,7 +60,6 @@ export class WitnessWorker extends User {
     if (exported.finding !== undefined) this.fail(`the export does not verify: ${JSON.stringify(exported.finding)}`);
     if (this.random.chance(0.3)) await witness.trim();
     const { entries } = await witness.size();
-    await witness.warnings();
     const { length } = await witness.checkpoints();
     this.note(`${entries} entries, ${exported.entries} exported, checkpoint ${number} of ${length}`);
   }
