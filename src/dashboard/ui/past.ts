@@ -3,10 +3,12 @@ import { useEffect, useState } from 'preact/hooks';
 import { get } from '../live/api.ts';
 import { items, object } from '../model/read.ts';
 import type { Happening, State } from '../model/types.ts';
+import { store } from './app.ts';
 
 const HOUR_MS = 3_600_000;
 
 export function usePast(state: State | undefined, resource: string, now: number): readonly Happening[] {
+  const { past: look } = store.snapshot;
   const [past, setPast] = useState<{ of: string; events: readonly Happening[] }>({ of: '', events: [] });
   useEffect(() => {
     const over = new AbortController();
@@ -18,6 +20,7 @@ export function usePast(state: State | undefined, resource: string, now: number)
     );
     return () => over.abort();
   }, [resource]);
+  if (look !== undefined) return store.travel.eventsOf(resource, look.at);
   const known = past.of === resource ? past.events : [];
   const ids = new Set(known.map(({ id }) => id));
   const fresh = (state?.entries ?? []).filter((event) => event.resource === resource && !ids.has(event.id));

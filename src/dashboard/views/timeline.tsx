@@ -23,6 +23,7 @@ import { useNarrow, WindowedList } from '../ui/list.tsx';
 import { At, CommandLine, Name, Nothing, Panel } from '../ui/parts.tsx';
 import { SignalSign } from '../ui/signs.tsx';
 import { Choices } from './locks.tsx';
+import { LookBack } from './look-back.tsx';
 import { Blank, Traffic } from './overview.tsx';
 
 const KINDS: readonly (readonly [string, string])[] = [
@@ -39,10 +40,11 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
   const isNarrow = useNarrow();
   const past = useAnswer('/v1/history');
   const { resource = '', holder = '', kind = '' } = route.filters;
-  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}`;
+  const key = `${resource}\n${holder}\n${kind}\n${past === undefined}\n${snapshot.past?.at}\n${snapshot.past?.is}`;
   const kept = useRef<{ key: string; rows: readonly Happening[] }>({ key: '', rows: [] });
   if (state === undefined) return <Blank />;
-  const older = items(object(past)['events']) as readonly Happening[];
+  // What the store remembers may be later than the time that is shown.
+  const older = snapshot.past === undefined ? (items(object(past)['events']) as readonly Happening[]) : [];
   const all = timelineOf(state.entries, older, { resource, holder, kind });
   // Rows stay where they are while somebody reads them.
   const isRead =
@@ -65,6 +67,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
           <div class="under num">the newest first, at most 500</div>
         </div>
       </div>
+      <LookBack snapshot={snapshot} />
       <div class="tools">
         <Field
           label="Resource"
