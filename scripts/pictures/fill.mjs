@@ -107,6 +107,25 @@ export async function fillWithMuch(box) {
   for (let place = 0; place < 70; place++) await box.members.join(`worker-${place}`, { host: `node-${place % 9}` });
 }
 
+/**
+ * Two that take turns, so that the figures move. Answers what ends it.
+ *
+ * @param {Box} box
+ */
+export function keepBusy(box) {
+  let isOver = false;
+  const turns = ['agent:4', 'agent:5'].map(async (holder) => {
+    while (!isOver) {
+      await box.lock('merge-queue').run(() => sleep(250 + Math.random() * 400), { holder, reason: 'merge' });
+      await sleep(300);
+    }
+  });
+  return async () => {
+    isOver = true;
+    await Promise.allSettled(turns);
+  };
+}
+
 /** What is still waited for when the store is closed. */
 function quietly(/** @type {Promise<unknown>} */ waiting) {
   return waiting.catch(() => undefined);

@@ -278,7 +278,7 @@ describe('strange names', () => {
   it('show what cannot be seen, and turn nothing around', () => {
     expect(visible('a\u202eb\u0000\n')).toBe('a⟨202e⟩b⟨0000⟩⟨000a⟩');
     expect(visible('日本 ü')).toBe('日本 ü');
-    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-back', 'fill-2026-q4']);
+    expect(halves('worktree/feature-backfill-2026-q4')).toEqual(['worktree/feature-backfill', '-2026-q4']);
     expect(halves('short')).toEqual(['short', '']);
     expect(shortened('x'.repeat(100), 10)).toBe('xxxxxxxxxx… (90 more)');
     expect(halves('y'.repeat(65_536)).join('').length).toBeLessThan(500);

@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 export function LookBack({ snapshot: { past, now } }: { snapshot: Snapshot }): JSX.Element {
   const last = past === undefined ? now : Math.max(Date.now(), past.at);
   const hourAgo = last - HOUR_MS;
-  const first = Math.min(past?.begins ?? hourAgo, past?.at ?? last, hourAgo);
+  const first = Math.min(past?.begins ?? hourAgo, past?.at ?? last);
   const at = past?.at ?? now;
   const step = (to: number | undefined): void => void (to !== undefined && address.goTo(Math.min(to, last)));
   const entry = (by: 1 | -1): void => step(store.travel.stepFrom(at, by));
@@ -21,18 +21,6 @@ export function LookBack({ snapshot: { past, now } }: { snapshot: Snapshot }): J
       class="spaced"
       title={past === undefined ? 'Look back' : `Held at ${clock(at)}`}
       aside={past === undefined ? 'what was held at a time, in every view' : `${duration(last - at)} ago`}
-      more={
-        past !== undefined && (
-          <span class="line spare">
-            <button type="button" class="button small" onClick={() => entry(-1)}>
-              ← entry
-            </button>
-            <button type="button" class="button small" onClick={() => entry(1)}>
-              entry →
-            </button>
-          </span>
-        )
-      }
     >
       <div class="inside look-back">
         <span class="faint num">{clock(first)}</span>
@@ -60,6 +48,16 @@ export function LookBack({ snapshot: { past, now } }: { snapshot: Snapshot }): J
         <button type="button" class="button small" onClick={() => step(at - MINUTE_MS)}>
           1 min back
         </button>
+        {past !== undefined && (
+          <span class="line">
+            <button type="button" class="button small" onClick={() => entry(-1)}>
+              ← entry
+            </button>
+            <button type="button" class="button small" onClick={() => entry(1)}>
+              entry →
+            </button>
+          </span>
+        )}
       </div>
     </Panel>
   );

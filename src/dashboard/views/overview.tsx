@@ -185,7 +185,14 @@ function Figure(props: {
   );
 }
 
-export function Traffic({ state, now }: { state: State; now: number }): JSX.Element {
+interface TrafficProps {
+  readonly state: State;
+  readonly now: number;
+  /** With what became of requests. */
+  readonly isWhole?: boolean;
+}
+
+export function Traffic({ state, now, isWhole = false }: TrafficProps): JSX.Element {
   const { seconds, waits, held } = state;
   const time = (ms: number | undefined): readonly [string, string] => {
     if (ms === undefined) return ['–', ''];
@@ -212,7 +219,7 @@ export function Traffic({ state, now }: { state: State; now: number }): JSX.Elem
         <Figure label="Wait, p95" value={wait} unit={waitUnit} of={quantiles(waits, now)} />
         <Figure label="Hold, p95" value={hold} unit={holdUnit} of={quantiles(held, now)} />
       </div>
-      <FiveFigures state={state} now={now} />
+      {isWhole && <FiveFigures state={state} now={now} />}
     </Panel>
   );
 }

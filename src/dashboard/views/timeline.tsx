@@ -119,7 +119,7 @@ export function Timeline({ snapshot }: { snapshot: Snapshot }): JSX.Element {
             ))}
         </Panel>
         <div class="w4 stack">
-          <Traffic state={state} now={now} />
+          <Traffic state={state} now={now} isWhole />
           <Record now={now} />
         </div>
       </div>
