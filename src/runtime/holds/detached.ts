@@ -40,7 +40,7 @@ export interface Parked {
   readonly status: WaitStatus;
 }
 
-interface Given {
+export interface Given {
   readonly grant: Grant;
   readonly detached: DetachedHold;
 }
